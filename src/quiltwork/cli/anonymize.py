@@ -8,9 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.command import command, exact_number, option
 from quiltwork.cli.output import emit, progress
 from quiltwork.cli.tables import (
     TableFiles,
@@ -49,45 +47,40 @@ SPLITS = ("range", "loss", "fitness")
 @table_options
 @constraint_options
 @m_option
-@click.option(
+@option(
     "--method",
-    type=click.Choice(METHODS),
+    "Cut between providers too where it helps, never (baseline), or each alone (separate).",
+    METHODS,
     default="provider-aware",
-    show_default=True,
-    help="Cut between providers too where it helps, never (baseline), or each alone (separate).",
 )
-@click.option(
+@option(
     "--split",
-    "cut",
-    type=click.Choice(SPLITS),
+    "Cut the widest range, where least is lost, or by the paper's fitness score.",
+    SPLITS,
+    into="cut",
     default="range",
-    show_default=True,
-    help="Cut the widest range, where least is lost, or by the paper's fitness score.",
 )
-@click.option("--quality", is_flag=True, help="Take more time for smaller boxes and groups.")
-@click.option("--relaxed", is_flag=True, help="Records with equal values may be parted.")
-@click.option(
-    "--suppression",
-    type=exact_number,
+@option("--quality", "Take more time for smaller boxes and groups.", bool)
+@option("--relaxed", "Records with equal values may be parted.", bool)
+@option(
+    "--suppression SHARE",
+    "The share of rows that may be left out, at most.",
+    exact_number,
     default="0",
-    metavar="SHARE",
-    help="The share of rows that may be left out, at most; none by default.",
 )
 @declaration_options()
 @backend_option
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
+@option(
+    "-o --output FILE",
+    "Where to publish: .csv or .parquet; a new folder with --backend spark.",
     required=True,
-    help="Where to publish: .csv or .parquet; a new folder with --backend spark.",
 )
-@click.option(
+@option(
     "--escape-formulas",
-    is_flag=True,
-    help="Put an apostrophe before texts such as =1+1, which a spreadsheet would compute.",
+    "Put an apostrophe before texts such as =1+1, which a spreadsheet would compute.",
+    bool,
 )
-@click.option("--report", metavar="FILE", help="Write what is revealed and kept as an HTML page.")
+@option("--report FILE", "Write what is revealed and kept as an HTML page.")
 def anonymize(
     source: TableFiles,
     constraint: Constraint,

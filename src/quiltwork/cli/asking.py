@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quiltwork.cli.command import option
 from quiltwork.cli.series import read_query
 
 if TYPE_CHECKING:
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
 TOKEN = "QUILTWORK_TOKEN"  # noqa: S105  (the name of a variable)
 """The environment variable with the token; on a command line others could read it."""
 
-curator_option = click.option(
-    "--curator",
-    metavar="URL",
-    help=f"Ask a curator about its dataset FILE, with the token in {TOKEN}; only --query, "
+curator_option = option(
+    "--curator URL",
+    f"Ask a curator about its dataset FILE, with the token in {TOKEN}; only --query, "
     "--window, --epsilon, --key, --preview and what becomes of the answer go with it.",
 )
 

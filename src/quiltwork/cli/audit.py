@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.command import command, exact_number, option
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import read_beliefs, read_query, read_window
 from quiltwork.errors import InvalidInputError
@@ -42,20 +42,17 @@ class Audited:
     """
 )
 @click.argument("source", required=False)
-@click.option("--belief", "beliefs", multiple=True, metavar="FILE", help="What to audit under.")
-@click.option("--dataset", help="With a ledger: which dataset; may be left out if there is one.")
-@click.option("--length", type=int, help="Without a source: the number of time points.")
-@click.option(
-    "--query", "question", metavar="QUERY", help="Without a source: count:STATE, histogram, …"
+@option("--belief FILE", "What to audit under.", into="beliefs", multiple=True)
+@option("--dataset", "With a ledger: which dataset; may be left out if there is one.")
+@option("--length", "Without a source: the number of time points.", int)
+@option("--query QUERY", "Without a source: count:STATE, histogram, …", into="question")
+@option("--window START:STOP", "With --query: the time points asked about.")
+@option(
+    "--scale NUMBER",
+    "With --query: the scale of the noise that was added to the answer, in its units.",
+    exact_number,
 )
-@click.option("--window", metavar="START:STOP", help="With --query: the time points asked about.")
-@click.option(
-    "--scale",
-    type=exact_number,
-    metavar="NUMBER",
-    help="With --query: the scale of the noise that was added to the answer, in its units.",
-)
-@click.option("--secrets", metavar="START:STOP", help="Audit only these time points; default: all.")
+@option("--secrets START:STOP", "Audit only these time points; default: all.")
 def audit(
     source: str | None,
     beliefs: tuple[str, ...],

@@ -14,7 +14,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.belief_check import check, check_plot, drawn
 from quiltwork.cli.belief_turn import turn
-from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.command import command, exact_number, option
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import split_list
 from quiltwork.errors import InvalidInputError
@@ -54,29 +54,24 @@ def belief() -> None:
         --sure 0 --plot noise.svg
     """
 )
-@click.option("--states", metavar="LIST", help="Which states are there? rest,walk,run")
-@click.option(
-    "--lasting",
-    metavar="LIST",
-    help="How long does a stay in each last on average? Time points, or durations with --every.",
+@option("--states LIST", "Which states are there? rest,walk,run")
+@option(
+    "--lasting LIST",
+    "How long does a stay in each last on average? Time points, or durations with --every.",
 )
-@click.option("--every", metavar="DURATION", help="How long is one time point? 30s, 10min, 1h.")
-@click.option(
-    "--to",
+@option("--every DURATION", "How long is one time point? 30s, 10min, 1h.")
+@option(
+    "--to STATE=LIST",
+    "What follows a state, with weights: run=walk:3,rest:1.  [default: all others equally]",
     multiple=True,
-    metavar="STATE=LIST",
-    help="What follows a state, with weights: run=walk:3,rest:1.  [default: all others equally]",
 )
-@click.option(
-    "--sure",
-    type=exact_number,
-    metavar="NUMBER",
-    help="How far may each probability be off? 0 is exact, 0.05 careful, 0.2 very unsure.",
+@option(
+    "--sure NUMBER",
+    "How far may each probability be off? 0 is exact, 0.05 careful, 0.2 very unsure.",
+    exact_number,
 )
-@click.option("-o", "--output", metavar="FILE", help="Write the belief here, as JSON.")
-@click.option(
-    "--plot", metavar="FILE", help="Draw noise against how wrong one may be (.svg or .png)."
-)
+@option("-o --output FILE", "Write the belief here, as JSON.")
+@option("--plot FILE", "Draw noise against how wrong one may be (.svg or .png).")
 def make(
     states: str | None,
     lasting: str | None,

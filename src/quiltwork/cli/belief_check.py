@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs
+from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs, option
 from quiltwork.cli.output import emit, progress, text_table
 from quiltwork.cli.series import read, read_beliefs, reading_options
 
@@ -31,36 +31,19 @@ _MOST_STATES = 8
 )
 @click.argument("named", nargs=-1, metavar="")
 @belief_option
-@click.option(
-    "--against", "file", required=True, metavar="FILE", help="The public sample, CSV or Parquet."
-)
+@option("--against FILE", "The public sample, CSV or Parquet.", into="file", required=True)
 @reading_options
-@click.option(
+@option(
     "--length",
-    type=int,
-    help="Time points of the series to be released.  [default: a day where the step is known, else "
+    "Time points of the series to be released.  [default: a day where the step is known, else "
     "the longest sequence of the sample]",
+    int,
 )
-@click.option(
-    "--epsilon",
-    type=exact_number,
-    metavar="NUMBER",
-    default="1",
-    show_default=True,
-    help="The level of the histogram whose leak is told.",
+@option(
+    "--epsilon NUMBER", "The level of the histogram whose leak is told.", exact_number, default="1"
 )
-@click.option(
-    "--report",
-    "--html",
-    "html",
-    metavar="FILE",
-    help="Write everything with pictures to this page.",
-)
-@click.option(
-    "--plot",
-    metavar="FILE",
-    help="Draw the likelihood of each belief (.svg or .png); --report has all.",
-)
+@option("--report --html FILE", "Write everything with pictures to this page.", into="html")
+@option("--plot FILE", "Draw the likelihood of each belief (.svg or .png); --report has all.")
 def check(
     named: tuple[str, ...],
     belief: tuple[str, ...],

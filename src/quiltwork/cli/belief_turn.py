@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import read_beliefs
 from quiltwork.errors import InvalidInputError
@@ -22,14 +22,13 @@ _DAY = 86_400
     """
 )
 @click.argument("file")
-@click.option(
-    "--begins",
+@option(
+    "--begins TIME",
+    "When a series begins: 08:00, or 2026-03-01T08:00 where weekdays count; repeat for more.",
     multiple=True,
     required=True,
-    metavar="TIME",
-    help="When a series begins: 08:00, or 2026-03-01T08:00 where weekdays count; repeat for more.",
 )
-@click.option("-o", "--output", metavar="FILE", required=True, help="Write the beliefs here.")
+@option("-o --output FILE", "Write the beliefs here.", required=True)
 def turn(file: str, begins: tuple[str, ...], output: str) -> None:
     """Turn beliefs about days to series that begin at these times.
 

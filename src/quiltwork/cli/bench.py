@@ -12,7 +12,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.checkout import checkout_with
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 from quiltwork.cli.output import as_json, emit
 from quiltwork.errors import InvalidInputError
 
@@ -24,7 +24,7 @@ from quiltwork.errors import InvalidInputError
     """
 )
 @click.argument("names", nargs=-1)
-@click.option("--list", "listing", is_flag=True, help="Name the benchmarks and stop.")
+@option("--list", "Name the benchmarks and stop.", bool, into="listing")
 def bench(names: tuple[str, ...], listing: bool) -> None:
     """Time quiltwork against its peers, in a checkout.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import belief_option, command, level_number, named_beliefs
+from quiltwork.cli.command import belief_option, command, level_number, named_beliefs, option
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import (
     QUERY_HELP,
@@ -41,27 +41,22 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
 )
 @click.argument("files", nargs=-1, metavar="")
 @belief_option
-@click.option("--length", type=int, help="Number of time points; leave out for clusters.")
-@click.option(
-    "--epsilon", type=level_number, metavar="NUMBER", required=True, help="The privacy level."
-)
-@click.option(
+@option("--length", "Number of time points; leave out for clusters.", int)
+@option("--epsilon NUMBER", "The privacy level.", level_number, required=True)
+@option(
     "--method",
-    type=click.Choice(METHODS),
-    help="How to bound influence; by default the sweep for chains and trees, else the best quilts.",
+    "How to bound influence; by default the sweep for chains and trees, else the best quilts.",
+    METHODS,
 )
-@click.option(
-    "--query",
-    "question",
-    metavar="QUERY",
-    help=f"{QUERY_HELP} Without one, any query that moves by at most 1 per time point.",
+@option(
+    "--query QUERY",
+    f"{QUERY_HELP} Without one, any query that moves by at most 1 per time point.",
+    into="question",
 )
-@click.option("--window", metavar="START:STOP", help="With --query: the time points asked about.")
-@click.option(
-    "--secrets", metavar="START:STOP", help="Protect only these time points; default: all."
-)
+@option("--window START:STOP", "With --query: the time points asked about.")
+@option("--secrets START:STOP", "Protect only these time points; default: all.")
 @protect_option
-@click.option("--compare", is_flag=True, help="Show every method side by side.")
+@option("--compare", "Show every method side by side.", bool)
 def calibrate(
     files: tuple[str, ...],
     belief: tuple[str, ...],

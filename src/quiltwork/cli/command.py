@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
 from inspect import cleandoc
@@ -31,6 +31,37 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 JSON_KEY = "quiltwork.json"
 """Where `--json` is kept in click's context; `output.as_json` reads it."""
+
+
+def option(
+    name: str, meaning: str, kind: Any = None, *, into: str | None = None, **rest: Any
+) -> Callable[[Function], Function]:
+    """Make an option from a line of the help, as in `option("-o --output FILE", "Write here.")`.
+
+    `name` is what is typed and what stands for its value; `kind` a type, the words to choose from,
+    or bool for a flag; `into` the argument of the function, if it has another name. A default is
+    shown.
+    """
+    typed = [part for part in name.split() if part.startswith("-")]
+    if kind is bool:
+        rest["is_flag"] = True
+    elif kind is not None:
+        rest["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
+    return click.option(
+        *typed,
+        *([] if into is None else [into]),
+        metavar=" ".join(name.split()[len(typed) :]) or None,
+        show_default=rest.get("default") not in (None, ""),
+        help=meaning,
+        **rest,
+    )
+
+
+def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
+    """Add several options, which the help lists in this order."""
+    for add in reversed(options):
+        function = add(function)
+    return function
 
 
 class WithShortHelp(click.Command):
@@ -177,48 +208,27 @@ def confidence_number(text: str) -> Fraction:
 
 def confidence_option(meaning: str) -> Callable[[Function], Function]:
     """Add --confidence, 0.95 unless told; `meaning` says of what."""
-    return click.option(
-        "--confidence",
-        type=confidence_number,
-        metavar="NUMBER",
-        default="0.95",
-        show_default=True,
-        help=meaning,
-    )
+    return option("--confidence NUMBER", meaning, confidence_number, default="0.95")
 
 
-output_option = click.option(
-    "-o", "--output", metavar="FILE", help="Write the result here, as JSON; - prints it."
-)
+output_option = option("-o --output FILE", "Write the result here, as JSON; - prints it.")
 
 
 def written_options(function: Function) -> Function:
     """Add how CSV files are written, where rows of people have no say in that."""
-    for add in (
-        click.option(
-            "--encoding", metavar="NAME", help="Of text: latin-1, utf-16.  [default: utf-8]"
-        ),
-        click.option(
-            "--delimiter",
-            metavar="CHARACTER",
-            help="Between cells: ; or tab.  [found in the first line]",
-        ),
-    ):
-        function = add(function)
-    return function
+    options = [
+        option("--delimiter CHARACTER", "Between cells: ; or tab.  [found in the first line]"),
+        option("--encoding NAME", "Of text: latin-1, utf-16.  [default: utf-8]"),
+    ]
+    return with_options(function, options)
 
 
-report_option = click.option(
-    "--report", metavar="FILE", help="Write a page to forward: numbers, pictures, what is kept."
-)
-plot_option = click.option(
-    "--plot", metavar="FILE", help="Draw the result here (.png, .svg or .pdf)."
-)
-belief_option = click.option(
-    "--belief",
+report_option = option("--report FILE", "Write a page to forward: numbers, pictures, what is kept.")
+plot_option = option("--plot FILE", "Draw the result here (.png, .svg or .pdf).")
+belief_option = option(
+    "--belief FILE",
+    "What an adversary may believe, as written by `belief make` or `fit`; repeat for a set.",
     multiple=True,
-    metavar="FILE",
-    help="What an adversary may believe, as written by `belief make` or `fit`; repeat for a set.",
 )
 
 
@@ -235,16 +245,14 @@ def common_options(function: Function) -> Function:
     Neither reaches the function: `emit` and `progress` know about the first, the error boundary
     about the second. `command` already includes this.
     """
-    json_option = click.option(
+    json_option = option(
         "--json",
-        is_flag=True,
+        "Print one JSON document instead of text; errors become JSON too.",
+        bool,
         expose_value=False,
         callback=_remember_json,
-        help="Print one JSON document instead of text; errors become JSON too.",
     )
-    debug_option = click.option(
-        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
-    )
+    debug_option = option("--debug", "Show the traceback of an error.", bool, expose_value=False)
     return json_option(debug_option(function))
 
 

@@ -19,6 +19,7 @@ import click
 from click.core import ParameterSource
 
 from quiltwork import files
+from quiltwork.cli.command import option
 from quiltwork.errors import InvalidInputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -51,18 +52,17 @@ def config_options(function: Function) -> Function:
             click.echo(f"The options are kept in {path}.", err=True)
         return result
 
-    add_file = click.option(
-        "--config",
-        metavar="FILE",
+    add_file = option(
+        "--config FILE",
+        f"Take options from this file.  [default: {NAME} if it is there]",
         is_eager=True,
         expose_value=False,
         callback=_use,
-        help=f"Take options from this file.  [default: {NAME} if it is there]",
     )
-    add_saving = click.option(
+    add_saving = option(
         "--save-config",
-        is_flag=True,
-        help=f"Keep the options of this run, if it succeeds, in {NAME} or --config.",
+        f"Keep the options of this run, if it succeeds, in {NAME} or --config.",
+        bool,
     )
     return add_file(add_saving(run))  # type: ignore[return-value]
 

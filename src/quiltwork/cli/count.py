@@ -17,6 +17,7 @@ from quiltwork.cli.command import (
     confidence_option,
     exact_number,
     level_number,
+    option,
     output_option,
     plot_option,
     report_option,
@@ -50,84 +51,64 @@ if TYPE_CHECKING:
     """
 )
 @click.argument("file", required=False)
-@click.option(
-    "--by",
-    multiple=True,
-    metavar="COLUMN",
-    help="Count by this column; repeatable, or a,b for several.",
-)
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="CONDITION",
-    help="Count only rows with column=value, column!=value, or column>=number (also >, <, <=); "
+@option("--by COLUMN", "Count by this column; repeatable, or a,b for several.", multiple=True)
+@option(
+    "--where CONDITION",
+    "Count only rows with column=value, column!=value, or column>=number (also >, <, <=); "
     "repeated conditions must all hold.",
-)
-@click.option(
-    "--categories",
     multiple=True,
-    metavar="LIST",
-    help="The public categories of a --by column: a,b,c or @FILE with one per line; with several "
+)
+@option(
+    "--categories LIST",
+    "The public categories of a --by column: a,b,c or @FILE with one per line; with several "
     "columns, COLUMN=a,b,c.",
+    multiple=True,
 )
-@click.option(
+@option(
     "--categories-from-data",
-    is_flag=True,
-    help="Take the categories that occur in the file. Not private: that a rare category occurs "
+    "Take the categories that occur in the file. Not private: that a rare category occurs "
     "at all is then published.",
+    bool,
 )
-@click.option(
-    "--subject",
-    metavar="COLUMN",
-    help="Tells people apart: of each, only the first rows count, as many as --max-rows says "
+@option(
+    "--subject COLUMN",
+    "Tells people apart: of each, only the first rows count, as many as --max-rows says "
     "(1 without it).",
 )
-@click.option(
-    "--max-rows",
-    "--at-most",
-    "at_most",
-    type=click.IntRange(min=1),
-    metavar="NUMBER",
-    help="How many rows of one person count at most; the noise grows with it. Without --subject "
+@option(
+    "--max-rows --at-most NUMBER",
+    "How many rows of one person count at most; the noise grows with it. Without --subject "
     "this is your word that nobody has more.",
+    click.IntRange(min=1),
+    into="at_most",
 )
 @written_options
-@click.option("--value", type=int, help="Release this count instead of counting a file.")
-@click.option("--n", type=int, help="With --value: the number of people, which is public.")
-@click.option(
-    "--epsilon",
-    type=level_number,
-    metavar="NUMBER",
-    help="The privacy level, for example 1 or 0.1.",
+@option("--value", "Release this count instead of counting a file.", int)
+@option("--n", "With --value: the number of people, which is public.", int)
+@option("--epsilon NUMBER", "The privacy level, for example 1 or 0.1.", level_number)
+@option(
+    "--alpha NUMBER", "The level of every single count as alpha = e^-epsilon instead.", exact_number
 )
-@click.option(
-    "--alpha",
-    type=exact_number,
-    metavar="NUMBER",
-    help="The level of every single count as alpha = e^-epsilon instead.",
-)
-@click.option(
+@option(
     "--adjacency",
-    type=click.Choice(["add-remove", "replace"]),
-    default="add-remove",
-    show_default=True,
-    help="What one person may do: be in the file or not, or have another row. The second costs "
+    "What one person may do: be in the file or not, or have another row. The second costs "
     "a table twice the noise.",
+    ("add-remove", "replace"),
+    default="add-remove",
 )
-@click.option(
+@option(
     "--total",
-    type=int,
-    help="The number of rows, if it is public and every row is in a cell: the released counts "
+    "The number of rows, if it is public and every row is in a cell: the released counts "
     "are made to add up to it. Compared with the file only under --belief, where the people are "
     "known. Needs --adjacency replace.",
+    int,
 )
-@click.option(
-    "--belief",
-    "beliefs",
-    multiple=True,
-    metavar="FILE",
-    help="How people depend on each other, households say: epsilon then bounds what is told about "
+@option(
+    "--belief FILE",
+    "How people depend on each other, households say: epsilon then bounds what is told about "
     "each to who believes it. Needs --adjacency replace, or --value.",
+    into="beliefs",
+    multiple=True,
 )
 @ledger_options
 @confidence_option("Of the intervals.")

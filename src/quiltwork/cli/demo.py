@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 from quiltwork.cli.output import emit, progress
 
 
@@ -17,15 +17,13 @@ from quiltwork.cli.output import emit, progress
     quiltwork demo --output /tmp/tour --open
     """
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+@option(
+    "-o --output",
+    "Folder for the page.",
+    click.Path(file_okay=False, path_type=Path),
     default=Path("demo-report"),
-    show_default=True,
-    help="Folder for the page.",
 )
-@click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
+@option("--open", "Open the page in a browser.", bool, into="show")
 def demo(output: Path, show: bool) -> None:
     """Show what quiltwork does on simulated data, in a few seconds.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, confidence_number, exact_number
+from quiltwork.cli.command import command, confidence_number, exact_number, option
 from quiltwork.cli.output import emit, progress, text_table
 from quiltwork.cli.series import read, reading_options, split_list
 from quiltwork.errors import QuiltworkWarning
@@ -35,35 +35,29 @@ _PRICED_STATES = 60
 )
 @click.argument("file")
 @reading_options
-@click.option("--states", metavar="LIST", help="The public states; others in the file are refused.")
-@click.option(
-    "--smoothing",
-    type=exact_number,
-    metavar="NUMBER",
-    help="Added to every transition count of a chain.  [default: 0.5]",
+@option("--states LIST", "The public states; others in the file are refused.")
+@option(
+    "--smoothing NUMBER",
+    "Added to every transition count of a chain.  [default: 0.5]",
+    exact_number,
 )
-@click.option(
+@option(
     "--initial",
-    type=click.Choice(["stationary", "any", "empirical"]),
-    help="What the adversary believes about the first time point; empirical with --single.  "
+    "What the adversary believes about the first time point; empirical with --single.  "
     "[default: stationary]",
+    ("stationary", "any", "empirical"),
 )
-@click.option("--single", is_flag=True, help="Fit one chain that remembers the last state alone.")
-@click.option("--order", type=int, metavar="N", help="Fit one chain that remembers N states.")
-@click.option(
-    "--durations", is_flag=True, help="Fit one chain that knows how long a state has lasted."
+@option("--single", "Fit one chain that remembers the last state alone.", bool)
+@option("--order N", "Fit one chain that remembers N states.", int)
+@option("--durations", "Fit one chain that knows how long a state has lasted.", bool)
+@option("--period day|week|N", "Fit one chain with a matrix per phase of this period.")
+@option("--box", "Fit a confidence region of chains.", bool)
+@option(
+    "--confidence NUMBER",
+    "With --box: that the region holds the whole true matrix.  [default: 0.95]",
+    confidence_number,
 )
-@click.option(
-    "--period", metavar="day|week|N", help="Fit one chain with a matrix per phase of this period."
-)
-@click.option("--box", is_flag=True, help="Fit a confidence region of chains.")
-@click.option(
-    "--confidence",
-    type=confidence_number,
-    metavar="NUMBER",
-    help="With --box: that the region holds the whole true matrix.  [default: 0.95]",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write the beliefs here, as JSON.")
+@option("-o --output FILE", "Write the beliefs here, as JSON.")
 def fit(
     file: str,
     states: str | None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number, group, report_option
+from quiltwork.cli.command import command, exact_number, group, option, report_option
 from quiltwork.cli.holdout_attack import attack
 from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.exact import nearest_float
@@ -41,39 +41,31 @@ def holdout() -> None:
     quiltwork holdout plan --tolerance 0.1 --overfits 5 --samples 1000000
     """
 )
-@click.option("--queries", type=int, help="Questions that will be asked.")
-@click.option("--overfits", type=int, help="How many of them may overfit the training set.")
-@click.option(
-    "--tolerance", type=exact_number, metavar="NUMBER", help="How far answers may be off."
-)
-@click.option("--samples", type=int, help="Rows of the holdout, if they are given.")
-@click.option(
-    "--confidence",
-    type=exact_number,
-    metavar="NUMBER",
+@option("--queries", "Questions that will be asked.", int)
+@option("--overfits", "How many of them may overfit the training set.", int)
+@option("--tolerance NUMBER", "How far answers may be off.", exact_number)
+@option("--samples", "Rows of the holdout, if they are given.", int)
+@option(
+    "--confidence NUMBER",
+    "The probability with which the promise holds.",
+    exact_number,
     default="0.95",
-    show_default=True,
-    help="The probability with which the promise holds.",
 )
-@click.option(
-    "--overfit-at",
-    type=exact_number,
-    metavar="NUMBER",
+@option(
+    "--overfit-at NUMBER",
+    "A question overfits if its training value is off by this share of the tolerance.",
+    exact_number,
     default="0.5",
-    show_default=True,
-    help="A question overfits if its training value is off by this share of the tolerance.",
 )
-@click.option("--belief", multiple=True, metavar="FILE", help="How rows depend; repeat for a set.")
-@click.option("--cluster-size", type=int, help="Rows come in independent clusters of this size.")
-@click.option(
-    "--protect", type=click.Choice(["rows"]), help="Protect rows by noise too, not only accuracy."
-)
-@click.option(
+@option("--belief FILE", "How rows depend; repeat for a set.", multiple=True)
+@option("--cluster-size", "Rows come in independent clusters of this size.", int)
+@option("--protect", "Protect rows by noise too, not only accuracy.", ("rows",))
+@option(
     "--mechanism",
-    type=click.Choice(["counting", "max-information", "fresh parts"]),
-    help="Plan with this one instead of the best.",
+    "Plan with this one instead of the best.",
+    ("counting", "max-information", "fresh parts"),
 )
-@click.option("--plot", metavar="FILE", help="Draw the trade-off to this PNG or SVG.")
+@option("--plot FILE", "Draw the trade-off to this PNG or SVG.")
 def plan(
     queries: int | None,
     overfits: int | None,
@@ -139,30 +131,28 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
     """
 )
 @click.argument("folder")
-@click.option("--train", required=True, metavar="FILE", help="CSV of the training rows, public.")
-@click.option("--holdout", "held", required=True, metavar="FILE", help="CSV of the holdout.")
-@click.option("--id", "identity", required=True, metavar="COLUMN", help="Names a row; public.")
-@click.option("--target", metavar="COLUMN", help="What is predicted.")
-@click.option("--group", "group_", metavar="COLUMN", help="Rows of a group depend on each other.")
-@click.option(
-    "--threshold",
-    type=exact_number,
-    metavar="NUMBER",
+@option("--train FILE", "CSV of the training rows, public.", required=True)
+@option("--holdout FILE", "CSV of the holdout.", into="held", required=True)
+@option("--id COLUMN", "Names a row; public.", into="identity", required=True)
+@option("--target COLUMN", "What is predicted.")
+@option("--group COLUMN", "Rows of a group depend on each other.", into="group_")
+@option(
+    "--threshold NUMBER",
+    "How far training rows and holdout may differ before the holdout answers.",
+    exact_number,
     required=True,
-    help="How far training rows and holdout may differ before the holdout answers.",
 )
-@click.option(
-    "--noise",
-    type=exact_number,
-    metavar="NUMBER",
+@option(
+    "--noise NUMBER",
+    "The scale of the noise; 0 with --values, which protects accuracy and no row.",
+    exact_number,
     required=True,
-    help="The scale of the noise; 0 with --values, which protects accuracy and no row.",
 )
-@click.option("--values", type=int, help="Round answers from the holdout to multiples of 1/this.")
-@click.option("--budget", type=int, required=True, help="Answers that may come from the holdout.")
-@click.option("--queries", type=int, help="Refuse after so many questions.")
-@click.option("--ledger", metavar="URL", help="Debit this ledger, one round at a time.")
-@click.option("--dataset", metavar="NAME", help="The ledger's name for the holdout.")
+@option("--values", "Round answers from the holdout to multiples of 1/this.", int)
+@option("--budget", "Answers that may come from the holdout.", int, required=True)
+@option("--queries", "Refuse after so many questions.", int)
+@option("--ledger URL", "Debit this ledger, one round at a time.")
+@option("--dataset NAME", "The ledger's name for the holdout.")
 def create(
     folder: str,
     train: str,
@@ -223,18 +213,17 @@ def create(
     """
 )
 @click.argument("folder")
-@click.option("--predictions", metavar="FILE", help="CSV with the id column and `prediction`.")
-@click.option("--metric", default="accuracy", show_default=True, help="How predictions are scored.")
-@click.option("--limits", metavar="LOW:HIGH", help="Public ends of the target, for errors.")
-@click.option(
-    "--share",
-    multiple=True,
-    metavar="CONDITION",
-    help="Ask for the share of rows with column=value, column!=value or column>=number; repeated "
+@option("--predictions FILE", "CSV with the id column and `prediction`.")
+@option("--metric", "How predictions are scored.", default="accuracy")
+@option("--limits LOW:HIGH", "Public ends of the target, for errors.")
+@option(
+    "--share CONDITION",
+    "Ask for the share of rows with column=value, column!=value or column>=number; repeated "
     "conditions must all hold.",
+    multiple=True,
 )
-@click.option("--label", default="", help="For the transcript.")
-@click.option("--ledger", metavar="URL", help="Where the ledger is now, if it has moved.")
+@option("--label", "For the transcript.", default="")
+@option("--ledger URL", "Where the ledger is now, if it has moved.")
 def ask(
     folder: str,
     predictions: str | None,
@@ -305,7 +294,7 @@ def _about_share(study: Study, share: tuple[str, ...]) -> tuple[Any, float, str]
 
 @command(example="quiltwork holdout status study --queries 100")
 @click.argument("folder")
-@click.option("--queries", type=int, help="Print the promise for so many questions in all.")
+@option("--queries", "Print the promise for so many questions in all.", int)
 def status(folder: str, queries: int | None) -> None:
     """Show what is left and what is promised."""
     _show_status(folder, queries)
@@ -358,7 +347,7 @@ def _show_status(folder: str, queries: int | None) -> None:
     """
 )
 @click.argument("folder")
-@click.option("--checkpoint", metavar="HASH", help="Verify against a hash noted earlier.")
+@option("--checkpoint HASH", "Verify against a hash noted earlier.")
 @report_option
 def transcript(folder: str, checkpoint: str | None, report: str | None) -> None:
     """Verify the transcript and show every answer."""

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import click
-
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.command import command, exact_number, option
 from quiltwork.cli.output import emit, text_table
 
 
 @command(example="quiltwork holdout attack --rows 2000 --questions 1000")
-@click.option("--rows", type=int, default=2000, show_default=True, help="Of the holdout.")
-@click.option("--questions", type=int, default=1000, show_default=True, help="Of the climber.")
-@click.option(
-    "--threshold",
-    type=exact_number,
-    metavar="NUMBER",
-    default="0.05",
-    show_default=True,
-    help="Of the reusable holdout.",
-)
-@click.option(
-    "--noise",
-    type=exact_number,
-    metavar="NUMBER",
-    default="0.005",
-    show_default=True,
-    help="Of the reusable holdout.",
-)
-@click.option("--budget", type=int, default=100, show_default=True, help="Of the reusable holdout.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated rows.")
+@option("--rows", "Of the holdout.", int, default=2000)
+@option("--questions", "Of the climber.", int, default=1000)
+@option("--threshold NUMBER", "Of the reusable holdout.", exact_number, default="0.05")
+@option("--noise NUMBER", "Of the reusable holdout.", exact_number, default="0.005")
+@option("--budget", "Of the reusable holdout.", int, default=100)
+@option("--seed", "Of the simulated rows.", int, default=0)
 def attack(
     rows: int, questions: int, threshold: Fraction, noise: Fraction, budget: int, seed: int
 ) -> None:

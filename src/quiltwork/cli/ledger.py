@@ -15,6 +15,7 @@ from quiltwork.cli.command import (
     group,
     level_number,
     named_beliefs,
+    option,
 )
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import (
@@ -54,19 +55,18 @@ def _opened(url: str) -> Ledger:
 @click.argument("url")
 @click.argument("dataset")
 @belief_option
-@click.option(
+@option(
     "--people",
-    is_flag=True,
-    help="Account for persons instead: counts, and releases with --protect person. Needs no "
+    "Account for persons instead: counts, and releases with --protect person. Needs no "
     "belief, if persons are independent of each other.",
+    bool,
 )
-@click.option("--length", type=int, metavar="N", help="Time points; not for beliefs about rows.")
-@click.option(
-    "--budget",
-    type=level_number,
-    metavar="NUMBER",
+@option("--length N", "Time points; not for beliefs about rows.", int)
+@option(
+    "--budget NUMBER",
+    "What all releases together may tell about any time point, or any person.",
+    level_number,
     required=True,
-    help="What all releases together may tell about any time point, or any person.",
 )
 @protect_option
 def create(
@@ -137,8 +137,8 @@ def register(url: str, dataset: str, file: str, **reading: Any) -> None:
 @click.argument("url")
 @click.argument("dataset")
 @click.argument("analyst")
-@click.option("--cap", type=exact_number, metavar="NUMBER", help="The most this analyst may use.")
-@click.option("--reserved", type=exact_number, metavar="NUMBER", help="What others must leave.")
+@option("--cap NUMBER", "The most this analyst may use.", exact_number)
+@option("--reserved NUMBER", "What others must leave.", exact_number)
 def allot(
     url: str, dataset: str, analyst: str, cap: Fraction | None, reserved: Fraction | None
 ) -> None:
@@ -154,7 +154,7 @@ def allot(
 @command(example='quiltwork ledger retire sqlite:///budget.db meters --reason "study ended"')
 @click.argument("url")
 @click.argument("dataset")
-@click.option("--reason", default="no longer used", show_default=True, help="Kept in the ledger.")
+@option("--reason", "Kept in the ledger.", default="no longer used")
 def retire(url: str, dataset: str, reason: str) -> None:
     """Close a dataset for good; its history stays."""
     _show([_opened(url).retire(dataset, reason)])
@@ -184,10 +184,8 @@ def _show(found: Any) -> None:
 
 def _paged(function: Any) -> Any:
     """Add the options that ask for a page."""
-    after = click.option(
-        "--after", type=int, default=0, metavar="NUMBER", help="From the entry after this one on."
-    )
-    return after(click.option("--limit", type=int, metavar="N", help="At most so many.")(function))
+    after = option("--after NUMBER", "From the entry after this one on.", int, default=0)
+    return after(option("--limit N", "At most so many.", int)(function))
 
 
 @command(
@@ -229,12 +227,8 @@ def notes(url: str, after: int, limit: int | None) -> None:
     """
 )
 @click.argument("url")
-@click.option("--checkpoint", metavar="FILE", help="Written by `export --checkpoint` earlier.")
-@click.option(
-    "--since",
-    is_flag=True,
-    help="Check only what was written after the checkpoint, which is quick.",
-)
+@option("--checkpoint FILE", "Written by `export --checkpoint` earlier.")
+@option("--since", "Check only what was written after the checkpoint, which is quick.", bool)
 def verify(url: str, checkpoint: str | None, since: bool) -> None:
     """Check that the log is what was written; exit code 3 if not.
 
@@ -263,8 +257,8 @@ def verify(url: str, checkpoint: str | None, since: bool) -> None:
     """
 )
 @click.argument("url")
-@click.option("-o", "--output", metavar="FILE", help="Write the whole log here, for `restore`.")
-@click.option("--checkpoint", metavar="FILE", help="Write a checkpoint here; keep it elsewhere.")
+@option("-o --output FILE", "Write the whole log here, for `restore`.")
+@option("--checkpoint FILE", "Write a checkpoint here; keep it elsewhere.")
 def export(url: str, output: str | None, checkpoint: str | None) -> None:
     """Write a backup, a checkpoint, or both; without options, print a checkpoint."""
     opened = _opened(url)
@@ -297,12 +291,11 @@ def move(url: str, to: str) -> None:
 )
 @click.argument("file")
 @click.argument("url")
-@click.option("--checkpoint", metavar="FILE", help="The newest one known.")
-@click.option(
-    "--lost",
+@option("--checkpoint FILE", "The newest one known.")
+@option(
+    "--lost DATASET=LEVEL",
+    "What releases after the backup may have spent on each time point; 0 if there were none.",
     multiple=True,
-    metavar="DATASET=LEVEL",
-    help="What releases after the backup may have spent on each time point; 0 if there were none.",
 )
 def restore(file: str, url: str, checkpoint: str | None, lost: tuple[str, ...]) -> None:
     """Begin a ledger from a backup, after the ledger itself was lost.
@@ -335,17 +328,16 @@ def _read_lost(text: str) -> tuple[str, list[dict[str, Any]]]:
 )
 @click.argument("url")
 @click.argument("dataset")
-@click.option(
-    "--ask",
+@option(
+    "--ask QUERY[@WINDOW]",
+    "A query as in `release`; @144 asks it on each 144 time points in turn, @1:10 on those.",
     multiple=True,
-    metavar="QUERY[@WINDOW]",
-    help="A query as in `release`; @144 asks it on each 144 time points in turn, @1:10 on those.",
 )
-@click.option("--year", type=int, metavar="YEAR", help="Plan a calendar year instead.")
-@click.option("--points-per-day", type=int, metavar="N", help="With --year.")
-@click.option("--daily", metavar="QUERY", help="With --year: every day.")
-@click.option("--weekly", metavar="QUERY", help="With --year: every seven days.")
-@click.option("--monthly", metavar="QUERY", help="With --year: every month.")
+@option("--year YEAR", "Plan a calendar year instead.", int)
+@option("--points-per-day N", "With --year.", int)
+@option("--daily QUERY", "With --year: every day.")
+@option("--weekly QUERY", "With --year: every seven days.")
+@option("--monthly QUERY", "With --year: every month.")
 @protect_option
 def plan(url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **year: Any) -> None:
     """Find the noise with which releases to come use up the budget exactly.

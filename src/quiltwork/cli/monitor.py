@@ -15,6 +15,7 @@ from quiltwork.cli.command import (
     exact_number,
     level_number,
     named_beliefs,
+    option,
     output_option,
     plot_option,
     report_option,
@@ -35,21 +36,15 @@ if TYPE_CHECKING:
     """
 )
 @belief_option
-@click.option(
-    "--epsilon",
-    type=level_number,
-    metavar="NUMBER",
-    help="The level of the release at every step, for substituting its time point: twice the "
+@option(
+    "--epsilon NUMBER",
+    "The level of the release at every step, for substituting its time point: twice the "
     "level of a library that adds or removes records.",
+    level_number,
 )
-@click.option("--length", type=int, metavar="N", help="With --epsilon: how many steps by now.")
-@click.option("--levels", metavar="FILE", help="Instead: one level on each line; - reads stdin.")
-@click.option(
-    "--under",
-    type=level_number,
-    metavar="NUMBER",
-    help="Also say which level keeps every moment under this bound.",
-)
+@option("--length N", "With --epsilon: how many steps by now.", int)
+@option("--levels FILE", "Instead: one level on each line; - reads stdin.")
+@option("--under NUMBER", "Also say which level keeps every moment under this bound.", level_number)
 @protect_option
 @output_option
 @plot_option

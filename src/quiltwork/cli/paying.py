@@ -7,26 +7,20 @@ from typing import Any, TypeVar
 
 import click
 
+from quiltwork.cli.command import option, with_options
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def ledger_options(function: Function) -> Function:
     """Add --ledger, --dataset, --key and --analyst; `open_ledger` takes what they give."""
     options = (
-        click.option(
-            "--ledger", "ledger_url", metavar="URL", help="Debit here first: sqlite:///budget.db"
-        ),
-        click.option("--dataset", metavar="NAME", help="With --ledger: whose budget."),
-        click.option(
-            "--key",
-            metavar="TEXT",
-            help="With --ledger: asking again under one key returns the answer.",
-        ),
-        click.option("--analyst", metavar="NAME", help="With --ledger: out of whose share."),
+        option("--ledger URL", "Debit here first: sqlite:///budget.db", into="ledger_url"),
+        option("--dataset NAME", "With --ledger: whose budget."),
+        option("--key TEXT", "With --ledger: asking again under one key returns the answer."),
+        option("--analyst NAME", "With --ledger: out of whose share."),
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return with_options(function, options)
 
 
 def open_ledger(

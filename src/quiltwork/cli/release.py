@@ -25,6 +25,7 @@ from quiltwork.cli.command import (
     command,
     confidence_option,
     level_number,
+    option,
     output_option,
     plot_option,
     report_option,
@@ -60,59 +61,46 @@ if TYPE_CHECKING:
 )
 @click.argument("file")
 @reading_options
-@click.option(
-    "--belief",
-    multiple=True,
-    metavar="FILE",
-    help="What an adversary may believe, as written by `fit`; repeat for a set. Not needed with "
+@option(
+    "--belief FILE",
+    "What an adversary may believe, as written by `fit`; repeat for a set. Not needed with "
     "--protect person and --states.",
+    multiple=True,
 )
-@click.option("--states", metavar="LIST", help="Without --belief: the public states, as rest,walk.")
-@click.option(
-    "--query",
-    "question",
-    default="histogram",
-    show_default=True,
-    metavar="QUERY",
-    help=QUERY_HELP,
-)
-@click.option(
-    "--window",
-    metavar="WHEN",
-    help="Ask about these time points only: 1:1440, 2026-03-01:2026-03-07 (both days included), "
+@option("--states LIST", "Without --belief: the public states, as rest,walk.")
+@option("--query QUERY", QUERY_HELP, into="question", default="histogram")
+@option(
+    "--window WHEN",
+    "Ask about these time points only: 1:1440, 2026-03-01:2026-03-07 (both days included), "
     "'last 7 days', 'Mondays 18:00-22:00'.",
 )
-@click.option(
-    "--epsilon", type=level_number, metavar="NUMBER", required=True, help="The privacy level."
-)
-@click.option("--method", type=click.Choice(METHODS), help="How to bound influence.")
-@click.option("--secrets", metavar="START:STOP", help="Protect only these time points.")
+@option("--epsilon NUMBER", "The privacy level.", level_number, required=True)
+@option("--method", "How to bound influence.", METHODS)
+@option("--secrets START:STOP", "Protect only these time points.")
 @protect_option
-@click.option(
+@option(
     "--apart",
-    is_flag=True,
-    help="One release for each subject instead of one for all together; each costs its own "
+    "One release for each subject instead of one for all together; each costs its own "
     "subject epsilon.",
+    bool,
 )
-@click.option(
+@option(
     "--backend",
-    type=click.Choice(["local", "spark"]),
+    "Who reads and counts a folder of files; noise is drawn here, once.",
+    ("local", "spark"),
     default="local",
-    show_default=True,
-    help="Who reads and counts a folder of files; noise is drawn here, once.",
 )
-@click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
+@option("--preview", "Show the error to expect; nothing is released.", bool)
 @ledger_options
 @curator_option
 @confidence_option("Of the intervals.")
 @output_option
 @plot_option
 @report_option
-@click.option(
-    "--others",
+@option(
+    "--others FILE",
+    "With --report: beliefs that may fit better; what would be told if they were true.",
     multiple=True,
-    metavar="FILE",
-    help="With --report: beliefs that may fit better; what would be told if they were true.",
 )
 def release(
     file: str,

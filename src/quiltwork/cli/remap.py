@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, confidence_option, exact_number
+from quiltwork.cli.command import command, confidence_option, exact_number, option
 from quiltwork.cli.consumer import read_loss_text, read_prior_text
 from quiltwork.cli.output import as_json, emit, progress, text_table
 from quiltwork.cli.tabulate import header_of
@@ -39,31 +39,25 @@ _MOST_SHOWN = 40
     """
 )
 @click.argument("file", required=False)
-@click.option("--column", metavar="NAME", help="With FILE: the column of released counts.")
-@click.option("--value", "values", multiple=True, type=int, help="A released count; repeatable.")
-@click.option("--n", type=int, required=True, help="The number of people: counts lie in 0..n.")
-@click.option("--epsilon", type=exact_number, metavar="NUMBER", help="The level of one count.")
-@click.option("--alpha", type=exact_number, metavar="NUMBER", help="The level as e^-epsilon.")
-@click.option(
-    "--prior",
-    default="uniform",
-    show_default=True,
-    metavar="PRIOR",
-    help="uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON (an earlier release of the same "
+@option("--column NAME", "With FILE: the column of released counts.")
+@option("--value", "A released count; repeatable.", int, into="values", multiple=True)
+@option("--n", "The number of people: counts lie in 0..n.", int, required=True)
+@option("--epsilon NUMBER", "The level of one count.", exact_number)
+@option("--alpha NUMBER", "The level as e^-epsilon.", exact_number)
+@option(
+    "--prior PRIOR",
+    "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON (an earlier release of the same "
     "count), chain:FILE:STATE (visits of a belief's chain), or a file with n + 1 probabilities.",
+    default="uniform",
 )
-@click.option(
-    "--loss",
+@option(
+    "--loss LOSS",
+    "absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, or a file with a matrix.",
     default="absolute",
-    show_default=True,
-    metavar="LOSS",
-    help="absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, or a file with a matrix.",
 )
 @confidence_option("Of the intervals, which count on the prior.")
-@click.option(
-    "-o", "--output", metavar="FILE", help="With FILE: write its rows with what was read."
-)
-@click.option("--plot", metavar="FILE", help="Draw the mechanism before and after the remap.")
+@option("-o --output FILE", "With FILE: write its rows with what was read.")
+@option("--plot FILE", "Draw the mechanism before and after the remap.")
 def remap(
     file: str | None,
     column: str | None,

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from quiltwork.cli.checkout import checkout_with
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 
 
 @command(
@@ -20,21 +20,19 @@ from quiltwork.cli.command import command
     """
 )
 @click.argument("names", nargs=-1)
-@click.option("--list", "listing", is_flag=True, help="Show the experiments and stop.")
-@click.option("--full", is_flag=True, help="Run the full sizes instead of the quick ones.")
-@click.option("--fresh", is_flag=True, help="Run again what is already finished.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+@option("--list", "Show the experiments and stop.", bool, into="listing")
+@option("--full", "Run the full sizes instead of the quick ones.", bool)
+@option("--fresh", "Run again what is already finished.", bool)
+@option(
+    "-o --output",
+    "Folder for figures, CSV, the page index.html and finished results.",
+    click.Path(file_okay=False, path_type=Path),
     default=Path("reproduction"),
-    show_default=True,
-    help="Folder for figures, CSV, the page index.html and finished results.",
 )
-@click.option(
+@option(
     "--docs",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Also write Markdown pieces with their figures here, for the documentation.",
+    "Also write Markdown pieces with their figures here, for the documentation.",
+    click.Path(file_okay=False, path_type=Path),
 )
 def reproduce(
     names: tuple[str, ...],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.tables import (
     TableFiles,
@@ -34,19 +34,16 @@ if TYPE_CHECKING:
     """
 )
 @table_options
-@click.option(
-    "--against",
-    metavar="FILE",
-    help="An earlier release about the same people: whom do both pin down together?",
+@option(
+    "--against FILE", "An earlier release about the same people: whom do both pin down together?"
 )
-@click.option(
-    "--original",
+@option(
+    "--original FILE",
+    "The records behind the table: how well does a learner guess within its groups?",
     multiple=True,
-    metavar="FILE",
-    help="The records behind the table: how well does a learner guess within its groups?",
 )
 @declaration_options("--order")
-@click.option("--report", "--html", "target", metavar="FILE", help="Also write a page with plots.")
+@option("--report --html FILE", "Also write a page with plots.", into="target")
 def risk(
     source: TableFiles,
     against: str | None,

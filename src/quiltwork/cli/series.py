@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import exact_number
+from quiltwork.cli.command import exact_number, option, with_options
 from quiltwork.cli.config import config_options
 from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
@@ -37,76 +37,59 @@ _NAMED = (
     "date_format",
 )
 _DIALECT = [
-    click.option("--delimiter", metavar="CHARACTER", help="Between cells: ; or tab.  [found]"),
-    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal point.  [found]"),
-    click.option("--encoding", metavar="NAME", help="Of text: latin-1, utf-16.  [found]"),
-    click.option("--na", "na_values", metavar="LIST", help="Further words for missing: -,n.d."),
-    click.option("--date-format", metavar="FORMAT", help="Of times: %d.%m.%Y %H:%M.  [found]"),
+    option("--delimiter CHARACTER", "Between cells: ; or tab.  [found]"),
+    option("--decimal", "Decimal point.  [found]", (".", ",")),
+    option("--encoding NAME", "Of text: latin-1, utf-16.  [found]"),
+    option("--na LIST", "Further words for missing: -,n.d.", into="na_values"),
+    option("--date-format FORMAT", "Of times: %d.%m.%Y %H:%M.  [found]"),
 ]
 
 
 def reading_options(function: Function) -> Function:
     """Add the options that say how to read a series; `read` takes them back."""
     options = [
-        click.option(
-            "--value", metavar="COLUMN", help="The column with states, or numbers with --edges."
+        option("--value COLUMN", "The column with states, or numbers with --edges."),
+        option(
+            "--time COLUMN",
+            "Sort by this column: whole seconds or dates. Without it, the file's order.",
         ),
-        click.option(
-            "--time",
-            metavar="COLUMN",
-            help="Sort by this column: whole seconds or dates. Without it, the file's order.",
-        ),
-        click.option(
-            "--duration",
-            metavar="COLUMN",
-            help="How long a row holds: seconds or 00:15:00 with --time and --every, else a number "
+        option(
+            "--duration COLUMN",
+            "How long a row holds: seconds or 00:15:00 with --time and --every, else a number "
             "of time points.",
         ),
-        click.option("--end", metavar="COLUMN", help="Until when a row holds, instead."),
-        click.option(
-            "--timezone",
-            metavar="ZONE",
-            help="Of times without an offset, and of windows: Europe/Berlin; or none.",
+        option("--end COLUMN", "Until when a row holds, instead."),
+        option(
+            "--timezone ZONE", "Of times without an offset, and of windows: Europe/Berlin; or none."
         ),
-        click.option(
-            "--days",
-            metavar="FIRST:LAST",
-            help="The public days 2026-03-01:2026-03-31: every subject gets all their time points.",
+        option(
+            "--days FIRST:LAST",
+            "The public days 2026-03-01:2026-03-31: every subject gets all their time points.",
         ),
-        click.option(
-            "--subject",
-            metavar="COLUMNS",
-            help="Tells subjects apart: house,meter, or filename; each is a sequence independent "
+        option(
+            "--subject COLUMNS",
+            "Tells subjects apart: house,meter, or filename; each is a sequence independent "
             "of the others.",
         ),
-        click.option(
-            "--edges", metavar="LIST", help="Public bin edges that turn numbers into states: 0.5,2"
-        ),
-        click.option("--labels", metavar="LIST", help="Names of the bins: low,medium,high"),
-        click.option(
-            "--every",
-            metavar="DURATION",
-            help="Gather records on a regular grid: 30s, 10min, 1h, 1d.",
-        ),
-        click.option(
+        option("--edges LIST", "Public bin edges that turn numbers into states: 0.5,2"),
+        option("--labels LIST", "Names of the bins: low,medium,high"),
+        option("--every DURATION", "Gather records on a regular grid: 30s, 10min, 1h, 1d."),
+        option(
             "--rule",
-            type=click.Choice(["mean", "min", "max", "sum", "first", "last"]),
-            help="With --every and --edges: how the numbers of one step are gathered.  "
+            "With --every and --edges: how the numbers of one step are gathered.  "
             "[default: the belief's, or mean]",
+            ("mean", "min", "max", "sum", "first", "last"),
         ),
-        click.option(
+        option(
             "--missing",
-            type=click.Choice(["error", "state", "split"]),
-            default="error",
-            show_default=True,
-            help="Missing values and empty steps: refuse, make them a state of their own, or cut "
+            "Missing values and empty steps: refuse, make them a state of their own, or cut "
             "the sequence there, which declares the pieces independent.",
+            ("error", "state", "split"),
+            default="error",
         ),
         *_DIALECT,
     ]
-    for option in reversed(options):
-        function = option(function)
-    return config_options(function)
+    return config_options(with_options(function, options))
 
 
 def read(
@@ -177,10 +160,9 @@ def step_lines(beliefs: Sequence[Belief]) -> list[str]:
 
 def protect_option(function: Function) -> Function:
     """Add the option that says how long a secret is; `read_episode` reads it."""
-    return click.option(
-        "--protect",
-        metavar="moment|person|DURATION|N",
-        help="Who is protected: each moment, each person with the whole series, or stretches as "
+    return option(
+        "--protect moment|person|DURATION|N",
+        "Who is protected: each moment, each person with the whole series, or stretches as "
         "long as this, whatever happens in them: 3h where the step is known, or a number of time "
         "points.  [default: moment]",
     )(function)

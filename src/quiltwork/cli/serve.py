@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 from quiltwork.cli.output import as_json
 from quiltwork.errors import StorageError, UnsupportedError
 
@@ -30,36 +30,29 @@ _BACKLOG = 2048
     quiltwork serve --new-token olga
     """
 )
-@click.option(
-    "--database",
-    metavar="URL",
-    help="Where ledger and members are kept: sqlite:///curator.db or postgresql://…  [default: "
+@option(
+    "--database URL",
+    "Where ledger and members are kept: sqlite:///curator.db or postgresql://…  [default: "
     "curator.db in the data directory]",
 )
-@click.option(
-    "--data",
-    metavar="DIRECTORY",
-    help="Where rows are kept; only you may read it.  [default: quiltwork in your data directory]",
+@option(
+    "--data DIRECTORY",
+    "Where rows are kept; only you may read it.  [default: quiltwork in your data directory]",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any."
-)
-@click.option(
-    "--allow-host",
+@option("--host", "The address to listen on.", default="127.0.0.1")
+@option("--port", "0 for any.", click.IntRange(0, 65535), default=8000)
+@option(
+    "--allow-host NAME",
+    "A name under which requests may come in, besides those of this machine; repeatable.",
     multiple=True,
-    metavar="NAME",
-    help="A name under which requests may come in, besides those of this machine; repeatable.",
 )
-@click.option("--owner", metavar="NAME", help="The first owner's name.  [default: yours]")
-@click.option(
-    "--new-token", metavar="MEMBER", help="Make a new token for a member, show it once, and end."
-)
-@click.option(
+@option("--owner NAME", "The first owner's name.  [default: yours]")
+@option("--new-token MEMBER", "Make a new token for a member, show it once, and end.")
+@option(
     "--demo",
-    is_flag=True,
-    help="Fill a new curator with four made-up stories and show a token for each role; without "
+    "Fill a new curator with four made-up stories and show a token for each role; without "
     "--data it is gone when it is stopped.",
+    bool,
 )
 def serve(
     database: str | None,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from quiltwork.cli.command import exact_number, written_options
+from quiltwork.cli.command import exact_number, option, with_options, written_options
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import check_writable
@@ -32,18 +32,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PROVIDER = "provider"
 """The column that names whose file a record was in, unless a file has such a column."""
 
-backend_option = click.option(
+backend_option = option(
     "--backend",
-    type=click.Choice(["local", "spark"]),
+    "Where to compute; Spark reads Parquet files where its workers are.",
+    ("local", "spark"),
     default="local",
-    show_default=True,
-    help="Where to compute; Spark reads Parquet files where its workers are.",
 )
 
 
-m_option = click.option(
-    "--m", type=int, default=1, show_default=True, help="How many providers collude."
-)
+m_option = option("--m", "How many providers collude.", int, default=1)
 
 
 @dataclass(frozen=True)
@@ -74,40 +71,31 @@ def table_options(function: Function) -> Function:
     """Add the files and the roles of their columns; the command gets them as `source`."""
     options = [
         click.argument("files", nargs=-1, required=True),
-        click.option(
-            "--provider",
-            metavar="COLUMN",
-            help="Who provided each record; without it, several files are one provider each.",
+        option(
+            "--provider COLUMN",
+            "Who provided each record; without it, several files are one provider each.",
         ),
-        click.option(
-            "--quasi",
+        option(
+            "--quasi COLUMNS",
+            'Quasi-identifiers, separated by commas; "quoted" if a name holds one.',
             required=True,
-            metavar="COLUMNS",
-            help='Quasi-identifiers, separated by commas; "quoted" if a name holds one.',
         ),
-        click.option(
-            "--sensitive",
+        option(
+            "--sensitive COLUMNS",
+            "What must not be inferred; several columns count as their combination.",
             required=True,
-            metavar="COLUMNS",
-            help="What must not be inferred; several columns count as their combination.",
         ),
-        click.option(
-            "--subject",
-            metavar="COLUMN",
-            help="Whom a record is about, if one person can have several.",
-        ),
-        click.option(
+        option("--subject COLUMN", "Whom a record is about, if one person can have several."),
+        option(
             "--missing",
-            type=click.Choice(["refuse", "value"]),
+            "Whether missing values are refused or are a value of their own.",
+            ("refuse", "value"),
             default="refuse",
-            show_default=True,
-            help="Whether missing values are refused or are a value of their own.",
         ),
-        click.option(
-            "--text",
+        option(
+            "--text COLUMNS",
+            "Columns that are text, whatever they look like; 02410 is text by itself.",
             default="",
-            metavar="COLUMNS",
-            help="Columns that are text, whatever they look like; 02410 is text by itself.",
         ),
         written_options,
     ]
@@ -116,20 +104,13 @@ def table_options(function: Function) -> Function:
 
 def constraint_options(function: Function) -> Function:
     """Add the privacy constraints; the command gets them as one `constraint`."""
-    number: dict[str, Any] = {"type": exact_number}
     options = [
-        click.option("--k", type=int, help="k-anonymity: records in every group."),
-        click.option("--l", type=int, help="Distinct sensitive values in every group."),
-        click.option("--entropy-l", metavar="L", help="Entropy l-diversity.", **number),
-        click.option(
-            "--recursive-l", metavar="C,L", help="Recursive (c, l)-diversity, for example 3,2."
-        ),
-        click.option(
-            "--t", metavar="T", help="t-closeness, all values equally far apart.", **number
-        ),
-        click.option(
-            "--t-ordered", metavar="T", help="t-closeness, values in their order.", **number
-        ),
+        option("--k", "k-anonymity: records in every group.", int),
+        option("--l", "Distinct sensitive values in every group.", int),
+        option("--entropy-l L", "Entropy l-diversity.", exact_number),
+        option("--recursive-l C,L", "Recursive (c, l)-diversity, for example 3,2."),
+        option("--t T", "t-closeness, all values equally far apart.", exact_number),
+        option("--t-ordered T", "t-closeness, values in their order.", exact_number),
     ]
     return _gathered(function, options, "constraint", read_constraint)
 
@@ -145,11 +126,10 @@ def declaration_options(*ordinal: str) -> Callable[[Function], Function]:
             metavar="COLUMN=VALUES",
             help="A column's values in order, such as grade=low,middle,high; repeatable.",
         ),
-        click.option(
-            "--hierarchy",
+        option(
+            "--hierarchy COLUMN=FILE",
+            "A column's generalizations: CSV lines from value to root; repeatable.",
             multiple=True,
-            metavar="COLUMN=FILE",
-            help="A column's generalizations: CSV lines from value to root; repeatable.",
         ),
     ]
     return lambda function: _gathered(function, options, "declared", declarations)
@@ -165,9 +145,7 @@ def _gathered(
     def call(**given: Any) -> Any:
         return function(**{name: made(**{each: given.pop(each) for each in taken})}, **given)
 
-    for add in reversed(options):
-        call = add(call)
-    return cast("Function", call)
+    return cast("Function", with_options(call, options))
 
 
 def declarations(ordinal: Iterable[str], hierarchy: Iterable[str]) -> dict[str, dict[str, Any]]:

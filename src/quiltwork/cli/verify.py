@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
     TableFiles,
@@ -42,25 +42,23 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 @table_options
 @constraint_options
 @m_option
-@click.option("--max-m", "largest", is_flag=True, help="Find the largest m instead.")
-@click.option(
+@option("--max-m", "Find the largest m instead.", bool, into="largest")
+@option(
     "--method",
-    type=click.Choice(METHODS),
+    "How to verify; all but exact need constraints that hold for larger groups too.",
+    METHODS,
     default="exact",
-    show_default=True,
-    help="How to verify; all but exact need constraints that hold for larger groups too.",
 )
-@click.option("--limit", type=int, help="Checks within one group after which to give up.")
-@click.option(
-    "--own",
+@option("--limit", "Checks within one group after which to give up.", int)
+@option(
+    "--own FILE",
+    "Your own rows, and those of others if you pool them: what do they give away of the rest?",
     multiple=True,
-    metavar="FILE",
-    help="Your own rows, and those of others if you pool them: what do they give away of the rest?",
 )
 @declaration_options()
 @backend_option
-@click.option("--others", type=int, default=0, help="With --own: colluding providers without rows.")
-@click.option("--at-most", type=int, help="With --others: how many records of a group each has.")
+@option("--others", "With --own: colluding providers without rows.", int, default=0)
+@option("--at-most", "With --others: how many records of a group each has.", int)
 def verify(
     source: TableFiles,
     constraint: Constraint,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 from quiltwork.cli.serve import usual_folder
 from quiltwork.errors import UnsupportedError
 
@@ -17,19 +15,16 @@ from quiltwork.errors import UnsupportedError
     quiltwork worker --database sqlite:///curator.db --data curator --once
     """
 )
-@click.option(
-    "--database",
-    metavar="URL",
+@option(
+    "--database URL",
+    "That of the curator.  [default: curator.db in the data directory]",
     envvar="QUILTWORK_DATABASE",
-    help="That of the curator.  [default: curator.db in the data directory]",
 )
-@click.option(
-    "--data",
-    metavar="DIRECTORY",
-    help="The curator's data directory.  [default: quiltwork in your data directory]",
+@option(
+    "--data DIRECTORY", "The curator's data directory.  [default: quiltwork in your data directory]"
 )
-@click.option("--once", is_flag=True, help="End when nothing is left to do.")
-@click.option("--supervised", is_flag=True, hidden=True, help="End with the standard input.")
+@option("--once", "End when nothing is left to do.", bool)
+@option("--supervised", "End with the standard input.", bool, hidden=True)
 def worker(database: str | None, data: str | None, once: bool, supervised: bool) -> None:
     """Carry out the jobs and schedules of a curator.
 
