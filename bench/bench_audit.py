@@ -13,7 +13,7 @@ import numpy as np
 
 import quiltwork as qw
 from bench.harness import compare
-from quiltwork.counts.consumers.priors import ChainCounts
+from quiltwork.counts.consumers.consumer import ChainCounts
 
 EXAMPLE = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 ALTERNATING = qw.MarkovChain([[0.4, 0.6], [0.7, 0.3]])

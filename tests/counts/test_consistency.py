@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiltwork.counts.consistency import project
+from quiltwork.counts.count_table_level import project
 
 
 @given(

@@ -20,7 +20,7 @@ from quiltwork.tables import (
     anonymize,
     verify_m_privacy,
 )
-from quiltwork.tables.generalization.labels import parse_label
+from quiltwork.tables.generalization.reading import parse_label
 from quiltwork.tables.partitioning import recipe
 from tests.sizes import sample
 

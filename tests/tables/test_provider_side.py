@@ -21,7 +21,7 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.encoding import Column, encode_column
 from quiltwork.tables.generalization.reading import Reader
 from quiltwork.tables.provider_side import own_view

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.belief_check import check, check_plot, drawn
-from quiltwork.cli.belief_turn import turn
+from quiltwork.cli.belief_check import check, check_plot, drawn, turn
 from quiltwork.cli.command import command, exact_number, option
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import split_list

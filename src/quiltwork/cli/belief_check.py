@@ -1,9 +1,10 @@
-"""`quiltwork belief check`: a belief beside a public sample."""
+"""`quiltwork belief check`: a belief beside a public sample; `belief turn` turns one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from quiltwork import files
 from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs, option
 from quiltwork.cli.output import emit, progress, text_table
 from quiltwork.cli.series import read, read_beliefs, reading_options
+from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from quiltwork.beliefs.comparison import Comparison, Stays
@@ -196,3 +198,62 @@ def _page(check: BeliefCheck) -> str:
         ],
         "The sample is public; no private series was read.",
     )
+
+
+_DAY = 86_400
+
+
+@command(
+    example="""
+    quiltwork belief turn belief.json --begins 08:00 -o from8.json
+    quiltwork belief turn belief.json --begins 08:00 --begins 20:00 -o both.json
+    """
+)
+@click.argument("file")
+@option(
+    "--begins TIME",
+    "When a series begins: 08:00, or 2026-03-01T08:00 where weekdays count; repeat for more.",
+    multiple=True,
+    required=True,
+)
+@option("-o --output FILE", "Write the beliefs here.", required=True)
+def turn(file: str, begins: tuple[str, ...], output: str) -> None:
+    """Turn beliefs about days to series that begin at these times.
+
+    A release does so by itself. A ledger holds beliefs as they are: register its dataset with the
+    file written here, which has one belief for each time. Beliefs without a time of day stay.
+    """
+    from quiltwork.beliefs import Belief, CyclicChain, beliefs_to_json
+
+    files.check_writable(output)
+    given, found = read_beliefs((file,)), dict[Belief, None]()
+    for belief in given:
+        if not isinstance(belief, CyclicChain):
+            found[belief] = None
+            continue
+        step = None if belief.grid is None else belief.grid.step
+        if step is None or belief.anchor is None:
+            raise InvalidInputError(
+                f"{file} does not say when its first phase is; fit it on data with times, or turn "
+                "it in Python with starting(phases)."
+            )
+        moments = [_moment(text, belief.period * step) for text in begins]
+        phases = {(moment - belief.anchor) // step % belief.period for moment in moments}
+        found.update((belief.starting(phase), None) for phase in sorted(phases))
+    document = beliefs_to_json(list(found))
+    files.write(output, document + "\n")
+    emit(document, [*map(repr, found), f"Written to {output}."])
+
+
+def _moment(text: str, cycle: int) -> int:
+    """Read a time of day, or a moment, in seconds of the clock that beliefs keep."""
+    try:
+        if "-" not in text and cycle == _DAY:
+            return int(datetime.fromisoformat(f"1970-01-01T{text}+00:00").timestamp())
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        day = "a time of day such as 08:00, or " if cycle == _DAY else ""
+        raise InvalidInputError(
+            f"Cannot read when {text!r} is; give {day}a moment such as 2026-03-01T08:00."
+        ) from None
+    return int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())

@@ -32,12 +32,12 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Curator": {
         "serve": "quiltwork.cli.serve:serve",
-        "worker": "quiltwork.cli.worker:worker",
+        "worker": "quiltwork.cli.serve:worker",
     },
     "Product": {
         "demo": "quiltwork.cli.demo:demo",
-        "reproduce": "quiltwork.cli.reproduce:reproduce",
-        "bench": "quiltwork.cli.bench:bench",
+        "reproduce": "quiltwork.cli.checkout:reproduce",
+        "bench": "quiltwork.cli.checkout:bench",
         "completion": "quiltwork.cli.completion:completion",
     },
 }

@@ -176,7 +176,7 @@ def count(
     from quiltwork.cli.series import split_list
     from quiltwork.cli.tabulate import Contributor, read_condition
     from quiltwork.counts import release_table
-    from quiltwork.counts.contributions import LimitedCounts
+    from quiltwork.counts.people import LimitedCounts
 
     conditions = [read_condition(text) for text in where]
     by = tuple(column for text in by for column in split_list(text))

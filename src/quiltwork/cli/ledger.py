@@ -347,7 +347,7 @@ def plan(url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **ye
     --protect longer.
     """
     from quiltwork.budget import plan as planned
-    from quiltwork.cli.ledger_plan import plan_document, read_schedule
+    from quiltwork.cli.ledger_text import plan_document, read_schedule
 
     opened = _opened(url)
     status = opened.status(dataset)

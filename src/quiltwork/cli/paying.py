@@ -1,13 +1,21 @@
-"""The options of commands that debit a ledger before they draw."""
+"""Who pays for an answer: a ledger that is debited before anything is drawn, or a curator's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import os
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from quiltwork.cli.command import option, with_options
+from quiltwork.cli.series import read_query
+
+if TYPE_CHECKING:
+    from quiltwork.client import Curator, Preview
+    from quiltwork.queries import Query
+    from quiltwork.series import Release
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,3 +44,58 @@ def open_ledger(
     from quiltwork.budget import Ledger
 
     return {"ledger": Ledger.open(url), "dataset": dataset, "key": key, "analyst": analyst}
+
+
+TOKEN = "QUILTWORK_TOKEN"  # noqa: S105  (the name of a variable)
+"""The environment variable with the token; on a command line others could read it."""
+
+curator_option = option(
+    "--curator URL",
+    f"Ask a curator about its dataset FILE, with the token in {TOKEN}; only --query, "
+    "--window, --epsilon, --key, --preview and what becomes of the answer go with it.",
+)
+
+
+def open_curator(url: str) -> Curator:
+    """Return the curator at a URL, for the token in the environment."""
+    from quiltwork.client import Curator
+
+    token = os.environ.get(TOKEN, "")
+    if not token:
+        raise click.UsageError(f"Put your token into the environment variable {TOKEN}")
+    return Curator(url, token)
+
+
+def refuse_with_curator(given: dict[str, Any]) -> None:
+    """Refuse options that are about a file; `given` are those with a value."""
+    wrong = [name for name, value in given.items() if value]
+    if wrong:
+        option = wrong[0].replace("_", "-")
+        raise click.UsageError(f"--{option} does not go with --curator, which has its own")
+
+
+def read_question(curator: Curator, dataset: str, text: str, window: str | None) -> Query:
+    """Read a query about a dataset of a curator, in its states."""
+    from quiltwork.beliefs.documents import labels_from_json
+
+    states = curator.dataset(dataset).states
+    return read_query(text, None if states is None else labels_from_json(states), window)
+
+
+def asked(
+    curator: Curator, dataset: str, query: Query, epsilon: Fraction, key: str | None
+) -> Release:
+    """Ask, and return the release."""
+    found: Release = curator.ask(dataset, query, epsilon, key).result
+    return found
+
+
+def preview_lines(found: Preview) -> Iterator[str]:
+    """Say what an answer would cost and how far off it would be."""
+    after = "an unknown total" if found.spent_after is None else f"{found.spent_after:.6g}"
+    yield f"From {found.spent_before:.6g} to {after} of {found.budget:.6g}."
+    yield f"A cell ({found.cells} in all) errs by {found.expected_error:.6g} on average; "
+    yield f"{100 * found.confidence:g} % intervals are ±{found.half_width:.6g} a cell."
+    yield found.reason or ""
+    if not found.granted:
+        yield f"It would be refused: {found.refusal}"

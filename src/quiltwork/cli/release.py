@@ -12,14 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.asking import (
-    asked,
-    curator_option,
-    open_curator,
-    preview_lines,
-    read_question,
-    refuse_with_curator,
-)
 from quiltwork.cli.calibrate import METHODS
 from quiltwork.cli.command import (
     command,
@@ -31,7 +23,16 @@ from quiltwork.cli.command import (
     report_option,
 )
 from quiltwork.cli.output import check_targets, deliver, progress, text_table
-from quiltwork.cli.paying import ledger_options, open_ledger
+from quiltwork.cli.paying import (
+    asked,
+    curator_option,
+    ledger_options,
+    open_curator,
+    open_ledger,
+    preview_lines,
+    read_question,
+    refuse_with_curator,
+)
 from quiltwork.cli.series import (
     QUERY_HELP,
     protect_option,

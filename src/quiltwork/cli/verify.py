@@ -138,7 +138,7 @@ def _on_spark(table: Table, constraint: Constraint, m: int) -> bool:
 
 
 def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
-    from quiltwork.tables.safety import max_m
+    from quiltwork.tables.verification.verify import max_m
 
     found = max_m(table, constraint, limit)
     breach = found.breach

@@ -23,9 +23,9 @@ from msgspec import Meta
 from quiltwork.beliefs.coded import CodedSequences
 from quiltwork.budget import Ledger, Quote
 from quiltwork.budget.judging import Usefulness, judged
-from quiltwork.counts.contributions import limited_counts
 from quiltwork.counts.count_table import release_table
 from quiltwork.counts.count_table_level import table_level
+from quiltwork.counts.people import limited_counts
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,

@@ -16,7 +16,7 @@ from .constraints import TCloseness as TCloseness
 from .constraints.monotonicity import refute as refute
 from .metrics.query_error import query_error as query_error
 from .provider_side import own_view as own_view
-from .safety import max_m as max_m
 from .table import Table as Table
 from .verification import Verdict as Verdict
+from .verification import max_m as max_m
 from .verification import verify_m_privacy as verify_m_privacy

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.distinct import NO_SETS, NumberSets, distinct_rows, set_ids
 from quiltwork.tables.encoding import CodedTable
 

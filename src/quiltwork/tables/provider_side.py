@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.constraint import Constraint, as_constraint
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, as_constraint
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.encoding import group_rows
 from quiltwork.tables.generalization.reading import fitting_groups

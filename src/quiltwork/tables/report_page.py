@@ -25,9 +25,8 @@ from quiltwork.report import (
 from quiltwork.results import ResultBase, plain
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
-from quiltwork.tables.risk.assessment import Assessment, assess
+from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification, assess
 from quiltwork.tables.risk.definetti import Learned, definetti
-from quiltwork.tables.risk.disclosure import Disclosure, Reidentification
 from quiltwork.tables.risk.downcoding import downcoding
 from quiltwork.tables.risk.intersection import Intersection
 from quiltwork.tables.risk.minimality import refused_cuts

@@ -13,7 +13,7 @@ import quiltwork as qw
 from evidence import leakage as enumerated
 from evidence.checks.audit_enumeration import random_chain
 from quiltwork import queries
-from quiltwork.counts.consumers.priors import ChainCounts
+from quiltwork.counts.consumers.consumer import ChainCounts
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 USER = qw.Consumer(ChainCounts(CHAIN, 1))
@@ -92,7 +92,7 @@ def test_the_worked_example(cap, loss):
 def test_two_runs_without_a_cap_tell_far_more_than_twice_epsilon():
     found = qw.optimal_for_chain(CHAIN, 30, 1, USER, queries.count(1))
     twice = np.einsum("cr,cs->crs", found.matrix, found.matrix).reshape(31, -1)
-    from quiltwork.counts.chains.count_laws import table_leakage
+    from quiltwork.counts.chains.chain_program import table_leakage
 
     assert table_leakage(CHAIN, 30, queries.count(1), twice) > 10
 

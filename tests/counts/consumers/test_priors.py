@@ -12,7 +12,7 @@ from scipy import stats
 
 import quiltwork as qw
 from quiltwork.counts import ChainCounts, Consumer, learn_from_release
-from quiltwork.counts.consumers.priors import read_fractions, read_probabilities
+from quiltwork.counts.consumers.consumer import read_fractions, read_probabilities
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from tests.counts.oracle import ALPHAS, geometric, priors
 

@@ -16,8 +16,8 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
+from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.constraints.monotonicity import refute
-from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 ALL = [
     KAnonymity(3),

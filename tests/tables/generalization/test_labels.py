@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.tables.generalization.labels import (
+from quiltwork.tables.generalization.reading import (
     Label,
     parse_label,
     range_text,

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from quiltwork.tables.risk import assess, intersection
-from quiltwork.tables.risk.disclosure import SMALL
+from quiltwork.tables.risk.assessment import SMALL
 from quiltwork.tables.table import Table
 
 

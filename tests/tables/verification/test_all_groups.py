@@ -20,7 +20,7 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.group import Group, count_groups
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import corners, every_coalition, group_breach

@@ -20,7 +20,7 @@ from quiltwork.audit.inner import inner_chain
 from quiltwork.audit.laws import Weights, integer_laws
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.counts.chains.count_laws import statistic_of
+from quiltwork.counts.chains.chain_program import statistic_of
 from quiltwork.errors import NotPrivateError
 from quiltwork.noise.enclosure import exp_minus
 from quiltwork.queries import Query

@@ -31,13 +31,12 @@ from quiltwork.counts.chains.certificate import (
     outward_laws,
     repaired,
 )
-from quiltwork.counts.chains.chain_program import solve
-from quiltwork.counts.chains.count_laws import count_laws, table_leakage
+from quiltwork.counts.chains.chain_program import count_laws, solve, table_leakage
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.dependent_people import belief_digest
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
+from quiltwork.counts.people import belief_digest
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.influence import calibrate

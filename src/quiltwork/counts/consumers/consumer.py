@@ -1,19 +1,205 @@
-"""A consumer: what it believes about the count, and what a wrong answer costs it."""
+"""A consumer: what it believes about the count, and what a wrong answer costs it.
+
+A prior is an array over 0..n, "uniform", a SciPy distribution, the number of visits of a Markov
+chain to a state (`ChainCounts`), or what earlier releases taught (`learn_from_release`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.arguments import listed
+from quiltwork.arguments import instance, listed
+from quiltwork.counts.alpha_levels import read_alpha
 from quiltwork.counts.consumers.losses import FloatArray, Loss, MatrixLoss, read_loss
-from quiltwork.counts.consumers.priors import read_fractions, read_probabilities
 from quiltwork.counts.consumers.universality import Universality, universality
-from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import Number, integer, shortened, to_fraction
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs import MarkovChain
+
+_SUM_TOLERANCE = 1e-9
+_LARGEST_CHAIN = 20_000
+LARGEST_PRIOR = 10_000_000
+_REMAP_MICROSECONDS, _REMAP_BYTES = 2, 400  # per count, measured up to n = 10⁷
+
+
+@dataclass(frozen=True, eq=False)
+class ChainCounts:
+    """How often a chain of n moments visits `state`: a prior for counts of that state.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    >>> ChainCounts(chain, "walk").probabilities(2).round(3).tolist()
+    [0.72, 0.16, 0.12]
+    """
+
+    chain: MarkovChain
+    state: Any
+
+    def __post_init__(self) -> None:
+        from quiltwork.beliefs import MarkovChain
+
+        instance(self.chain, MarkovChain, "chain")
+
+    def probabilities(self, n: int) -> FloatArray:
+        """Return P(visits = 0..n), by dynamic programming over (state, visits).
+
+        Terms are positive, so nothing cancels. Cost: O(n²·k²) for k states.
+
+        Raises:
+            InvalidInputError: if the chain has no such state.
+            UnsupportedError: above 20,000 moments.
+        """
+        length = integer(n, "n", 1)
+        if self.state not in self.chain.states:
+            raise InvalidInputError(
+                f"The chain has no state {self.state!r}; it has {list(self.chain.states)}."
+            )
+        if length > _LARGEST_CHAIN:
+            raise UnsupportedError(
+                f"The count distribution over {shortened(length)} moments would take about "
+                f"{shortened(length**2 * self.chain.size**2 // 2_000_000_000)} s; simulate it and "
+                f"give an array, or take at most {_LARGEST_CHAIN} moments."
+            )
+        counted = self.chain.states.index(self.state)
+        visits = np.zeros((len(self.chain.states), length + 1))
+        visits[:, 0] = self.chain.start
+        for moment in range(1, length + 1):
+            if moment > 1:
+                visits[:, :moment] = self.chain.transition.T @ visits[:, :moment]
+            visits[counted, 1 : moment + 1] = visits[counted, :moment]
+            visits[counted, 0] = 0.0
+        return np.asarray(visits.sum(axis=0))
+
+
+def learn_from_release(
+    released: int | Sequence[int], n: int, alpha: Number | Sequence[Number], base: Any = "uniform"
+) -> FloatArray:
+    """Return what earlier releases of the same count teach, as a prior over 0..n.
+
+    They are public, so learning from them is free. `base` is what was believed before, `alpha` the
+    level of each release.
+
+    >>> learn_from_release(2, 2, 0.5).round(4).tolist()
+    [0.1429, 0.2857, 0.5714]
+    """
+    values = list(released) if isinstance(released, Sequence) else [released]
+    ratios = list(alpha) if isinstance(alpha, Sequence) else [alpha] * len(values)
+    if len(ratios) != len(values):
+        raise InvalidInputError("Give one alpha, or one for each release.")
+    with np.errstate(divide="ignore"):
+        logs = np.log(read_probabilities(base, integer(n, "n", 1)))
+    counts = np.arange(n + 1)
+    for value, ratio in zip(values, map(read_alpha, ratios), strict=True):
+        if not 0 < ratio < 1:
+            raise InvalidInputError("The level of a release lies strictly between 0 and 1.")
+        seen = min(max(integer(value, "released", -(2**62)), 0), n)
+        logs = logs + np.log(np.float64(ratio)) * np.abs(counts - seen)
+    posterior = np.exp(logs - logs.max())
+    return np.asarray(posterior / posterior.sum())
+
+
+def read_probabilities(prior: Any, n: int) -> FloatArray:
+    """Return the prior over 0..n as an array that adds up to 1."""
+    if n > LARGEST_PRIOR:
+        raise UnsupportedError(
+            f"Reading answers with a prior over 0..{shortened(n)} takes about "
+            f"{shortened(n * _REMAP_MICROSECONDS // 10**6)} s and "
+            f"{shortened(n * _REMAP_BYTES // 10**9)} GB; it is done up to n = {LARGEST_PRIOR:,}. "
+            "Count in larger units, or take answers at face value."
+        )
+    if isinstance(prior, str):
+        return _named(prior, n)
+    if hasattr(prior, "probabilities"):
+        return _normalized(np.asarray(prior.probabilities(n), dtype=np.float64), n, strict=True)
+    if hasattr(prior, "cdf"):
+        return _normalized(_of_distribution(prior, n), n, strict=False)
+    if hasattr(prior, "transition"):
+        raise InvalidInputError(
+            "A chain has one count per state: give ChainCounts(chain, state) as the prior."
+        )
+    return _normalized(_array(prior), n, strict=True)
+
+
+def read_fractions(prior: Any, n: int) -> list[Fraction]:
+    """Return the prior over 0..n exactly: floats of an array as their shortest decimals.
+
+    The fractions add up to 1; an array is divided by its sum.
+    """
+    plain = isinstance(prior, (Sequence, np.ndarray)) and not isinstance(prior, str)
+    probabilities = read_probabilities(prior, n)
+    if isinstance(prior, str):
+        return [Fraction(1, n + 1)] * (n + 1)
+    values = prior if plain else probabilities.tolist()
+    exact = [to_fraction(value, "a prior probability") for value in values]
+    return [value / sum(exact) for value in exact]
+
+
+def _named(name: str, n: int) -> FloatArray:
+    if name != "uniform":
+        raise InvalidInputError(
+            f"Unknown prior {name!r}; use 'uniform', an array, a SciPy distribution or ChainCounts."
+        )
+    return np.full(n + 1, 1 / (n + 1))
+
+
+def _of_distribution(prior: Any, n: int) -> FloatArray:
+    """Return a distribution's mass at 0..n; a continuous one's between half-integers.
+
+    Above the median it comes from the upper tail, of which the distribution function rounds off
+    all but the first digits.
+    """
+    if hasattr(prior, "pmf"):
+        mass = np.asarray(prior.pmf(np.arange(n + 1)), dtype=np.float64)
+        if mass.any():
+            return mass
+    edges = np.arange(n + 2) - 0.5
+    below = np.asarray(prior.cdf(edges), dtype=np.float64)
+    tail = getattr(prior, "sf", None) or getattr(prior, "ccdf", None)
+    if tail is None:
+        return np.diff(below)
+    above = np.asarray(tail(edges), dtype=np.float64)
+    return np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))
+
+
+def _array(prior: Any) -> FloatArray:
+    try:
+        values = np.array(prior, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        values = np.zeros(())
+    if values.ndim == 0:
+        raise InvalidInputError(
+            "A prior is 'uniform', an array of n + 1 probabilities, a SciPy distribution or "
+            f"ChainCounts, not {prior!r}."
+        )
+    if values.ndim != 1:
+        raise InvalidInputError(f"A prior has one dimension, not {values.ndim}.")
+    return values
+
+
+def _normalized(values: FloatArray, n: int, strict: bool) -> FloatArray:
+    """Check a prior; `strict` ones must add up to 1, others are conditioned on 0..n."""
+    if len(values) != n + 1:
+        raise InvalidInputError(
+            f"The prior has {len(values)} probabilities; counts 0..{n} need {n + 1}."
+        )
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        bad = float(values[~(np.isfinite(values) & (values >= 0))][0])
+        raise InvalidInputError(f"Prior probabilities are finite and at least 0, not {bad!r}.")
+    total = float(values.sum())
+    if strict and abs(total - 1) > _SUM_TOLERANCE:
+        raise InvalidInputError(
+            f"The prior adds up to {total!r}, not 1; divide it by its sum if it holds weights."
+        )
+    if total <= 0:
+        raise InvalidInputError(f"The distribution has no probability on 0..{n}.")
+    return values / total
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -1,6 +1,7 @@
 """The consumer's linear program (2)–(6): the best α-private mechanism for one prior and one loss.
 
-HiGHS solves it in floats; the answer is then repaired to be exactly private. The exact best remap
+HiGHS solves it in floats (`cheapest_mechanism`, the one program of mechanisms for counts); nothing
+rests on its rounding: the answer is then repaired to be exactly private. The exact best remap
 of the geometric mechanism competes with it and wins for every loss that the main theorem covers.
 How far the winner is from the optimum is certified in fractions by Lagrange's bound, which knows
 nothing of the geometric mechanism: it is the independent side of the theorem.
@@ -21,9 +22,8 @@ import numpy as np
 from quiltwork.arguments import instance
 from quiltwork.counts.alpha_levels import epsilon_for_alpha, read_alpha
 from quiltwork.counts.choice import ExactMechanism
-from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.consumers.consumer import LARGEST_PRIOR, Consumer
 from quiltwork.counts.consumers.losses import FloatArray
-from quiltwork.counts.consumers.priors import LARGEST_PRIOR
 from quiltwork.counts.consumers.universality import Universality
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import (
@@ -36,7 +36,6 @@ from quiltwork.counts.optimality.exact_matrix import (
     mix_until_private,
     private_floats,
 )
-from quiltwork.counts.optimality.linear_program import cheapest_mechanism
 from quiltwork.errors import NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.results import plain
@@ -203,3 +202,36 @@ def lagrange_bound(
 
 def _neighbours(costs: FractionMatrix, pairs: Pairs | None) -> Pairs:
     return [(i, i + 1) for i in range(len(costs) - 1)] if pairs is None else pairs
+
+
+_SECONDS = 300.0
+_ATTEMPTS = (("highs-ds", 1e-10), ("highs-ipm", 1e-10), ("highs-ds", 1e-7))
+
+
+def cheapest_mechanism(costs: FloatArray, limits: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return x, and for each limit and answer its price ≥ 0: the multipliers of the limits."""
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    inputs, answers = costs.shape
+    program: dict[str, Any] = {
+        "A_eq": sparse.kron(sparse.identity(inputs), np.ones((1, answers)), format="csr"),
+        "b_eq": np.ones(inputs),
+    }
+    if len(limits):
+        rows = sparse.kron(sparse.csr_matrix(limits), sparse.identity(answers), format="csr")
+        program |= {"A_ub": rows, "b_ub": np.zeros(rows.shape[0])}
+    for method, tolerance in _ATTEMPTS:
+        options = {
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
+            "time_limit": _SECONDS,
+        }
+        found = linprog(costs.ravel(), **program, method=method, options=options)
+        if found.status == 0:
+            prices = np.maximum(0.0, -found.ineqlin.marginals) if len(limits) else np.zeros(0)
+            return found.x.reshape(costs.shape), prices.reshape(len(limits), answers)
+    raise UnsupportedError(
+        f"HiGHS did not solve the program of {costs.size} variables; its numbers are too extreme, "
+        "or it is too large: try fewer counts, or less privacy."
+    )

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction, shortened, to_fraction
-from quiltwork.tables.constraints.constraint import MOST, Constraint, agreeing
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import MOST, Constraint, SecretCounts, agreeing
 
 if TYPE_CHECKING:
     from quiltwork.tables.encoding import CodedTable

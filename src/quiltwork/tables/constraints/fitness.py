@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, to_fraction
-from quiltwork.tables.constraints.constraint import Constraint, agreeing
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, agreeing
 from quiltwork.tables.group import Group
 
 VERIFICATION_ALPHA = 0.3

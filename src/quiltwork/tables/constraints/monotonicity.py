@@ -13,8 +13,7 @@ import numpy as np
 
 from quiltwork.arguments import choice
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.constraint import Constraint, as_constraint
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, as_constraint
 
 _MOST = 100_000  # trials, values and rows
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.constraint import MOST, Constraint
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import MOST, Constraint, SecretCounts
 
 
 @dataclass(frozen=True)

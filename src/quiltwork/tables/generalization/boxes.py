@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.hierarchies import Hierarchy
-from quiltwork.tables.generalization.labels import MISSING, range_text, set_text, value_text
+from quiltwork.tables.generalization.reading import MISSING, range_text, set_text, value_text
 from quiltwork.tables.partitioning.coded_records import is_unordered, places
 from quiltwork.tables.partitioning.nodes import runs, starts_of
 

@@ -12,9 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
 from quiltwork.tables.constraints.fitness import ANONYMIZATION_ALPHA, score
-from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.distinct import tabular
 from quiltwork.tables.encoding import CodedTable

@@ -1,25 +1,266 @@
-"""`assess`: everything a table reveals, in one frozen result."""
+"""`assess`: everything a table reveals, in one result, with what it does not protect against.
+
+Re-identification: someone who knows a person's quasi-identifiers, and that the person is in the
+table (the "prosecutor"), picks the right record of a group of n people with probability 1/n. The
+mean over records is the share of people that an attack on everybody finds (the "marketer").
+
+Attribute disclosure: someone who knows which group a person is in guesses the group's most common
+value; the share of that value is how surely it is right. Compared with guessing the most common
+value of the whole table, that is what the table gave away.
+
+Warnings: k-anonymity and its kin bound what one table tells someone who does not know how it was
+made, has no other table and does not learn from it. Each warning names an attack that breaks one of
+these assumptions, and says what in this very table it would work with.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from quiltwork.errors import InvalidInputError
 from quiltwork.results import ResultBase, plain
-from quiltwork.tables.metrics.models import Models, privacy_models
-from quiltwork.tables.risk.definetti import Learned
-from quiltwork.tables.risk.disclosure import (
-    Disclosure,
-    Reidentification,
-    disclosures,
-    reidentification,
+from quiltwork.tables.metrics.models import (
+    Models,
+    ValueCounts,
+    attribute_counts,
+    people_per_group,
+    privacy_models,
 )
+from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.downcoding import Downcoded, downcoding_of
 from quiltwork.tables.risk.intersection import Intersection
 from quiltwork.tables.risk.minimality import Refused
-from quiltwork.tables.risk.warnings import RiskWarning, warnings_for
 from quiltwork.tables.table import Table, read_table
+
+SMALL = (2, 3, 5, 10, 20)
+"""Group sizes below which records are counted: the usual thresholds of statistical offices."""
+SURE = tuple(step / 10 for step in range(1, 11))
+"""Confidences from which records are counted."""
+
+
+@dataclass(frozen=True)
+class Reidentification:
+    """The risk that records are attributed to people.
+
+    Attributes:
+        people: in the table: records, or subjects where the table names them.
+        groups: with equal quasi-identifiers.
+        highest: the largest risk of a person, 1/(smallest group).
+        mean: the mean risk of all people, groups/people.
+        unique: people who are alone in their group.
+        below: n → people in groups of fewer than n.
+        sizes: size of a group → number of groups of that size.
+    """
+
+    people: int
+    groups: int
+    highest: float
+    mean: float
+    unique: int
+    below: dict[int, int]
+    sizes: dict[int, int]
+
+
+def reidentification(table: Table) -> Reidentification:
+    """Measure the re-identification risk of a table as it stands.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"age": ["3*", "3*", "4*"], "ill": ["a", "b", "a"]})
+    >>> found = reidentification(Table(frame, None, ["age"], "ill"))
+    >>> found.highest, round(found.mean, 3), found.unique
+    (1.0, 0.667, 1)
+    """
+    sizes = people_per_group(table)
+    people = int(sizes.sum())
+    values, numbers = np.unique(sizes, return_counts=True)
+    return Reidentification(
+        people=people,
+        groups=len(sizes),
+        highest=1 / int(sizes.min()),
+        mean=len(sizes) / people,
+        unique=int((sizes == 1).sum()),
+        below={limit: int(sizes[sizes < limit].sum()) for limit in SMALL},
+        sizes=dict(zip(values.tolist(), numbers.tolist(), strict=True)),
+    )
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """The risk that one sensitive column is inferred.
+
+    Attributes:
+        attribute: the column.
+        records: in the table; with subjects, each person counts once for every value in a group.
+        base: the share of the most common value in the whole table.
+        mean: the share of records whose value the best guess per group hits.
+        highest: the largest share of one value in a group.
+        certain: records in groups with a single value.
+        surer: confidence → records in groups where one value has at least this share.
+    """
+
+    attribute: str
+    records: int
+    base: float
+    mean: float
+    highest: float
+    certain: int
+    surer: dict[float, int]
+
+    @property
+    def gain(self) -> float:
+        """How much more often the guess is right than without the table's groups."""
+        return self.mean - self.base
+
+
+def disclosures(table: Table) -> tuple[Disclosure, ...]:
+    """Measure each sensitive column of a table as it stands.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"age": ["3*", "3*", "4*", "4*"], "ill": ["a", "b", "a", "a"]})
+    >>> found, = disclosures(Table(frame, None, ["age"], "ill"))
+    >>> found.base, found.mean, found.certain
+    (0.75, 0.75, 2)
+    """
+    found = attribute_counts(table).items()
+    return tuple(_disclosure(name, counts) for name, (counts, _) in found)
+
+
+def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
+    most = np.maximum.reduceat(counts.records, counts.starts)
+    share = most / counts.sizes
+    rows = int(counts.sizes.sum())
+    return Disclosure(
+        attribute=name,
+        records=rows,
+        base=float(counts.overall.max()),
+        mean=int(most.sum()) / rows,
+        highest=float(share.max()),
+        certain=int(counts.sizes[most == counts.sizes].sum()),
+        surer={level: int(counts.sizes[share >= level].sum()) for level in SURE},
+    )
+
+
+@dataclass(frozen=True)
+class RiskWarning:
+    """One attack that the table's guarantee does not cover.
+
+    Attributes:
+        attack: its name.
+        message: why it is not covered, and what this table gives it.
+    """
+
+    attack: str
+    message: str
+
+
+def warnings_for(
+    disclosed: Sequence[Disclosure],
+    learned: Sequence[Learned] | None,
+    refused: Refused | None,
+    downcoded: Downcoded,
+    against: Intersection | None,
+) -> tuple[RiskWarning, ...]:
+    """Return every warning, with this table's own figures."""
+    return (
+        _minimality(refused),
+        _definetti(disclosed, learned),
+        _downcoding(downcoded),
+        _intersection(against),
+    )
+
+
+def _minimality(refused: Refused | None) -> RiskWarning:
+    if refused is None:
+        told = "The values of l and t above do not count that in."
+    elif refused.nothing:
+        told = (
+            "Here that says nothing: numbers of records alone would have made the same groups, "
+            "whatever sensitive values fit the table."
+        )
+    elif refused.groups == 0:
+        told = (
+            "Here numbers of records alone would have made the same groups. That does not prove "
+            "that nothing is given away: sensitive values also had a say in which groups withstand "
+            "colluding providers, were compared or left out, which was not counted."
+        )
+    else:
+        told = (
+            f"Here {refused.groups:,} of {refused.of:,} groups, with {refused.rows:,} records, "
+            "would not have been made by numbers of records alone: only sensitive values can have "
+            "stood in the way of a cut, there or further up in the table, which may say something "
+            "about other groups as well. k-anonymity alone would rule that out."
+        )
+    return RiskWarning(
+        "minimality",
+        "Whoever knows the algorithm and the constraint can ask why a part of the table was not "
+        "cut, or not cut otherwise: often because a sensitive value would have stood out, which "
+        f"says something about its members. {told}",
+    )
+
+
+def _definetti(disclosed: Sequence[Disclosure], learned: Sequence[Learned] | None) -> RiskWarning:
+    if learned:
+        most = max(learned, key=lambda one: one.gain)
+        told = (
+            f"Carried out here, a naive Bayes model guesses {most.attribute!r} right for "
+            f"{most.learned:.1%} of {most.people:,} records, where the groups' own frequencies "
+            f"reach {most.by_group:.1%}; of {most.sure:,} it is at least 90 % sure, and right for "
+            f"{most.sure_right:,} of these. Better models may do better."
+        )
+    else:
+        raised = max(disclosed, key=lambda one: one.gain)
+        told = (
+            f"In this table knowing the group raises the best guess of {raised.attribute!r} from "
+            f"{raised.base:.1%} to {raised.mean:.1%}; a trained model starts from there. With the "
+            "original records (--original) the attack is carried out and scored."
+        )
+    return RiskWarning(
+        "deFinetti",
+        "Groups teach which quasi-identifiers go with which sensitive value, and what is learned "
+        f"from all helps to match people and values within each. {told}",
+    )
+
+
+def _downcoding(found: Downcoded) -> RiskWarning:
+    if not found.generalized:
+        told = "Here no value is generalized, so there is nothing to undo; the values are exact."
+    else:
+        told = f"Here {found.generalized / found.cells:.1%} of all cells are generalized. " + _told(
+            found
+        )
+    return RiskWarning(
+        "downcoding",
+        "Generalization that goes just as far as needed can be undone in part by someone who knows "
+        f"the rule, and more by someone who knows how such data are distributed. {told}",
+    )
+
+
+def _told(found: Downcoded) -> str:
+    if not found.told:
+        return "Their labels do not tell which values occur."
+    least = "As ranges and sets go no further than their records"
+    if not found.certain:
+        least = "If ranges and sets go no further than their records, as this library's do"
+    return (
+        f"{least}, both ends and every member are somebody's values: that tells "
+        f"{found.told / found.generalized:.1%} of these cells, but for who in the group has which. "
+        "Larger groups tell less."
+    )
+
+
+def _intersection(against: Intersection | None) -> RiskWarning:
+    told = "Compare with earlier releases about the same people before publishing (--against)."
+    if against is not None:
+        told = f"Together with the earlier release: {against.explain()}"
+    return RiskWarning(
+        "intersection",
+        "Two tables that are safe alone need not be together: only what both leave possible "
+        f"remains. {told}",
+    )
 
 
 @dataclass(frozen=True)

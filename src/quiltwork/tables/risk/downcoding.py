@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
-from quiltwork.tables.generalization.labels import RANGE
-from quiltwork.tables.generalization.reading import label_of
+from quiltwork.tables.generalization.reading import RANGE, label_of
 from quiltwork.tables.publication import Publication, made_here
 from quiltwork.tables.risk.extents import EVERYTHING
 from quiltwork.tables.table import Table, read_table

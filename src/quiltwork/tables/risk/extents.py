@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.generalization.hierarchies import Hierarchy, leaf_text
-from quiltwork.tables.generalization.labels import MISSING, Label
-from quiltwork.tables.generalization.reading import label_of
+from quiltwork.tables.generalization.reading import MISSING, Label, label_of
 from quiltwork.tables.meanings import meaning, place
 
 EVERYTHING = "*"

@@ -9,7 +9,7 @@ group. What is still open is not private. `paper_searches` holds the paper's met
 from quiltwork.tables.verification.one_group import LIMIT, group_breach, group_is_private
 from quiltwork.tables.verification.paper_searches import METHODS
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import verify_counts, verify_m_privacy
+from quiltwork.tables.verification.verify import max_m, verify_counts, verify_m_privacy
 
 __all__ = [
     "LIMIT",
@@ -17,6 +17,7 @@ __all__ = [
     "Verdict",
     "group_breach",
     "group_is_private",
+    "max_m",
     "verify_counts",
     "verify_m_privacy",
 ]

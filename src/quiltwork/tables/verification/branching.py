@@ -21,8 +21,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.group import Group
 

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.exact import positive_fraction, to_fraction
-from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
 from quiltwork.tables.constraints.distributions import (
     EntropyLDiversity,
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group
 
 Floats = NDArray[np.float64]

@@ -21,8 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
 from quiltwork.tables.group import Group, Weights
 from quiltwork.tables.verification.branching import SearchOutcome, breach, spaces
 from quiltwork.tables.verification.corners import DECIDED, Flags, violations_of_group

@@ -1,21 +1,26 @@
-"""Counts in which nobody has more than a few rows, so that the weight of one person is known.
+"""People who are counted: those with several rows, and those who depend on each other.
 
+In `limited_counts` nobody has more than a few rows, so that the weight of one person is known.
 Of each person's rows in the declared cells the first few are counted, in the order given. Which
 they are depends on that person's rows alone, so adding, removing or replacing all rows of one
 person changes what is counted of nobody else. Cost: one pass, and one number kept for each person.
 
-Theorem: docs/theory/geometric-mechanism.md
+`substitution_level` is what it takes to protect people under beliefs.
+
+Theorem: docs/theory/influence-curve.md
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from fractions import Fraction
+from typing import Any, TypeVar
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer
+from quiltwork.exact import integer, unseen_integer
 
 Cell = Hashable
 Row = TypeVar("Row")
@@ -98,3 +103,50 @@ def _person(subject: Hashable) -> Hashable:
         return subject if subject == subject else None
     except TypeError:  # pandas' NA is neither
         return None
+
+
+_NOTHING_SECRET = Fraction(1000)  # beliefs that leave nothing open: practically no noise
+
+
+def read_count(count: object, n: int, ledger: object) -> int:
+    """Return a private count as an integer in 0..n, never showing it.
+
+    Where a ledger pays, one above n counts as n: an error would tell about it for free.
+    """
+    value = unseen_integer(count, "count")
+    if value > n and ledger is None:
+        raise InvalidInputError(f"count must lie in 0..n = 0..{n}; is n right?")
+    return min(value, n)
+
+
+def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction:
+    """Return the largest dp_epsilon, for substituting one person, that keeps `beliefs` at ε.
+
+    Under `Clusters` it is ε divided by the largest cluster; under independence it is ε. At ε = 0
+    nothing is told, whatever anybody believes.
+    """
+    from quiltwork.influence import influence_curve
+
+    own = number_of_people(beliefs)
+    if own not in (None, people):
+        raise InvalidInputError(f"The belief is about {own} people, the count about {people}.")
+    if epsilon == 0:
+        return Fraction(0)
+    level = influence_curve(beliefs, people).dp_epsilon(epsilon)
+    return _NOTHING_SECRET if math.isinf(level) else Fraction(level)
+
+
+def number_of_people(beliefs: Any) -> int | None:
+    """Return how many people clusters and networks are about; None for chains of any length."""
+    from quiltwork.beliefs import as_beliefs
+
+    lengths = [belief.length for belief in as_beliefs(beliefs)]
+    return next((length for length in lengths if length is not None), None)
+
+
+def belief_digest(beliefs: Any) -> str:
+    """Return the SHA-256 of the beliefs' JSON, as releases record it."""
+    from quiltwork.beliefs import as_beliefs
+    from quiltwork.beliefs.digests import digest
+
+    return digest(as_beliefs(beliefs))
