@@ -1,4 +1,4 @@
-"""`quiltwork serve`: one command to a running curator; `quiltwork worker`: one more for its jobs."""
+"""`quiltwork serve`: a running curator; `quiltwork worker`: one more for its jobs."""
 
 from __future__ import annotations
 
