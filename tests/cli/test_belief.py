@@ -94,12 +94,12 @@ def test_a_terminal_is_asked(cli, folder, monkeypatch, answers):
         ((*MADE[:-1], "0.7"), "off by 0 to 0.5"),
         ((*MADE, "--to", "rest"), "STATE=NEXT"),
         ((*MADE, "--to", "swim=rest"), "none of the states rest, walk, run"),
-        ((*MADE, "--plot", "chart.pdf"), ".svg or .png"),
+        ((*MADE, "--plot", "chart.foo"), ".png, .svg or .pdf"),
         (("belief", "--states", "a,b", "--lasting", "0,2", "--sure", "0"), "from 1 to"),
         (("belief", "check", "belief.json"), "--against"),
         ((*CHECK, "--epsilon", "0"), "epsilon"),
         ((*CHECK, "--length", "0"), "length"),
-        ((*CHECK, "--plot", "fit.pdf"), ".svg or .png"),
+        ((*CHECK, "--plot", "fit.foo"), ".png, .svg or .pdf"),
     ],
 )
 def test_what_is_missing_or_makes_no_sense_is_said(cli, folder, monkeypatch, words, told):

@@ -89,7 +89,7 @@ def test_an_answer_that_cannot_be_drawn_is_printed(cli, folder, monkeypatch):
     def broken(self, confidence):
         raise RuntimeError("no fonts")
 
-    monkeypatch.setattr(qw.Release, "plot", broken)
+    monkeypatch.setattr(qw.Release, "chart", broken)
     ran = cli(*RELEASE, "--plot", "x.png", "-o", "x.json")
     assert ran.code == 3
     assert "RuntimeError" in ran.err

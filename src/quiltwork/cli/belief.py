@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.belief_check import check, check_plot, drawn, turn
+from quiltwork.cli.belief_check import check, turn
 from quiltwork.cli.command import command, exact_number, option
-from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.series import split_list
 from quiltwork.errors import InvalidInputError
 
@@ -70,7 +70,7 @@ def belief() -> None:
     exact_number,
 )
 @option("-o --output FILE", "Write the belief here, as JSON.")
-@option("--plot FILE", "Draw noise against how wrong one may be (.svg or .png).")
+@option("--plot FILE", "Draw noise against how wrong one may be.")
 def make(
     states: str | None,
     lasting: str | None,
@@ -85,13 +85,12 @@ def make(
     On a terminal it asks for what is not given. The file keeps the reasons beside the belief, which
     `calibrate` and `release` take as it is.
     """
-    if output is not None:
-        files.check_writable(output)
-    check_plot(plot)
+    check_targets(output, None, plot)
     from quiltwork.beliefs import Grid
     from quiltwork.beliefs.elicited import around, chain_from_stays, reasons
     from quiltwork.beliefs.grids import seconds_of
     from quiltwork.influence.caution import DISTANCES, caution_chart, noise_by_distance
+    from quiltwork.report.figures import write_figure
     from quiltwork.series.reading.values import as_labels
 
     named = as_labels(split_list(_answer(states, "--states", "Which states are there")))
@@ -107,7 +106,7 @@ def make(
     own = dict(noise)[float(sure)]
     document = _document(made, why, length, own)
     if plot is not None:
-        files.write(plot, drawn(caution_chart(noise, length, 1), plot))
+        write_figure(plot, caution_chart(noise, length, 1))
     if output is not None:
         files.write(output, document + "\n")
     emit(document, _lines(made, why, length, own, noise, output))

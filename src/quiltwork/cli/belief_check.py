@@ -12,7 +12,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs, option
-from quiltwork.cli.output import emit, progress, text_table
+from quiltwork.cli.output import check_targets, emit, progress, text_table
 from quiltwork.cli.series import read, read_beliefs, reading_options
 from quiltwork.errors import InvalidInputError
 
@@ -45,7 +45,7 @@ _MOST_STATES = 8
     "--epsilon NUMBER", "The level of the histogram whose leak is told.", exact_number, default="1"
 )
 @option("--report --html FILE", "Write everything with pictures to this page.", into="html")
-@option("--plot FILE", "Draw the likelihood of each belief (.svg or .png); --report has all.")
+@option("--plot FILE", "Draw the likelihood of each belief; --report has all.")
 def check(
     named: tuple[str, ...],
     belief: tuple[str, ...],
@@ -62,9 +62,7 @@ def check(
     stays, memory, time of day and steps outside of the belief; and what a histogram calibrated with
     it would leak if the belief that fits best were true. Several files make a set.
     """
-    if html is not None:
-        files.check_writable(html)
-    check_plot(plot)
+    check_targets(None, html, plot)
     from quiltwork.beliefs.comparison import refuse_incomparable
     from quiltwork.influence.checks import check_belief
 
@@ -79,29 +77,10 @@ def check(
         files.write(html, _page(found))
     if plot is not None:
         from quiltwork.influence.check_plots import check_charts
+        from quiltwork.report.figures import write_figure
 
-        files.write(plot, drawn(check_charts(found)[0], plot))
+        write_figure(plot, check_charts(found)[0])
     emit(found.to_json(), _lines(found, [path for path in (html, plot) if path is not None]))
-
-
-def check_plot(path: str | None) -> None:
-    """Refuse a picture that cannot be written."""
-    if path is None:
-        return
-    files.check_writable(path)
-    if not path.lower().endswith((".svg", ".png")):
-        raise click.UsageError("--plot ends in .svg or .png")
-
-
-def drawn(chart: Any, path: str) -> str | bytes:
-    """A chart as the kind of picture that the name of its file says."""
-    if path.lower().endswith(".svg"):
-        from quiltwork.report import standalone_svg
-
-        return standalone_svg(chart)
-    from quiltwork.report.figures import png
-
-    return png(chart)
 
 
 def _lines(check: BeliefCheck, pictures: list[str]) -> Iterator[str]:

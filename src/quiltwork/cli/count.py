@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +23,7 @@ from quiltwork.cli.command import (
     report_option,
     written_options,
 )
-from quiltwork.cli.output import check_targets, deliver, text_table
+from quiltwork.cli.output import check_targets, deliver, pictures, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
@@ -150,11 +150,7 @@ def count(
     cost is debited, durably, before any noise is drawn.
     """
     debit = partial(open_ledger, ledger_url, dataset, key, analyst)
-    check_targets(output, report)
-    if plot is not None:
-        from quiltwork.report.figures import check_figure_path
-
-        check_figure_path(plot)
+    check_targets(output, report, plot)
     if value is not None:
         described = (file, by, where, categories, categories_from_data, subject)
         if (
@@ -198,18 +194,7 @@ def count(
         where=where,
         **debit(),
     )
-    writes: list[Callable[[], object]] = []
-    if report is not None:
-        writes.append(partial(table.report, report, confidence))
-    if plot is not None:
-        writes.append(partial(_draw, table, confidence, plot))
-    _show_table(table, where, confidence, writes, output)
-
-
-def _draw(table: CountTable, confidence: Fraction, path: str) -> None:
-    from quiltwork.report.figures import write_figure
-
-    write_figure(table.plot(confidence=confidence), path)
+    _show_table(table, where, confidence, pictures(table, report, plot, confidence), output)
 
 
 def _cells(
@@ -261,7 +246,7 @@ def _show_table(
     table: CountTable,
     where: tuple[str, ...],
     confidence: Fraction,
-    writes: list[Callable[[], object]],
+    writes: Iterable[Callable[[], object]],
     output: str | None,
 ) -> None:
     each = list(table.intervals(confidence).values())

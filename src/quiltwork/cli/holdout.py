@@ -100,9 +100,10 @@ def plan(
     if cluster_size is not None:
         found = replace(found, available=samples)  # the belief stands for any number of rows
     if plot:
+        from quiltwork.holdout.plan_alternatives import plan_chart
         from quiltwork.report.figures import write_figure
 
-        write_figure(found.plot(), plot)
+        write_figure(plot, plan_chart(found))
     emit(found.to_json(), found.explain().splitlines())
     if not found.feasible:
         click.get_current_context().exit(1)

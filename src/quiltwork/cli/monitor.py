@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -20,12 +19,12 @@ from quiltwork.cli.command import (
     plot_option,
     report_option,
 )
-from quiltwork.cli.output import check_targets, deliver
+from quiltwork.cli.output import check_targets, deliver, pictures
 from quiltwork.cli.series import protect_option, read_beliefs, read_episode
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quiltwork.budget import Monitor
+    pass
 
 
 @command(
@@ -70,18 +69,11 @@ def monitor(
 
     if (epsilon is None) == (levels is None) or (levels is not None and length is not None):
         raise click.UsageError("Give --epsilon with --length, or --levels with one level a line")
-    check_targets(output, report)
-    if plot is not None:
-        from quiltwork.report.figures import check_figure_path
-
-        check_figure_path(plot)
+    check_targets(output, report, plot)
     beliefs = read_beliefs(named_beliefs(belief, ()))
     spent = _listed(levels) if levels is not None else epsilon
     seen = watch(beliefs, spent, length, under, read_episode(protect, beliefs))  # type: ignore[arg-type]
-    writes = [] if report is None else [partial(seen.report, report)]
-    if plot is not None:
-        writes.append(partial(_draw, seen, plot))
-    deliver(seen.to_json(), seen.explain().splitlines(), writes, output)
+    deliver(seen.to_json(), seen.explain().splitlines(), pictures(seen, report, plot), output)
 
 
 def _listed(path: str) -> list[Fraction]:
@@ -94,9 +86,3 @@ def _listed(path: str) -> list[Fraction]:
         except click.BadParameter as error:
             raise InvalidInputError(f"Line {number} of {path!r}: {error.message}.") from None
     return found
-
-
-def _draw(seen: Monitor, path: str) -> None:
-    from quiltwork.report.figures import write_figure
-
-    write_figure(seen.plot(), path)

@@ -37,11 +37,27 @@ def emit(document: str, human_lines: Iterable[str]) -> None:
         click.echo(in_options(line))
 
 
-def check_targets(output: str | None, *others: str | None) -> None:
+def check_targets(output: str | None, report: str | None = None, plot: str | None = None) -> None:
     """Refuse, before anything is spent, files that cannot be written; - is standard output."""
-    for path in (None if output == "-" else output, *others):
+    for path in (None if output == "-" else output, report):
         if path is not None:
             files.check_writable(path)
+    if plot is not None:
+        from quiltwork.report.figures import check_figure_path
+
+        check_figure_path(plot)
+
+
+def pictures(
+    result: Any, report: str | None, plot: str | None, *choices: Any, **more: Any
+) -> Iterator[Callable[[], object]]:
+    """Give what writes a result's page and its chart, where they were asked for, to `deliver`."""
+    if report is not None:
+        yield partial(result.report, report, *choices, **more)
+    if plot is not None:
+        from quiltwork.report.figures import write_figure
+
+        yield lambda: write_figure(plot, result.chart(*choices))
 
 
 def deliver(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from quiltwork.cli.command import (
     plot_option,
     report_option,
 )
-from quiltwork.cli.output import check_targets, deliver, progress, text_table
+from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
 from quiltwork.cli.paying import (
     asked,
     curator_option,
@@ -177,13 +177,13 @@ def release(
 
             beliefs = placed(beliefs, series.data.coded.values())
         foreseen = _preview(query, beliefs, series.lengths, confidence, asked)
-        pictures = _pictures(foreseen, report, plot)
-        deliver(foreseen.to_json(), foreseen.explain().splitlines(), pictures, output)
+        shown = foreseen.explain().splitlines()
+        deliver(foreseen.to_json(), shown, pictures(foreseen, report, plot), output)
         return
 
     from quiltwork.series import release as answer
 
-    writes: list[Callable[[], None]] = []
+    writes: Iterable[Callable[[], object]] = ()
     if apart:
         with progress(series.data.items(), "Releasing") as bar:
             each = {
@@ -201,10 +201,7 @@ def release(
     else:
         released = answer(series.data, query, beliefs, **asked, **debit)
         document, lines = released.to_json(), _lines(released, confidence)
-        if report is not None:
-            writes.append(partial(released.report, report, confidence, alternatives))
-        if plot is not None:
-            writes.append(partial(_draw, released, confidence, plot))
+        writes = pictures(released, report, plot, confidence, others=alternatives)
     deliver(document, lines, writes, output)
 
 
@@ -231,11 +228,7 @@ def _ask(
         deliver(document, preview_lines(foreseen), (), output)
         return
     released = asked(curator, dataset, query, epsilon, key)
-    writes: list[Callable[[], None]] = []
-    if report is not None:
-        writes.append(partial(released.report, report, confidence))
-    if plot is not None:
-        writes.append(partial(_draw, released, confidence, plot))
+    writes = pictures(released, report, plot, confidence)
     deliver(released.to_json(), _lines(released, confidence), writes, output)
 
 
@@ -283,20 +276,12 @@ def _protected(text: str | None, beliefs: Any, every: str | None) -> dict[str, A
 
 def _check_delivery(query: Query, output: str | None, report: str | None, plot: str | None) -> None:
     """Refuse, before anything is spent, what would keep the answer from being delivered."""
-    check_targets(output, report)
+    check_targets(output, report, plot)
     if plot is not None:
-        from quiltwork.report.figures import check_figure_path
         from quiltwork.series.releases.error_bars import refuse_label_interval
 
-        check_figure_path(plot)
         if query.mechanism == "exponential":
             raise refuse_label_interval()
-
-
-def _draw(released: Release, confidence: Fraction, path: str) -> None:
-    from quiltwork.report.figures import write_figure
-
-    write_figure(released.plot(confidence=confidence), path)
 
 
 def _preview(
@@ -316,17 +301,6 @@ def _preview(
         subjects=len(lengths),
         **asked,
     )
-
-
-def _pictures(
-    foreseen: Preview, report: str | None, plot: str | None
-) -> Iterator[Callable[[], object]]:
-    if report is not None:
-        yield partial(foreseen.report, report)
-    if plot is not None:
-        from quiltwork.report.figures import write_figure
-
-        yield lambda: write_figure(foreseen.plot(), plot)
 
 
 def _lines(released: Release, confidence: Fraction) -> Iterator[str]:

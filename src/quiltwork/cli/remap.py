@@ -17,7 +17,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import command, confidence_option, exact_number, option
-from quiltwork.cli.output import as_json, emit, progress, text_table
+from quiltwork.cli.output import as_json, check_targets, emit, progress, text_table
 from quiltwork.cli.tabulate import header_of
 from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
@@ -198,14 +198,15 @@ def remap(
         raise click.UsageError("--output writes the rows of FILE: give one")
     from quiltwork.counts import Consumer, GeometricMechanism
     from quiltwork.counts.consumers.gains import consumer_gain
-    from quiltwork.report.figures import check_figure_path, figure_of, write_figure
+    from quiltwork.report.figures import write_figure
 
-    if output is not None:
-        if file is not None and os.path.realpath(output) == os.path.realpath(file):
-            raise click.UsageError(f"{output} is the input; write to another file")
-        files.check_writable(output)
-    if plot is not None:
-        check_figure_path(plot)
+    if (
+        output is not None
+        and file is not None
+        and os.path.realpath(output) == os.path.realpath(file)
+    ):
+        raise click.UsageError(f"{output} is the input; write to another file")
+    check_targets(output, None, plot)
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
     consumer = Consumer(read_prior_text(prior, n), read_loss_text(loss))
     table = None if file is None or column is None else _released(file, column)
@@ -220,7 +221,7 @@ def remap(
     if output is not None and column is not None and table is not None:
         _write(output, column, table, readings[len(values) :])
     if plot is not None:
-        write_figure(figure_of(*charts), plot)
+        write_figure(plot, *charts)
     document = _document(gain, readings, confidence) if as_json() else ""
     emit(document, _lines(gain, readings, confidence, plot, output))
 

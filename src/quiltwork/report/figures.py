@@ -27,6 +27,7 @@ from quiltwork.report.charts import (
     short,
 )
 from quiltwork.report.style import LIGHT
+from quiltwork.report.svg import standalone_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 COLOURS = tuple(re.findall(r"--c\d:(#\w+)", LIGHT))
 _RULE, _MUTED = (re.findall(rf"--{name}:(#\w+)", LIGHT)[0] for name in ("rule", "muted"))
+_FORMATS = ("png", "svg", "pdf", "ps", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 _WIDTH, _HEIGHT = 7.2, 4.2  # inches
 _POINTS = 630  # of an axis, for the number of its ticks
 _ROW, _MOST_HEIGHT = 0.32, 16.0
@@ -96,30 +98,27 @@ def png(chart: Chart) -> bytes:
 def check_figure_path(path: str) -> str:
     """Return the format that a figure's file name asks for, if it can be drawn and written there.
 
-    For use before an answer is paid for.
+    For use before an answer is paid for. SVG is drawn without matplotlib.
     """
-    _require_matplotlib()
-    from matplotlib.backend_bases import FigureCanvasBase
-
     ending = Path(path).suffix.removeprefix(".").lower()
-    if ending not in FigureCanvasBase.filetypes:
+    if ending not in _FORMATS:
         raise InvalidInputError(
             f"{path!r} does not end in the name of a format for figures; use .png, .svg or .pdf."
         )
+    if ending != "svg":
+        _require_matplotlib()
     files.check_writable(path)
     return ending
 
 
-def write_figure(drawn: Axes | Figure, path: str) -> None:
-    """Write a figure, or that of its axes, in the format of the file name's ending.
-
-    See `check_figure_path`.
-    """
-    from matplotlib.figure import Figure
-
-    figure: Any = drawn if isinstance(drawn, Figure) else drawn.figure
+def write_figure(path: str, *charts: Chart) -> None:
+    """Write charts, side by side, in the format of the file name's ending."""
+    ending = check_figure_path(path)
+    if ending == "svg" and len(charts) == 1:
+        files.write(path, standalone_svg(charts[0]))
+        return
     buffer = BytesIO()
-    figure.savefig(buffer, format=check_figure_path(path), dpi=150)
+    figure_of(*charts).savefig(buffer, format=ending, dpi=150)
     files.write(path, buffer.getvalue())
 
 

@@ -6,7 +6,7 @@ import pytest
 from papers.examples.geometric import figure_2, figure_2_consumer
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.errors import InvalidInputError
-from quiltwork.report.figures import figure_of, write_figure
+from quiltwork.report.figures import write_figure
 
 G = GeometricMechanism(5, alpha=0.5)
 
@@ -17,7 +17,7 @@ def test_the_heat_maps_show_both_mechanisms(tmp_path):
     assert np.allclose(shown[0], G.matrix())
     assert np.allclose(shown[1], np.array(figure_2(), dtype=float))
     assert charts[1].texts[0] == ("0.67", "0", "0.25", "0.042", "0.021", "0.021")
-    write_figure(figure_of(*charts), str(tmp_path / "heat.png"))
+    write_figure(str(tmp_path / "heat.png"), *charts)
     assert (tmp_path / "heat.png").stat().st_size > 1000
 
 
