@@ -18,6 +18,7 @@ from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable, code_type, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
 from quiltwork.tables.group import count_groups
@@ -25,7 +26,6 @@ from quiltwork.tables.partitioning.coded_records import CodedRecords, records_of
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
-from quiltwork.tables.partitioning.nodes import starts_of
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, fitting, partition
 from quiltwork.tables.publication import LocalPublication, Publication

@@ -84,7 +84,7 @@ class Groups(Sequence[PublishedGroup]):
             lower={c.name: c.values[boxes.lower[i, j]] for j, c in named},
             upper={c.name: c.values[boxes.upper[i, j]] for j, c in named},
             members={
-                c.name: tuple(c.values[code] for code in sets.of(i))
+                c.name: tuple(c.values[code] for code in sets[i])
                 for (_, c), sets in zip(named, boxes.members, strict=True)
                 if sets is not None
             },
@@ -365,9 +365,7 @@ def _groups_in_row_order(labels: Counts, count: int) -> GroupIndex:
 
 def _bounds(column: Column, boxes: Boxes, place: int) -> dict[str, list[Any]]:
     name = column.name
-    if boxes.members[place] is not None:
-        sets = boxes.members[place]
-        assert sets is not None  # noqa: S101  (for type checkers)
+    if (sets := boxes.members[place]) is not None:
         return {f"{name}_size": sets.sizes.tolist()}
     if column.hierarchy is not None and column.kind != "numeric":
         spread = boxes.upper[:, place] - boxes.lower[:, place] + 1

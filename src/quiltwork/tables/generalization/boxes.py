@@ -12,38 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.distinct import NumberSets
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 from quiltwork.tables.generalization.reading import MISSING, range_text, set_text, value_text
 from quiltwork.tables.partitioning.coded_records import is_unordered, places
-from quiltwork.tables.partitioning.nodes import runs, starts_of
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 _WORD = 62
-
-
-@dataclass(frozen=True, eq=False)
-class Members:
-    """Sets of codes: set i is codes[starts[i]:starts[i+1]], ascending."""
-
-    codes: NDArray[np.int32]
-    starts: Counts
-
-    def of(self, box: int) -> NDArray[np.int32]:
-        """Return the codes of one set."""
-        end = self.starts[box + 1] if box + 1 < len(self.starts) else len(self.codes)
-        return self.codes[self.starts[box] : end]
-
-    @property
-    def sizes(self) -> Counts:
-        """How many codes each set has."""
-        return np.diff(self.starts, append=len(self.codes))
-
-    def take(self, order: Counts) -> Members:
-        """Return some of the sets."""
-        sizes = self.sizes[order]
-        return Members(self.codes[runs(self.starts[order], sizes)], starts_of(sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +41,7 @@ class Boxes:
     lower: NDArray[np.int32]
     upper: NDArray[np.int32]
     missing: NDArray[np.bool_]
-    members: tuple[Members | None, ...]
+    members: tuple[NumberSets | None, ...]
     widths: NDArray[np.float64]
     texts: tuple[tuple[str, ...], ...]
     text_of: NDArray[np.int32]
@@ -82,7 +59,7 @@ class _Side:
     lower: Counts
     upper: Counts
     missing: Flags
-    members: Members | None
+    members: NumberSets | None
     widths: NDArray[np.float64]
     texts: tuple[str, ...]
     text_of: NDArray[np.int32]
@@ -163,12 +140,12 @@ def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side
         key = np.unique(key)
     inside = key % size
     first = np.searchsorted(key, np.arange(boxes) * size)
-    members = Members(inside.astype(np.int32), first)
+    members = NumberSets(np.append(first, len(inside)), inside)
     low, high = inside[first], np.maximum.reduceat(inside, first)
     widths = (members.sizes - 1) / max(1, size - 1)
 
     def write(box: int) -> str:
-        return set_text([column.values[code] for code in members.of(box)])
+        return set_text([column.values[code] for code in members[box]])
 
     texts = _texts(_set_keys(inside, first, size), low, high, write)
     return _Side(low, high, np.zeros(boxes, dtype=bool), members, widths, *texts)

@@ -99,7 +99,7 @@ def coverage_of_boxes(columns: Sequence[Column], boxes: Boxes, sizes: NDArray[An
             )
         else:
             owners = np.repeat(np.arange(boxes.count), members.sizes)
-            covers.append(_sets(owners, members.codes, boxes.count, len(column.values)))
+            covers.append(_sets(owners, members.members, boxes.count, len(column.values)))
     every = np.arange(boxes.count, dtype=np.int64)
     label_of = np.repeat(every[:, None], len(columns), axis=1)
     return Coverage(tuple(covers), label_of, np.asarray(sizes, dtype=np.int64))

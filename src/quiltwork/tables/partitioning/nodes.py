@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.distinct import runs, starts_of
 from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import (
     Counts,
@@ -87,19 +88,6 @@ class Halves:
     def select(self, wanted: NDArray[Any]) -> Halves:
         """Return some of the nodes."""
         return Halves(self.nodes.select(wanted), self.left[wanted])
-
-
-def runs(starts: Counts, sizes: Counts) -> Counts:
-    """Return the numbers starts[i], …, starts[i]+sizes[i]−1 for each i in turn."""
-    offset = np.repeat(starts - starts_of(sizes), sizes)
-    return offset + np.arange(len(offset))
-
-
-def starts_of(sizes: Counts) -> Counts:
-    """Return where runs of these sizes begin."""
-    starts = np.zeros(len(sizes), dtype=np.int64)
-    np.cumsum(sizes[:-1], out=starts[1:])
-    return starts
 
 
 def joined(parts: list[Nodes]) -> Nodes:

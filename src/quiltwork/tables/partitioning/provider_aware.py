@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.distinct import runs, starts_of
 from quiltwork.tables.encoding import code_type
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
@@ -30,7 +31,7 @@ from quiltwork.tables.partitioning.mondrian import (
     no_labels,
     whole,
 )
-from quiltwork.tables.partitioning.nodes import Nodes, bounds, joined, runs, starts_of
+from quiltwork.tables.partitioning.nodes import Nodes, bounds, joined
 
 _SHARES = (1, 8, 64)
 """Nodes are compared once they hold at most 1/share of the rows."""

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
-from quiltwork.tables.partitioning.nodes import Nodes, starts_of
+from quiltwork.tables.partitioning.nodes import Nodes
 
 BLOCK = 1 << 16
 EXCHANGE = 0.03

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
+from quiltwork.tables.distinct import runs
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
@@ -211,11 +212,7 @@ def _attack(
 
 
 def _candidates(links: tuple[Ints, Ints], counts: ValueCounts) -> _Candidates:
-    """Spread every link of a person and a group over the values of the group.
-
-    The pairs of a group and its values are counts.starts[group] and those after it; `offset` counts
-    through them within each link.
-    """
+    """Spread every link of a person and a group over the values of the group."""
     variety = np.bincount(counts.group, minlength=len(counts.sizes))
     person, group = links
     per_link = variety[group]
@@ -224,10 +221,8 @@ def _candidates(links: tuple[Ints, Ints], counts: ValueCounts) -> _Candidates:
         raise UnsupportedError(
             f"{total:,} pairs of person and possible value are too many; attack a sample of groups."
         )
-    link = np.repeat(np.arange(len(group)), per_link)
-    offset = np.arange(total) - np.repeat(np.cumsum(per_link) - per_link, per_link)
-    cell = counts.starts[group][link] + offset
-    who = person[link]
+    cell = runs(counts.starts[group], per_link)
+    who = np.repeat(person, per_link)
     starts = np.searchsorted(who, np.arange(int(who[-1]) + 1))
     return _Candidates(who, cell, counts.value[cell], starts)
 

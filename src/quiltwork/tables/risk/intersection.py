@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
+from quiltwork.tables.distinct import runs
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
@@ -258,9 +259,7 @@ def _matching(before: Counts, after: Counts) -> tuple[Counts, Counts]:
     order = np.argsort(after, kind="stable")
     start, stop = (np.searchsorted(after[order], before, side=side) for side in ("left", "right"))
     sizes = stop - start
-    rows = np.repeat(np.arange(len(before)), sizes)
-    offset = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return rows, order[np.repeat(start, sizes) + offset]
+    return np.repeat(np.arange(len(before)), sizes), order[runs(start, sizes)]
 
 
 def _by_groups(

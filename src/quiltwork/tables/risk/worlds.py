@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.distinct import runs
+
 MOST_ROUNDS = 50
 MOST_ENTRIES = 5_000_000
 """Pairs of kind and possible value for which bounds are computed."""
@@ -187,8 +189,7 @@ def _system(people: Memberships, kinds: _Kinds, kind: Ints, value: Ints) -> _Sys
     begin = np.searchsorted(kinds.kind, np.arange(number + 1))
     width = np.diff(begin)[kind]
     unknown = np.repeat(np.arange(len(kind)), width)
-    before = np.repeat(np.cumsum(width) - width, width)
-    slot = begin[kind[unknown]] + np.arange(len(unknown)) - before
+    slot = runs(begin[kind], width)
     row = np.concatenate((kind, number + kinds.group[slot] * values + value[unknown]))
     column = np.concatenate((np.arange(len(kind)), unknown))
     times = np.concatenate((np.ones(len(kind), dtype=np.int64), kinds.times[slot]))
