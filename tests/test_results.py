@@ -174,10 +174,30 @@ def test_a_notebook_shows_the_explanation_and_no_markup_of_the_data(result):
     assert "<ada>" not in shown
 
 
-def test_what_draws_takes_axes(result):
-    plot = getattr(type(result), "plot", None)
+NO_PICTURE_IN_NOTEBOOKS = {
+    *("Calibration", "OptimalCalibration", "InfluenceCurve", "ReleasePlan", "HoldoutPlan")
+}
+
+
+def test_what_draws_takes_axes_and_describes_its_chart_once(result):
+    kind = type(result)
+    plot = getattr(kind, "plot", None)
     if plot is not None:
         assert inspect.signature(plot).parameters["ax"].default is None
+    if kind.__name__ not in NO_PICTURE_IN_NOTEBOOKS:
+        assert (plot is None) == (getattr(kind, "chart", None) is None)
+    if hasattr(kind, "chart"):
+        chart = result.chart()
+        assert chart.title
+        assert chart.description
+        assert "<svg" in result._repr_html_()
+
+
+def test_it_is_frozen_and_read_back_as_it_was(result):
+    kind = type(result)
+    assert kind.__name__ == "Ladder" or kind.__dataclass_params__.frozen
+    if hasattr(kind, "from_json"):
+        assert kind.from_json(result.to_json()) == result
 
 
 def test_intervals_are_pairs_of_one_kind():
@@ -218,6 +238,7 @@ def test_every_class_that_explains_itself_is_a_result():
 
 
 ELSEWHERE = {
+    "ChartedResult",  # what results with a chart are made from
     "ExactMechanism",  # what OptimalMechanism and ChainMechanism are made from
     "Note",  # a line of a ledger's log, whose `kind` is its own
     "SparkPublication",  # tests/tables/spark

@@ -9,7 +9,8 @@
 | `interval(…, confidence=0.95)` | an `Interval`, `(low, high)` |
 
 Numbers are attributes; a method is what takes arguments. A result says what it holds in `body`, as
-JSON values; `schema` is the name and the version of its document.
+JSON values; `schema` is the name and the version of its document. One with something to draw
+describes it in `chart()`, which pages draw as SVG and `plot` with matplotlib.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from quiltwork import files
 from quiltwork.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from pandas import DataFrame
+
+    from quiltwork.report.charts import Chart
 
 
 class Interval(NamedTuple):
@@ -97,6 +101,20 @@ class ResultBase:
             f"<strong>{type(self).__name__}</strong>{_picture(self)}"
             f'<div style="white-space: pre-wrap">{html.escape(self.explain())}</div>'
         )
+
+
+class ChartedResult(ResultBase):
+    """A result with something to draw: `chart` describes it, pages and notebooks draw that."""
+
+    def chart(self) -> Chart:
+        """Return what there is to draw; a result may take arguments, all with defaults."""
+        raise NotImplementedError
+
+    def plot(self, ax: Axes | None = None, **choices: Any) -> Axes:
+        """Draw the chart onto axes, or onto those of a new figure; needs the `plot` extra."""
+        from quiltwork.report.figures import draw
+
+        return draw(self.chart(**choices), ax)
 
 
 def _picture(result: ResultBase) -> str:

@@ -34,11 +34,9 @@ from quiltwork.exact import (
     written_fraction,
 )
 from quiltwork.noise import TwoSidedGeometric
-from quiltwork.results import Interval, ResultBase, plain
+from quiltwork.results import ChartedResult, Interval, plain
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from quiltwork.budget.judging import Usefulness
     from quiltwork.report import IntervalChart
 
@@ -51,7 +49,7 @@ _MEANING = {"replace": "replacing", "add-remove": "adding or removing"}
 
 
 @dataclass(frozen=True)
-class CountTable(ResultBase):
+class CountTable(ChartedResult):
     """A released table.
 
     Attributes:
@@ -179,12 +177,6 @@ class CountTable(ResultBase):
         from quiltwork.counts.count_table_page import table_chart
 
         return table_chart(self, confidence)
-
-    def plot(self, ax: Axes | None = None, confidence: Number = 0.95) -> Axes:
-        """Draw the counts with their intervals; needs the `plot` extra."""
-        from quiltwork.report.figures import draw
-
-        return draw(self.chart(confidence), ax)
 
     def report(self, path: str | Path, confidence: Number = 0.95) -> None:
         """Write a page to forward: counts, a picture, what they protect."""

@@ -5,7 +5,7 @@ import pytest
 
 from papers.examples.geometric import figure_2, figure_2_consumer
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import UnsupportedError
 from quiltwork.report.figures import write_figure
 
 G = GeometricMechanism(5, alpha=0.5)
@@ -22,7 +22,7 @@ def test_the_heat_maps_show_both_mechanisms(tmp_path):
 
 
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(InvalidInputError, match="400"):
+    with pytest.raises(UnsupportedError, match="400"):
         GeometricMechanism(1000, alpha=0.5).remap(Consumer()).plot()
 
 

@@ -21,8 +21,7 @@ from quiltwork.tables.constraints import (
     TCloseness,
     as_constraint,
 )
-from quiltwork.tables.constraints.constraint import SecretCounts
-from quiltwork.tables.constraints.fitness import score
+from quiltwork.tables.constraints.constraint import SecretCounts, score
 from quiltwork.tables.table import Table
 from tests.sizes import sample
 

@@ -125,7 +125,7 @@ def test_the_guard_decides_as_each_group_alone(seed, m, loose, people):
     ids=str,
 )
 def test_the_guard_scores_whole_groups(subject, asked):
-    from quiltwork.tables.constraints.fitness import score
+    from quiltwork.tables.constraints.constraint import score
     from quiltwork.tables.group import count_groups
     from quiltwork.tables.partitioning.coded_records import records_of
     from quiltwork.tables.table import Table

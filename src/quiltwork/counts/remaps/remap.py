@@ -38,10 +38,10 @@ from quiltwork.counts.remaps.posteriors import SMALLEST_ALPHA, Posteriors, poste
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
 from quiltwork.report.charts import MatrixChart
-from quiltwork.results import Interval, ResultBase
+from quiltwork.results import ChartedResult, Interval
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 LARGEST_ANY_LOSS = 10_000
 _LARGEST_DRAWN = 400
@@ -50,7 +50,7 @@ _NOTHING = 1e-250
 
 
 @dataclass(frozen=True, eq=False)
-class Remap(ResultBase):
+class Remap(ChartedResult):
     """How one consumer reads the answers of one geometric mechanism.
 
     Attributes:
@@ -131,10 +131,10 @@ class Remap(ResultBase):
         """Return heat maps of the probabilities of all answers, before and after the remap.
 
         Raises:
-            InvalidInputError: above n = 400.
+            UnsupportedError: above n = 400.
         """
         if self.n > _LARGEST_DRAWN:
-            raise InvalidInputError(
+            raise UnsupportedError(
                 f"A heat map is readable up to n = {_LARGEST_DRAWN}, not {self.n}."
             )
         before = GeometricMechanism(self.n, alpha=self.alpha).matrix()
@@ -145,11 +145,9 @@ class Remap(ResultBase):
             _heat_map(f"remapped for {self.loss_name} loss", after),
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the probabilities of all answers after the remap; needs the `plot` extra."""
-        from quiltwork.report.figures import draw
-
-        return draw(self.charts()[1], ax)
+    def chart(self) -> MatrixChart:
+        """Return the heat map of the probabilities of all answers after the remap."""
+        return self.charts()[1]
 
     def body(self) -> dict[str, Any]:
         """Return the remap as JSON values."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import flag, instance
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, shortened
+from quiltwork.exact import Number, integer, shortened, to_fraction
 
 if TYPE_CHECKING:
     from quiltwork.tables.encoding import CodedTable
@@ -259,6 +259,27 @@ class Custom(Constraint):
 def agreeing(fitness: float, holds: bool) -> float:
     """Return the fitness, kept at or above 1 exactly if the constraint holds."""
     return max(fitness, 1.0) if holds else min(fitness, math.nextafter(1.0, 0.0))
+
+
+def score(constraint: Constraint, records: SecretCounts, alpha: Number) -> float:
+    """Return the privacy fitness score (Definition 3.1), below 1 if the constraint is violated.
+
+    (1−α)·F₁ + α·(mean of the other parts' F): for k-anonymity and l-diversity this is equation (1)
+    of the paper; after it, the paper's max(1−ε, F) must be a min. It orders coalitions by attack
+    power and chooses between splits; no verdict depends on it.
+
+    >>> from quiltwork.tables.constraints import KAnonymity, LDiversity
+    >>> score(KAnonymity(2) & LDiversity(2), SecretCounts.of([0, 0, 0]), alpha=0.5)
+    0.9999999999999999
+    """
+    weight = to_fraction(alpha, "alpha")
+    if not 0 < weight < 1:
+        raise InvalidInputError(f"alpha must lie between 0 and 1, not {alpha!r}.")
+    first, *others = (part.fitness(records) for part in constraint.parts)
+    mean = first
+    if others:
+        mean = (1 - float(weight)) * first + float(weight) * (sum(others) / len(others))
+    return agreeing(mean, constraint.holds(records))
 
 
 def as_constraint(value: Constraint | Callable[..., bool]) -> Constraint:

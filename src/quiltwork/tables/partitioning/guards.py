@@ -12,8 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
-from quiltwork.tables.constraints.fitness import ANONYMIZATION_ALPHA, score
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, score
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.distinct import tabular
 from quiltwork.tables.encoding import CodedTable
@@ -25,6 +24,9 @@ from quiltwork.tables.verification import group_breach
 from quiltwork.tables.verification.all_groups import groups_withstand
 from quiltwork.tables.verification.one_group import AnyMethod
 from quiltwork.tables.verification.quick_bounds import most_known
+
+ANONYMIZATION_ALPHA = 0.8
+"""Table II: the weight of diversity when splits are chosen."""
 
 
 @dataclass(frozen=True, eq=False)

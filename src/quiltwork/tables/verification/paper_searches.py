@@ -16,8 +16,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.constraints.fitness import VERIFICATION_ALPHA, provider_scores
+from quiltwork.tables.constraints.constraint import Constraint, score
 from quiltwork.tables.group import Group
 from quiltwork.tables.verification.branching import (
     Checks,
@@ -30,6 +29,8 @@ from quiltwork.tables.verification.branching import (
 Method: TypeAlias = Literal["direct", "top-down", "bottom-up", "binary", "adaptive"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
+VERIFICATION_ALPHA = 0.3
+"""Table II: the weight of diversity when coalitions are ordered."""
 THRESHOLD = 0.85
 """Average fitness of the providers below which `adaptive` is `binary`, else `top-down`."""
 
@@ -47,7 +48,7 @@ def search(
 ) -> SearchOutcome:
     """Look for a coalition of at most m providers that breaches an EG-monotonic constraint."""
     checks = Checks(group, constraint, limit)
-    scores = provider_scores(group, constraint, alpha)
+    scores = [score(constraint, group.known([i]), alpha) for i in range(group.size)]
     if method == "adaptive":
         method = "binary" if float(np.mean(scores)) < THRESHOLD else "top-down"
     try:
