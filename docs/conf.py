@@ -30,3 +30,15 @@ html_css_files = ["quiltwork.css"]
 toc_object_entries = False  # a sidebar of every method would be built again for every page
 maximum_signature_line_length = 72
 python_use_unqualified_type_names = True
+
+
+def within_reach(app, page, template, context, doctree) -> None:
+    """Let the keyboard reach code and formulae that are wider than the page."""
+    for tag in ("<pre", '<div class="math-wrapper'):
+        name, _, rest = tag.partition(" ")
+        reached = f'{name} tabindex="0" {rest}'.rstrip()
+        context["body"] = context.get("body", "").replace(tag, reached)
+
+
+def setup(app) -> None:
+    app.connect("html-page-context", within_reach)
