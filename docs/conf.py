@@ -13,7 +13,10 @@ author = "The quiltwork developers"
 project_copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "api_pages", "mathml", "notebooks", "pictures", "results"]
+extensions = [
+    "myst_parser",
+    *("api_pages", "mathml", "notebooks", "pictures", "results", "search_words"),
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "_ext", "_generated"]
 

@@ -20,7 +20,7 @@ ET.register_namespace("", SVG)
 def narrow(svg: str) -> str | None:
     """The same chart 370 wide; None where it is not one of lines."""
     drawing = ET.fromstring(svg)  # noqa: S314
-    parts = list(drawing)
+    parts = [one for one in drawing if not one.tag.endswith("style")]
     labels = [place for place, one in enumerate(parts) if one.get("x") == "0.0"]
     if not labels or any(one.get("class") == "cell" for one in parts):
         return None
