@@ -13,7 +13,10 @@ author = "The quiltwork developers"
 project_copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "api_pages", "mathml", "notebooks", "pictures", "results"]
+extensions = [
+    "myst_parser",
+    *("api_pages", "mathml", "notebooks", "pictures", "results", "search_words"),
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "_ext", "_generated"]
 
@@ -30,3 +33,15 @@ html_css_files = ["quiltwork.css"]
 toc_object_entries = False  # a sidebar of every method would be built again for every page
 maximum_signature_line_length = 72
 python_use_unqualified_type_names = True
+
+
+def within_reach(app, page, template, context, doctree) -> None:
+    """Let the keyboard reach code and formulae that are wider than the page."""
+    for tag in ("<pre", '<div class="math-wrapper'):
+        name, _, rest = tag.partition(" ")
+        reached = f'{name} tabindex="0" {rest}'.rstrip()
+        context["body"] = context.get("body", "").replace(tag, reached)
+
+
+def setup(app) -> None:
+    app.connect("html-page-context", within_reach)

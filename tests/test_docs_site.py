@@ -21,6 +21,7 @@ DOCS = ROOT / "docs"
 sys.path.append(str(DOCS / "_ext"))
 
 from examples import blocks  # noqa: E402
+from narrow import narrow  # noqa: E402
 
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
 
@@ -80,6 +81,17 @@ def test_pictures_are_drawn_by_the_code_of_their_page(site):
     assert "data-theme=dark" in (site / "_static" / "charts.css").read_text(encoding="utf-8")
 
 
+def test_a_stored_chart_for_phones_has_every_line_within_its_width():
+    wide = (DOCS / "_generated" / "activity-histograms-five.svg").read_text(encoding="utf-8")
+    small = narrow(wide)
+    assert 'viewBox="0 0 370 ' in small
+    assert all(f">{name}<" in small for name in ("sweep", "group", "epsilon", "expected L1 error"))
+    lines = [re.findall(r'points="([^"]+)"', svg)[6:] for svg in (wide, small)]  # after the legend
+    assert [len(one.split()) for one in lines[0]] == [len(one.split()) for one in lines[1]]
+    assert max(float(x) for one in lines[1] for x in re.findall(r"([\d.]+),", one)) <= 354
+    assert narrow((DOCS / "_generated" / "holdout-figure-1-quilts.svg").read_text()) is None
+
+
 def test_a_notebook_has_the_code_of_its_page(site):
     found = list((site / "tutorials").glob("*.ipynb"))
     assert len(found) == 2
@@ -93,21 +105,21 @@ def test_a_notebook_has_the_code_of_its_page(site):
 
 
 @pytest.mark.parametrize(
-    ("word", "page"),
+    ("word", "first", "other"),
     [
-        ("timezon", "reference/api/series"),
-        ("timezon", "how-to/read-a-series"),
-        ("epsilon", "concepts/epsilon"),
-        ("household", "how-to/counts"),
-        ("household", "reference/api/beliefs"),
+        ("timezone", "how-to/read-a-series", "reference/api/series"),
+        ("epsilon", "concepts/epsilon", "reference/api/budget"),
+        ("household", "how-to/counts", "reference/api/beliefs"),
     ],
 )
-def test_the_search_finds_what_people_look_for(site, word, page):
+def test_the_search_finds_what_people_look_for(site, word, first, other):
     text = (site / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
-    found = [index["terms"].get(word, []), index["titleterms"].get(word, [])]
-    pages = {p for one in found for p in (one if isinstance(one, list) else [one])}
-    assert index["docnames"].index(page) in pages
+    main = [page for page, _, is_main in index["indexentries"][word] if is_main]
+    assert main == [index["docnames"].index(first)]  # what search.html ranks above all else
+    stem = word.removesuffix("e")
+    found = index["terms"].get(word, index["terms"].get(stem))
+    assert index["docnames"].index(other) in found
 
 
 def test_formulae_are_mathml(site):
@@ -116,6 +128,9 @@ def test_formulae_are_mathml(site):
     unknown = [c for page in pages for c in re.findall(r"<m\w+[^>]*>(\\[A-Za-z]+)", page)]
     assert not unknown, f"the converter does not know {unknown}; write it another way"
     assert not any(re.search(r"<script[^>]*(mathjax|katex)", page, re.I) for page in pages)
+    plain = [re.sub(r"<(pre|code|math|svg)\b.*?</\1>", "", page, flags=re.S) for page in pages]
+    left = [found for page in plain for found in re.findall(r"\$?\\[a-z]{3,}.{0,40}", page)]
+    assert not left, f"a line of a formula began like a list: {left}"
 
 
 def documented_names() -> set[str]:

@@ -10,7 +10,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +21,6 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.logging import getLogger
 
 logger = getLogger(__name__)
-THEORY = Path(__file__).resolve().parent.parent / "theory"
 SHARED = {
     "Query": "all that `Query` has",
     "Belief": "all that `Belief` has",
@@ -49,7 +48,7 @@ def markdown(docstring: str) -> list[str]:
 
 def entries(text: str) -> Iterator[str]:
     """The entries of a section as a list; a deeper line goes on with the entry before it."""
-    for line in inspect.cleandoc(text).splitlines():
+    for line in dedent(text).splitlines():
         name, colon, meaning = line.partition(":")
         if line.startswith(" "):
             yield f"  {line.strip()}"
@@ -60,10 +59,13 @@ def entries(text: str) -> Iterator[str]:
 
 
 def theorem_link(line: str) -> str:
-    found = re.match(r"(\s*Theorem: )(?:docs/theory/)?([\w-]+)(?:\.md)?(.*)", line)
-    if found is None or not (THEORY / f"{found[2]}.md").exists():
+    if not line.lstrip().startswith("Theorem: "):
         return line
-    return f"{found[1]}[{found[2].replace('-', ' ')}](/theory/{found[2]}.md){found[3]}"
+    return re.sub(r"docs/theory/([\w-]+)\.md", linked, line)
+
+
+def linked(page: re.Match[str]) -> str:
+    return f"[{page[1].replace('-', ' ')}](/theory/{page[1]}.md)"
 
 
 def signature(value: object) -> str:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
-from latex2mathml.converter import convert
+from latex2mathml import converter
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
+RARE, COMMON = "<mi>&#x029F5;</mi>", "<mo>&#x02216;</mo>"  # a sign for "without" that fonts have
 LONG = 28  # letters of TeX from which a formula may not fit a phone's line
+
+
+def convert(formula: str, display: str = "inline") -> str:
+    return str(converter.convert(formula, display=display)).replace(RARE, COMMON)
 
 
 def visit_inline(self: HTML5Translator, node: nodes.math) -> None:

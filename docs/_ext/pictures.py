@@ -20,6 +20,7 @@ from typing import Any
 
 from docutils import nodes
 from examples import pictures
+from narrow import narrow
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
@@ -85,7 +86,11 @@ def by_matplotlib(figure: Any, width: float, height: float) -> str:
     with mpl.rc_context({"svg.fonttype": "none", "font.family": "sans-serif"}):
         figure.savefig(drawing, format="svg", transparent=True)
     svg = drawing.getvalue()
-    svg = svg[svg.index("<svg") :].replace("<svg ", '<svg class="qw plotted" role="img" ', 1)
+    about = escape("; ".join(axes.get_title(loc="left") for axes in figure.axes), quote=True)
+    begin = f'<svg class="qw plotted" role="img" aria-label="{about}" '
+    svg = svg[svg.index("<svg") :].replace("<svg ", begin, 1)
+    own = rf"\g<1>w{width * 10:.0f}-"  # both widths are on one page: no name may come twice
+    svg = re.sub(r'(id="|href="#|url\(#)', own, svg)
     return re.sub(r"stroke: #000000", "stroke: var(--muted)", svg)
 
 
@@ -127,8 +132,16 @@ class Inline(SphinxPostTransform):
             if path.suffix == ".svg" and 'class="qw"' in (svg := path.read_text(encoding="utf-8")):
                 svg = re.sub(r"<style>.*?</style>", "", svg, flags=re.S)
                 title = f"<span class='figure-title'>{escape(image.get('alt', ''))}</span>"
-                kept = f"{title}<span class='stored' tabindex='0'>{svg}</span>"
-                image.replace_self(nodes.raw("", kept, format="html"))
+                image.replace_self(nodes.raw("", title + stored(svg), format="html"))
+
+
+def stored(svg: str) -> str:
+    """A stored chart in two widths; one that cannot be made narrow is moved sideways."""
+    small = narrow(svg)
+    if small is None:
+        return f"<span class='stored' tabindex='0'>{svg}</span>"
+    both = f"<span class='wide'>{svg}</span><span class='narrow'>{small}</span>"
+    return f"<span class='drawn'>{both}</span>"
 
 
 def write_style(app: Sphinx, error: Exception | None) -> None:
