@@ -31,6 +31,8 @@ from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant
 from quiltwork.budget.ledger.debits import (
     check_all,
     debited,
+    debited_at_once,
+    debited_together,
     made_before,
     previewed,
     priced,
@@ -264,19 +266,31 @@ class Ledger(ReadableLedger):
                 noting.write(tables, refusal)
                 return refusal
 
+        def at_once(tables: Tables) -> Receipt | None:
+            glance = self._totals.glanced(tables, name)
+            if glance is None:
+                return None
+            return debited_at_once(tables, self._totals, glance, identity, spending, used_key)
+
         def granted() -> Receipt | Refusal:
+            if who is None and self._totals.at_once(name):
+                found = self._totals.write(at_once)
+                if found is not None:
+                    self._totals.settle(name)
+                    return found
+                self._totals.dear(name)
             for _ in range(_ATTEMPTS):
                 if not self._totals.price_first(name):
                     break
                 try:
-                    found = self._store.read(price)
+                    offer = self._store.read(price)
                 except REFUSALS as refusal:
                     noting.store(self._store, refusal)
                     return refusal
-                if isinstance(found, Receipt):
-                    return found
+                if isinstance(offer, Receipt):
+                    return offer
                 with suppress(Overtaken):
-                    return self._totals.write(partial(work, grant=found))
+                    return self._totals.write(partial(work, grant=offer))
             return self._totals.write(work)
 
         found = granted()
@@ -308,6 +322,8 @@ class Ledger(ReadableLedger):
             found = made_before(tables, before, asked, marks, who)
             if found is not None:
                 return found
+            if who is None and not before.analysts and asked:
+                return debited_together(tables, self._totals, before, asked, marks)
             check_all(tables, before, asked)
             found = []
             for (identity, one), key in zip(asked, marks, strict=True):

@@ -129,17 +129,17 @@ class Tables:
         """Return the answer stored for a debit."""
         return self._one(f"{_LINKED} WHERE e.debit = ?", debit)
 
-    def steps(self, dataset: str, after: int = 0) -> Iterator[Entry]:
+    def steps(self, dataset: str, after: int = 0, page: int = _PAGE) -> Iterator[Entry]:
         """Yield a dataset's entries without answers, oldest first, a page at a time."""
-        last = after
-        while page := self._entries(
+        statement = (
             f"{_LINKED} WHERE e.dataset = ? AND e.{IS_STEP} AND e.seq > ? "
-            f"ORDER BY e.seq LIMIT {_PAGE}",
-            dataset,
-            last,
-        ):
-            yield from page
-            last = page[-1].seq
+            f"ORDER BY e.seq LIMIT {page}"
+        )
+        last, found = after, self._entries(statement, dataset, after)
+        while found:
+            yield from found
+            last = found[-1].seq
+            found = self._entries(statement, dataset, last) if len(found) == page else []
 
     def retirements(self) -> list[Entry]:
         """Return the entries that retire datasets, oldest first."""
