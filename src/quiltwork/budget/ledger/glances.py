@@ -113,13 +113,13 @@ def glanced(
     `known` is what was seen before, and `state` the dataset as it may be known otherwise.
     """
     ends = tables.last_step_and_total(name)
-    if ends is None or ends[1] is None:
+    if ends is None:
         return None
     last, stored = ends
     if known is not None and known.stored == stored and known.last == last:
         return known
     body = read_body(name, stored)
-    if body is None:
+    if body is None or stored is None:
         return None
     if known is None:
         check_log_reaches(tables, name, stored[0])

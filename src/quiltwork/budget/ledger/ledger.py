@@ -266,11 +266,15 @@ class Ledger(ReadableLedger):
                 noting.write(tables, refusal)
                 return refusal
 
-        def at_once(tables: Tables) -> Receipt | None:
+        def at_once(tables: Tables) -> Receipt | Refusal | None:
             glance = self._totals.glanced(tables, name)
             if glance is None:
                 return None
-            return debited_at_once(tables, self._totals, glance, identity, spending, used_key)
+            try:
+                return debited_at_once(tables, self._totals, glance, identity, spending, used_key)
+            except REFUSALS as refusal:
+                noting.write(tables, refusal)
+                return refusal
 
         def granted() -> Receipt | Refusal:
             if who is None and self._totals.at_once(name):
