@@ -16,7 +16,7 @@ from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
 from quiltwork.budget.accounting.leakage import Found, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
-from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything
+from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything, highest
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
@@ -59,6 +59,16 @@ class Grant:
     alone_before: Account | None
     safe: Fraction | None
     peak: Fraction
+
+
+@dataclass(frozen=True)
+class Exceeding:
+    """A debit that would have raised the total of a dataset of this length to `total`."""
+
+    spending: Spending
+    created: int
+    length: int
+    total: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +115,11 @@ class Dataset:
     def beliefs(self) -> tuple[Belief, ...]:
         """What an adversary may believe."""
         return tuple(outlook.belief for outlook in self.base.secrets.outlooks)
+
+    @property
+    def by_levels(self) -> bool:
+        """Whether the levels of time points are all that counts, under each belief."""
+        return not any(isinstance(one, GaussianOutlook) for one in self.base.secrets.outlooks)
 
     @property
     def length(self) -> int:
@@ -176,7 +191,7 @@ class Dataset:
             or self.base.by_theorem_3_6
             or spending.stop > self.length
             or not can_wait(spending)
-            or any(isinstance(one, GaussianOutlook) for one in self.base.secrets.outlooks)
+            or not self.by_levels
         ):
             return None
         peak = self.ahead.peak_with(self.base, spending)
@@ -184,6 +199,11 @@ class Dataset:
         if not checked and total > self.budget and peak > (self.safe or 0):
             return None
         return Grant(spending, None, None, None, None, self, None, self.safe, peak)
+
+    def is_clear(self, spending: Spending) -> bool:
+        """Whether a debit fits by what the dataset's own row bounds, wherever its window is."""
+        total = self.ahead.total + everything(spending)
+        return total <= self.budget or self.ahead.peak + highest(spending) <= (self.safe or 0)
 
     def grant(
         self,

@@ -71,12 +71,14 @@ def debited_at_once(
     mine = tables.with_id(identity)
     if mine is not None:
         return _receipt(mine)
-    request = read_request(asked, glance.name, glance.beliefs, glance.length)
+    beliefs = () if isinstance(asked, Spending) else totals.beliefs(tables, glance)
+    request = read_request(asked, glance.name, beliefs, glance.length)
     earlier = None if key is None else tables.with_key(glance.name, key, None)
     if earlier is not None:
         return _repeated(tables, earlier, request, None)
     after = glance.plus(request.spending)
     if after is None:
+        totals.refuse_again(glance, request.spending)
         return None
     entry = _appended(tables, glance.name, identity, request, key, None, None)
     totals.debited_at_once(tables, after, entry)

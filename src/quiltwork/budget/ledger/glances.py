@@ -15,16 +15,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.beliefs import Belief
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.ahead import can_wait, everything, highest
-from quiltwork.budget.ledger.catching_up import as_begun, read_safe
-from quiltwork.budget.ledger.datasets import Dataset
+from quiltwork.budget.ledger.catching_up import read_safe
 from quiltwork.budget.ledger.entries import Entry, Head
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import check_log_reaches, read_body, sealed_body
 from quiltwork.exact import float_up, written_fraction
-from quiltwork.influence.gaussian import GaussianOutlook
 
 Stored = tuple[str, str]
 """A row of totals: its text and its hash."""
@@ -32,34 +29,24 @@ Stored = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Glance:
-    """What the row of a dataset says, which is its `body` and `stored` with entry `last`.
+    """What the row of dataset `name` says, which is its `body` and `stored` with entry `last`.
 
-    `begun` is the dataset as its first entry has it, in the series as long as it is now. All
-    debits charge `total` for everything, and at most `peak` for any time point.
+    All debits charge `total` for everything, and at most `peak` for any time point.
     """
 
-    begun: Dataset
+    name: str
     last: Head
     stored: Stored
     body: Mapping[str, Any]
+    budget: Fraction
     total: Fraction
     peak: Fraction
     safe: Fraction | None
 
     @property
-    def name(self) -> str:
-        """Of the dataset."""
-        return self.begun.name
-
-    @property
-    def beliefs(self) -> tuple[Belief, ...]:
-        """What an adversary may believe."""
-        return self.begun.beliefs
-
-    @property
     def length(self) -> int:
         """The number of time points."""
-        return self.begun.length
+        return int(self.body["length"])
 
     @property
     def waiting(self) -> int:
@@ -75,9 +62,7 @@ class Glance:
             and not body["analysts"].strip("0")
             and body["latest"] in (None, "levels")
             and body["others"] == "0"
-            and not any(
-                isinstance(one, GaussianOutlook) for one in self.begun.base.secrets.outlooks
-            )
+            and body["by_levels"] is True
         )
 
     def plus(self, spending: Spending) -> Glance | None:
@@ -86,7 +71,7 @@ class Glance:
             return None
         total = self.total + everything(spending)
         peak = Fraction(float_up(self.peak + highest(spending)))
-        if total > self.begun.budget and (self.safe is None or peak > self.safe):
+        if total > self.budget and (self.safe is None or peak > self.safe):
             return None
         return replace(self, total=total, peak=peak)
 
@@ -105,12 +90,10 @@ class Glance:
         return replace(self, last=Head(entry.seq, entry.hash), stored=stored, body=body)
 
 
-def glanced(
-    tables: Tables, name: str, known: Glance | None, state: Dataset | None
-) -> Glance | None:
+def glanced(tables: Tables, name: str, known: Glance | None) -> Glance | None:
     """Look at a dataset's row; None if there is none that is bound to the dataset's last entry.
 
-    `known` is what was seen before, and `state` the dataset as it may be known otherwise.
+    `known` is what was seen before.
     """
     ends = tables.last_step_and_total(name)
     if ends is None:
@@ -126,10 +109,7 @@ def glanced(
     try:
         if (body["seq"], body["hash"]) != (last.count, last.hash):
             return None
-        begun = as_begun(tables, name, body, state if known is None else known.begun)
-        if begun is None:
-            return None
-        total, peak = (written_fraction(body[one], one) for one in ("all", "most"))
-        return Glance(begun, last, stored, body, total, peak, read_safe(body))
+        budget, total, peak = (written_fraction(body[n], n) for n in ("budget", "all", "most"))
+        return Glance(name, last, stored, body, budget, total, peak, read_safe(body))
     except (ArithmeticError, KeyError, TypeError, ValueError):
         return None

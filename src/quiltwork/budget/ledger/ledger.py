@@ -277,12 +277,18 @@ class Ledger(ReadableLedger):
                 return refusal
 
         def granted() -> Receipt | Refusal:
-            if who is None and self._totals.at_once(name):
-                found = self._totals.write(at_once)
-                if found is not None:
-                    self._totals.settle(name)
-                    return found
-                self._totals.dear(name)
+            if who is not None or not self._totals.at_once(name):
+                return priced_first()
+            found = self._totals.write(at_once)
+            if isinstance(found, Receipt):
+                self._totals.settle(name)
+            elif found is None:
+                found = priced_first()
+                if isinstance(found, Receipt):
+                    self._totals.dear(name)
+            return found
+
+        def priced_first() -> Receipt | Refusal:
             for _ in range(_ATTEMPTS):
                 if not self._totals.price_first(name):
                     break

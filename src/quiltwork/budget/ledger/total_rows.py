@@ -70,6 +70,8 @@ def summed(state: Dataset) -> dict[str, Any]:
         "seq": state.last.count,
         "hash": state.last.hash,
         "length": state.length,
+        "budget": str(state.budget),
+        "by_levels": state.by_levels,
         "retired": state.retired,
         "analysts": f"{state.digest:064x}",
     }

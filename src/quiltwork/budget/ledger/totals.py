@@ -20,18 +20,28 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from quiltwork.beliefs import Belief
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, width
-from quiltwork.budget.ledger.ahead import MOST, Ahead, Recent, can_wait, everything, highest
+from quiltwork.budget.ledger.ahead import (
+    MOST,
+    Ahead,
+    Recent,
+    asks_as_much,
+    can_wait,
+    everything,
+    highest,
+)
 from quiltwork.budget.ledger.catching_up import (
     EVERYBODY,
     Alone,
     alone_caught_up,
+    as_begun,
     caught_up,
     loaded,
 )
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, replayed
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, Exceeding, Grant, replayed
 from quiltwork.budget.ledger.entries import Draft, Entry, Head
 from quiltwork.budget.ledger.glances import Glance, glanced
 from quiltwork.budget.ledger.store import Store
@@ -46,7 +56,8 @@ from quiltwork.budget.ledger.total_rows import (
     summed,
     texts,
 )
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
+from quiltwork.exact import float_down, float_up
 
 Result = TypeVar("Result")
 
@@ -92,7 +103,9 @@ class Totals:
         self._known: dict[str, _Known] = {}
         self._alone: dict[tuple[str, str], Alone] = {}
         self._glances: dict[str, Glance] = {}
+        self._begun: dict[str, Dataset] = {}
         self._dear: set[str] = set()
+        self._exceeding: dict[str, Exceeding] = {}
         self._seconds: dict[str, float] = {}
         self._others: dict[str, float] = {}
 
@@ -126,21 +139,44 @@ class Totals:
 
     def glanced(self, tables: Tables, name: str) -> Glance | None:
         """Look at a dataset's own row only; None if it cannot be used. Cost: that row."""
-        known = self._known.get(name)
-        found = glanced(
-            tables, name, self._glances.get(name), None if known is None else known.state
-        )
+        found = glanced(tables, name, self._glances.get(name))
         if found is not None:
             self._glances[name] = found
         return found
+
+    def beliefs(self, tables: Tables, glance: Glance) -> tuple[Belief, ...]:
+        """What an adversary may believe about a dataset. Cost: reading its first entry, once."""
+        name, known = glance.name, self._known.get(glance.name)
+        state = self._begun.get(name) if known is None else known.state
+        found = as_begun(tables, name, glance.body, state) or self.found(tables, name)
+        self._begun[name] = found
+        return found.beliefs
 
     def at_once(self, name: str) -> bool:
         """Whether the row alone may do for a debit, as far as the latest tells."""
         return name not in self._dear
 
     def dear(self, name: str) -> None:
-        """Note that the row alone did not do for a debit."""
+        """Note that the row alone did not do for a debit, and it was granted."""
         self._dear.add(name)
+
+    def refuse_again(self, glance: Glance, spending: Spending) -> None:
+        """Refuse what asks for as much as a debit that was refused; since then no less is spent.
+
+        Raises:
+            BudgetExceeded: if it does.
+        """
+        known = self._exceeding.get(glance.name)
+        if (
+            known is not None
+            and (known.created, known.length) == (glance.body["created"], glance.length)
+            and asks_as_much(spending, known.spending)
+        ):
+            raise BudgetExceeded(
+                f"This would raise the total of {glance.name!r} to {known.total:.9g} or more, "
+                f"above the budget of {float_down(glance.budget):.9g}. Nothing was recorded. Ask "
+                "for more noise or a shorter window."
+            )
 
     def debited_at_once(self, tables: Tables, after: Glance, entry: Entry) -> None:
         """Keep a debit in the dataset's own row alone. Cost: that row."""
@@ -234,7 +270,8 @@ class Totals:
         at_once = None if analyst else state.granted_at_once(spending, checked=checked)
         if at_once is not None:
             self._seconds[state.name] = 0.0
-            self._dear.discard(state.name)
+            if state.is_clear(spending):
+                self._dear.discard(state.name)
             return at_once
         start = time.perf_counter()
         alone = None if analyst is None else self.alone(tables, state, analyst)
@@ -246,6 +283,11 @@ class Totals:
         carried = account.known is not None
         try:
             return state.grant(spending, analyst, alone, checked=checked, account=account)
+        except BudgetExceeded:
+            if not checked and analyst is None and state.retired is None and not state.analysts:
+                given = spending, state.created, state.length, float_up(account.total)
+                self._exceeding[state.name] = Exceeding(*given)
+            raise
         finally:
             if not carried:
                 self._seconds[state.name] = time.perf_counter() - start
@@ -408,11 +450,11 @@ class Totals:
 
     def _kept(self, attempt: Callable[[], Result]) -> Result:
         """Do something, and remember only what was known before if it was not committed."""
-        before = dict(self._known), dict(self._alone), dict(self._glances)
+        before = dict(self._known), dict(self._alone), dict(self._glances), dict(self._begun)
         try:
             return attempt()
         except BaseException:
-            self._known, self._alone, self._glances = before
+            self._known, self._alone, self._glances, self._begun = before
             raise
 
     def check(self, tables: Tables, name: str) -> bool:
