@@ -167,13 +167,8 @@ def test_isolation_and_durability_do_not_depend_on_the_servers_settings(postgres
 def test_a_read_only_server_gets_a_sentence(postgres_url, independent):
     ledger = Ledger.open(postgres_url)
     ledger.create("d", independent, 3, 1)
-    database = database_at(postgres_url)
-    usual = database.begin
-
-    def read_only(connection):
-        usual(connection, write=False)
-
-    ledger._store.database.begin_alone = read_only
+    usual = database_at(postgres_url).begin_with
+    ledger._store.database.begin_with = lambda *given, write: usual(*given, write=False)
     with pytest.raises(StorageError, match="read-only"):
         ledger.debit("d", Spending.dp(0.1, 1, 3))
 

@@ -287,7 +287,7 @@ def test_a_key_put_in_again_since_a_checkpoint_is_found(filled, analyst, mark):
     "statement",
     [
         """UPDATE quiltwork_totals SET body = replace(body, '"count":', '"count":1')""",
-        "UPDATE quiltwork_levels SET change = '0 0 0 0' WHERE analyst = ''",
+        "INSERT INTO quiltwork_levels VALUES ('d', '', 3, '2 bAf8AAAA=')",
         "UPDATE quiltwork_levels SET change = '0 0 0 0' WHERE analyst = 'ana'",
         "DELETE FROM quiltwork_totals WHERE analyst = 'ana'",
     ],

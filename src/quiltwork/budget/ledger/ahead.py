@@ -1,32 +1,25 @@
 """The latest debits of a dataset, which are not yet in its rows of levels.
 
-Writing rows, and adding to them what others have debited, is done for several dozen debits at once.
-Until then they stand in the dataset's own row of totals, a line each, and so do those of the time
-before: whoever knows the levels as they were then has not far to go.
+Writing rows is done for many debits at once. Until then the entries themselves say what was
+debited, and the dataset's own row bounds it: what everything is charged, and the most that is
+charged for any time point.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.ledger.entries import Entry
 from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
 
-MOST = 64
+MOST = 256
 """So many debits wait for their rows."""
 _UP = 1 + 2.0**-40
-_LEVELS = {
-    "composes_by": "levels",
-    "epsilon": None,
-    "divergence": None,
-    "quilts": None,
-    "label": "",
-}
 
 
 class Recent(NamedTuple):
@@ -36,87 +29,67 @@ class Recent(NamedTuple):
     analyst: str | None
     spending: Spending
 
-    @property
-    def line(self) -> str:
-        """The debit as text, with all that its levels depend on."""
-        one = self.spending
-        costs = str(one.per_point), str(one.per_pair), str(one.once)
-        return json.dumps([self.number, self.analyst, one.start, one.stop, *costs])
+    @classmethod
+    def of(cls, entry: Entry) -> Recent:
+        """Read a debit from its entry.
 
-
-def read_lines(text: str) -> tuple[Recent, ...]:
-    """Read debits, a line each.
-
-    Raises:
-        KeyError, TypeError, ValueError: if they are none.
-    """
-    found = json.loads(f"[{','.join(text.splitlines())}]")
-    return tuple(
-        Recent(
-            int(number),
-            who,
-            Spending.from_body(
-                {
-                    **_LEVELS,
-                    "start": start,
-                    "stop": stop,
-                    "per_point": point,
-                    "per_pair": pair,
-                    "once": once,
-                }
-            ),
-        )
-        for number, who, start, stop, point, pair, once in found
-    )
+        Raises:
+            KeyError, TypeError, ValueError: if it is none.
+        """
+        body = entry.content
+        return cls(entry.seq, body["analyst"], Spending.from_body(body["spending"]))
 
 
 def can_wait(spending: Spending) -> bool:
-    """Whether all that an account needs of a release is in its line."""
+    """Whether `everything` and `highest` are exactly what a release adds to the totals."""
     return spending.composes_by == "levels" and spending.span is None and not spending.runs
 
 
 def everything(spending: Spending) -> Fraction:
     """What a release charges for changing its whole window, gaps between runs included."""
     size = spending.stop - spending.start + 1
-    return spending.per_point * size + spending.per_pair * (size - 1) + spending.once
+    total = spending.per_point * size
+    if spending.per_pair:
+        total += spending.per_pair * (size - 1)
+    return total + spending.once if spending.once else total
 
 
 def highest(spending: Spending) -> Fraction:
     """The most that a release charges for one time point."""
+    if not spending.per_pair and not spending.once:
+        return spending.per_point
     return spending.per_point + 2 * spending.per_pair + spending.once
+
+
+def asks_as_much(spending: Spending, other: Spending) -> bool:
+    """Whether a release charges at least what another one does, whatever changes."""
+    return (
+        can_wait(spending)
+        and can_wait(other)
+        and spending.start <= other.start
+        and spending.stop >= other.stop
+        and spending.per_point >= other.per_point
+        and spending.per_pair >= other.per_pair
+        and spending.once >= other.once
+    )
 
 
 @dataclass(frozen=True)
 class Ahead:
     """Debits that are not in the rows of levels, which have everything up to entry `since`.
 
-    `text` has a line for each, and `older` for those that were written into the rows last, after
-    entry `before`. With them everything is charged `total`, and no time point more than `peak`.
+    With them everything is charged `total`, and no time point more than `peak`.
     """
 
     since: int
     total: Fraction
     peak: Fraction
     debits: tuple[Recent, ...] = ()
-    text: str = ""
-    before: int = 0
-    older: str = ""
 
     def plus(self, debit: Recent, peak: Fraction) -> Ahead:
         """One more, with which no time point is charged more than `peak`."""
-        total, debits = self.total + everything(debit.spending), (*self.debits, debit)
-        text = f"{self.text}{debit.line}\n"
-        return Ahead(self.since, total, peak, debits, text, self.before, self.older)
-
-    def written(self, account: Account, peak: Fraction, last: int) -> Ahead:
-        """None any more: all is in the rows.
-
-        Where a line does not have all that a debit's levels depend on, nobody goes on by lines.
-        """
-        total = account.usage.total
-        if not all(can_wait(debit.spending) for debit in self.debits):
-            return Ahead(last, total, peak, before=last)
-        return Ahead(last, total, peak, before=self.since, older=self.text)
+        total = self.total + everything(debit.spending)
+        return replace(self, total=total, peak=peak, debits=(*self.debits, debit))
 
     def peak_with(self, base: Account, spending: Spending) -> Fraction:
         """A bound on what any time point is charged with one more release.
@@ -142,10 +115,6 @@ class Ahead:
 
     def after(self, number: int) -> tuple[Recent, ...] | None:
         """All debits after an entry; None if they reach not so far back."""
-        if number >= self.since:
-            found = self.debits
-        elif number >= self.before:
-            found = (*read_lines(self.older), *self.debits)
-        else:
+        if number < self.since:
             return None
-        return tuple(one for one in found if one.number > number)
+        return tuple(one for one in self.debits if one.number > number)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
-from quiltwork.budget.ledger.ahead import Ahead, Recent, read_lines
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, Safe, replayed
+from quiltwork.budget.ledger.ahead import Ahead, Recent
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, replayed
 from quiltwork.budget.ledger.entries import Head
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import (
@@ -33,7 +34,7 @@ Earlier: TypeAlias = Callable[[], tuple[Spending, ...]]
 """Finds the releases of an account, in order."""
 
 _FEW = 256
-"""So many entries are rather read than the rows of an analyst's levels."""
+"""So many entries are rather read than rows of levels."""
 EVERYBODY = ""
 """In the place of an analyst: the account of all releases."""
 
@@ -55,7 +56,7 @@ def caught_up(
 ) -> Dataset | None:
     """Add what others have debited since to a state; None if that is much, or something else.
 
-    Cost: one row, and the new debits; every so often, the rows of levels as one sum.
+    Cost: one row, and the new debits.
     """
     body = read_body(known.name, stored)
     if body is None or tables.hash_at(known.last.count) != known.last.hash:
@@ -66,17 +67,18 @@ def caught_up(
             *(known.created, known.length),
         ):
             return None
-        based = _based(known, body)
-        if based is None:
+        new = _few_debits(tables, known.name, known.last.count)
+        based = None if new is None else _based(known, body, new)
+        if new is None or based is None:
             return None
-        base, kept = based
-        ahead = _ahead(body, known.ahead)
+        base, kept, debits = based
+        ahead = _ahead(body, debits)
         analysts, bound = known.analysts, int(body["analysts"], 16)
         if bound != known.digest:
-            analysts = _analysts(tables, known, ahead, bound)
+            analysts = _analysts(tables, known, new, bound)
         own = known.account.known if "account" in known.__dict__ else known.found
         found = read_found(body["found"], ahead.total)
-        return replace(
+        after = replace(
             known,
             last=last,
             base=base,
@@ -85,41 +87,51 @@ def caught_up(
             analysts=analysts,
             digest=bound,
             retired=body["retired"],
-            safe=replace(known.safe, level=read_safe(body).level),
+            safe=read_safe(body),
             found=None if found is None else found.with_endless_of(own),
             earlier=earlier,
         )
+        if "account" in known.__dict__:
+            account = known.account.plus([debit.spending for debit in new])
+            after.__dict__["account"] = account.kept(earlier).knowing(after.found)
+        return after
     except (ArithmeticError, KeyError, TypeError, ValueError):
         return None
 
 
-def _based(known: Dataset, body: Mapping[str, Any]) -> tuple[Account, Kept] | None:
-    """The account that is in the rows of levels, without reading them."""
-    kept = Kept.from_body(body)
-    if body["since"] == known.ahead.since:
-        return (known.base, known.kept) if kept == known.kept else None
-    if body["before"] != known.ahead.since:
+def _few_debits(tables: Tables, name: str, after: int) -> tuple[Recent, ...] | None:
+    """The debits after an entry; None if there are many."""
+    entries = list(islice(tables.steps(name, after, _FEW + 1), _FEW + 1))
+    if len(entries) > _FEW:
         return None
-    spendings = [debit.spending for debit in _debits(body["older"], known.ahead)]
-    base = known.base.plus(spendings)
-    agrees = replace(kept, digest=0) == known.kept.later(base, 0, spendings)
-    return (base, kept) if agrees else None
+    return tuple(Recent.of(entry) for entry in entries if entry.kind == "debit")
 
 
-def _ahead(body: Mapping[str, Any], known: Ahead | None) -> Ahead:
-    """The debits that are not in the rows of levels; those that are known are not read again."""
-    text, since = body["recent"], int(body["since"])
-    same = known is not None and known.since == since
-    debits = _debits(text, known) if same else read_lines(text)
+def _based(
+    known: Dataset, body: Mapping[str, Any], new: tuple[Recent, ...]
+) -> tuple[Account, Kept, tuple[Recent, ...]] | None:
+    """The account that is in the rows of levels, without reading them, and the debits after it."""
+    kept, debits = Kept.from_body(body), (*known.ahead.debits, *new)
+    since = int(body["since"])
+    if since == known.ahead.since:
+        return (known.base, known.kept, debits) if kept == known.kept else None
+    written = [debit.spending for debit in debits if debit.number <= since]
+    base = known.base.plus(written)
+    if replace(kept, digest=0) != known.kept.later(base, 0, written):
+        return None
+    return base, kept, tuple(debit for debit in debits if debit.number > since)
+
+
+def _ahead(body: Mapping[str, Any], debits: tuple[Recent, ...]) -> Ahead:
+    """The debits that are not in the rows of levels.
+
+    Raises:
+        ValueError: if they are not as many as the row says.
+    """
+    if len(debits) != body["waiting"]:
+        raise ValueError("debits are missing")
     total, peak = (written_fraction(body[name], name) for name in ("all", "most"))
-    return Ahead(since, total, peak, debits, text, int(body["before"]), body["older"])
-
-
-def _debits(text: str, known: Ahead | None) -> tuple[Recent, ...]:
-    """Read debits, but for those that are known."""
-    if known is None or not text.startswith(known.text):
-        return read_lines(text)
-    return (*known.debits, *read_lines(text[len(known.text) :]))
+    return Ahead(int(body["since"]), total, peak, debits)
 
 
 def _all_analysts(tables: Tables, name: str) -> tuple[dict[str, Analyst], int]:
@@ -127,13 +139,14 @@ def _all_analysts(tables: Tables, name: str) -> tuple[dict[str, Analyst], int]:
     return {who: read_analyst(json.loads(text)) for who, text in texts.items()}, digest(texts)
 
 
-def _analysts(tables: Tables, known: Dataset, ahead: Ahead, bound: int) -> Mapping[str, Analyst]:
+def _analysts(
+    tables: Tables, known: Dataset, new: tuple[Recent, ...], bound: int
+) -> Mapping[str, Analyst]:
     """The analysts that a digest binds, of whom those with new debits have changed, or others.
 
     Raises:
         ValueError: if there are no such analysts.
     """
-    new = ahead.after(known.last.count) or ()
     texts = tables.totals_of(known.name, {one.analyst for one in new if one.analyst is not None})
     old = {who: analyst_text(known.analysts[who]) for who in texts if who in known.analysts}
     if bound == (known.digest - digest(old) + digest(texts)) % DIGESTS:
@@ -153,15 +166,11 @@ def alone_caught_up(tables: Tables, state: Dataset, analyst: str, known: Alone) 
     if tables.hash_at(known.last.count) != known.last.hash:
         return None
     later = state.ahead.after(known.last.count)
-    if later is not None:
-        spendings = [one.spending for one in later if one.analyst == analyst]
-    else:
-        entries = list(islice(tables.steps(state.name, known.last.count), _FEW + 1))
-        if len(entries) > _FEW:
-            return None
-        debits = [entry.content for entry in entries if entry.kind == "debit"]
-        own = [body for body in debits if body.get("analyst") == analyst]
-        spendings = [Spending.from_body(body["spending"]) for body in own]
+    if later is None:
+        later = _few_debits(tables, state.name, known.last.count)
+    if later is None:
+        return None
+    spendings = [one.spending for one in later if one.analyst == analyst]
     before, secrets = known.account, state.base.secrets
     after = (before if before.secrets is secrets else before.seen_by(secrets)).plus(spendings)
     bound = state.analysts.get(analyst, Analyst()).kept.digest
@@ -187,12 +196,14 @@ def loaded(
         analysts, bound = _all_analysts(tables, name)
         if int(body["analysts"], 16) != bound:
             return None
-        begun = _begun(tables, name, body, known)
+        begun = as_begun(tables, name, body, known)
         if begun is None:
             return None
         kept = Kept.from_body(body)
         base = kept.account(tables.levels(name, EVERYBODY), begun.base.secrets)
-        ahead = _ahead(body, None)
+        entries = tables.steps(name, int(body["since"]))
+        debits = tuple(Recent.of(entry) for entry in entries if entry.kind == "debit")
+        ahead = _ahead(body, debits)
         return replace(
             begun,
             last=last,
@@ -210,7 +221,7 @@ def loaded(
         return None
 
 
-def _begun(
+def as_begun(
     tables: Tables, name: str, body: Mapping[str, Any], known: Dataset | None
 ) -> Dataset | None:
     """The dataset as its first entry has it, in the series as long as it is."""
@@ -226,6 +237,6 @@ def _begun(
     return begun
 
 
-def read_safe(body: Mapping[str, Any]) -> Safe:
-    """Read the level that is safe."""
-    return Safe(written_fraction(body["safe"], "safe"))
+def read_safe(body: Mapping[str, Any]) -> Fraction | None:
+    """Read the level that is safe; None if nobody has looked for it."""
+    return None if body["safe"] is None else written_fraction(body["safe"], "safe")

@@ -67,9 +67,10 @@ class Database:
         """Begin a transaction."""
         raise NotImplementedError
 
-    def begin_alone(self, connection: Connection) -> None:
-        """Begin to write to a ledger, after waiting for every other writer to finish."""
-        self.begin(connection, write=True)
+    def begin_with(self, connection: Connection, question: str, *, write: bool) -> list[Any]:
+        """Begin, if to write after waiting for every other writer to finish, and ask something."""
+        self.begin(connection, write=write)
+        return list(connection.execute(question).fetchall())
 
     def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
         """Run statements that return nothing, in order."""

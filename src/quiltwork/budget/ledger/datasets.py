@@ -6,7 +6,6 @@ its entry (`totals.py`), so that a refused or failed request leaves no trace.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -17,7 +16,7 @@ from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
 from quiltwork.budget.accounting.leakage import Found, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
-from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything
+from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything, highest
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
@@ -28,7 +27,8 @@ from quiltwork.lazy import cached_property
 
 _ROUNDING = Fraction(1, 10**9)
 _ROUNDING_OF_TOTALS = Fraction(1, 2**26)
-_ROOM = Fraction(5, 4)
+_HALVINGS, _STEPS = 40, 4
+"""How far a safe level is looked for below the budget, and how closely."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,13 @@ class Analyst:
 
 
 @dataclass(frozen=True)
-class Safe:
-    """What spends at most `level` on every time point fits the budget, up to `unsafe` not."""
-
-    level: Fraction = Fraction(0)
-    unsafe: float | Fraction = math.inf
-
-
-NOT_ASKED: Safe = Safe()
-
-
-@dataclass(frozen=True)
 class Grant:
     """A debit that fits, and the accounts with it: everybody's, and its analyst's alone.
 
     `charge` is by how much it raises the total; None where nobody asked, because finding out takes
     longer than finding out that it fits; then nobody may have needed the `account` either. It is
     for the dataset as it was `given`, of whose analyst `alone_before` was the account; `safe` is
-    what is known to be safe with it, and no time point is charged more than `peak`.
+    the level that is known to be safe, and no time point is charged more than `peak`.
     """
 
     spending: Spending
@@ -68,8 +57,18 @@ class Grant:
     charge: Fraction | None
     given: Dataset
     alone_before: Account | None
-    safe: Safe
+    safe: Fraction | None
     peak: Fraction
+
+
+@dataclass(frozen=True)
+class Exceeding:
+    """A debit that would have raised the total of a dataset of this length to `total`."""
+
+    spending: Spending
+    created: int
+    length: int
+    total: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +77,9 @@ class Dataset:
 
     `created` is the number of its first entry. `base` has the releases that are in the rows of
     levels, which `kept` binds, and `ahead` those after them; `digest` binds the rows of analysts.
-    If it is known what is `found` in all of them, and where `earlier` ones can be read, so it is
-    of the `account`.
+    What spends at most the `safe` level on every time point fits the budget; None if nobody has
+    looked for it yet. If it is known what is `found` in all debits, and where `earlier` ones can
+    be read, so it is of the `account`.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Dataset:
     analysts: Mapping[str, Analyst] = field(default_factory=dict)
     digest: int = 0
     retired: str | None = None
-    safe: Safe = NOT_ASKED
+    safe: Fraction | None = None
     found: Found | None = None
     earlier: Callable[[], tuple[Spending, ...]] | None = None
 
@@ -115,6 +115,11 @@ class Dataset:
     def beliefs(self) -> tuple[Belief, ...]:
         """What an adversary may believe."""
         return tuple(outlook.belief for outlook in self.base.secrets.outlooks)
+
+    @property
+    def by_levels(self) -> bool:
+        """Whether the levels of time points are all that counts, under each belief."""
+        return not any(isinstance(one, GaussianOutlook) for one in self.base.secrets.outlooks)
 
     @property
     def length(self) -> int:
@@ -186,14 +191,19 @@ class Dataset:
             or self.base.by_theorem_3_6
             or spending.stop > self.length
             or not can_wait(spending)
-            or any(isinstance(one, GaussianOutlook) for one in self.base.secrets.outlooks)
+            or not self.by_levels
         ):
             return None
         peak = self.ahead.peak_with(self.base, spending)
         total = self.ahead.total + everything(spending)
-        if not checked and total > self.budget and peak > self.safe.level:
+        if not checked and total > self.budget and peak > (self.safe or 0):
             return None
         return Grant(spending, None, None, None, None, self, None, self.safe, peak)
+
+    def is_clear(self, spending: Spending) -> bool:
+        """Whether a debit fits by what the dataset's own row bounds, wherever its window is."""
+        total = self.ahead.total + everything(spending)
+        return total <= self.budget or self.ahead.peak + highest(spending) <= (self.safe or 0)
 
     def grant(
         self,
@@ -227,7 +237,7 @@ class Dataset:
             charge = max(Fraction(0), total - self.account.total)
             refuse_reserved(self.name, kept, total, self.budget)
         elif account.known is not None:
-            safe = self._safe_with(account, peak)
+            safe = self._safe_with(account)
         if analyst is None or alone is None or charge is None:
             return Grant(spending, account, None, None, charge, self, None, safe, peak)
         own = alone.plus([spending])
@@ -239,19 +249,27 @@ class Dataset:
                 refuse_above_cap(analyst, cap, charged, own.total)
         return Grant(spending, account, analyst, own, charge, self, alone, safe, peak)
 
-    def _safe_with(self, account: Account, peak: Fraction) -> Safe:
-        """A safe level above all that is spent, if there is one.
+    def _safe_with(self, account: Account) -> Fraction | None:
+        """The highest level that is safe, to a sixteenth; looked for once.
 
         It saves the next debits looking for the worst time point, and costs about as much as
-        looking once; where a level was not safe, no higher one is tried.
+        looking some dozen times at a single release.
         """
-        known = account.known
-        level = Fraction(float_up(peak * _ROOM))
-        if known is None or not known.peaks or peak <= self.safe.level or level >= self.safe.unsafe:
+        if self.safe is not None or account.known is None or not account.known.peaks:
             return self.safe
-        if self.is_safe_level(level):
-            return replace(self.safe, level=level)
-        return replace(self.safe, unsafe=level)
+        level = Fraction(float_down(self.budget))
+        for _ in range(_HALVINGS):
+            if self.is_safe_level(level):
+                break
+            level /= 2
+        else:
+            return Fraction(0)
+        step = level
+        for _ in range(_STEPS):
+            step /= 2
+            if level + step < self.budget and self.is_safe_level(level + step):
+                level += step
+        return level
 
     def is_safe_level(self, level: Fraction) -> bool:
         """Whether the budget is kept by whatever spends at most this on any time point.

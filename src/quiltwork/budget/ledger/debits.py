@@ -10,12 +10,14 @@ been drawn and lost, and a crash that depends on the answer would turn drawing a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from quiltwork.arguments import listed
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.datasets import Dataset, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
+from quiltwork.budget.ledger.glances import Glance
 from quiltwork.budget.ledger.numbers import identifier
 from quiltwork.budget.ledger.records import Quote, Receipt
 from quiltwork.budget.ledger.requests import read_request
@@ -55,17 +57,76 @@ def debited(
     if earlier is not None:
         return _repeated(tables, earlier, request, analyst)
     grant = totals.granted(tables, state, request.spending, analyst, checked=checked, earlier=grant)
+    entry = _appended(tables, state.name, identity, request, key, analyst, grant.charge)
+    totals.debited(tables, state, entry, grant, keep=keep)
+    return Receipt(entry.dataset, entry.seq, request.spending, None, entry.hash)
+
+
+def debited_at_once(
+    tables: Tables, totals: Totals, glance: Glance, identity: str, asked: Any, key: str | None
+) -> Receipt | None:
+    """Append a debit for nobody in particular by the dataset's row alone; None if that is not
+    enough to tell that it fits.
+    """
+    mine = tables.with_id(identity)
+    if mine is not None:
+        return _receipt(mine)
+    beliefs = () if isinstance(asked, Spending) else totals.beliefs(tables, glance)
+    request = read_request(asked, glance.name, beliefs, glance.length)
+    earlier = None if key is None else tables.with_key(glance.name, key, None)
+    if earlier is not None:
+        return _repeated(tables, earlier, request, None)
+    after = glance.plus(request.spending)
+    if after is None:
+        totals.refuse_again(glance, request.spending)
+        return None
+    entry = _appended(tables, glance.name, identity, request, key, None, None)
+    totals.debited_at_once(tables, after, entry)
+    return Receipt(entry.dataset, entry.seq, request.spending, None, entry.hash)
+
+
+def debited_together(
+    tables: Tables,
+    totals: Totals,
+    state: Dataset,
+    asked: Sequence[tuple[str, Any]],
+    keys: Sequence[str | None],
+) -> list[Receipt]:
+    """Append debits for nobody in particular, each with its identity, if they fit together.
+
+    Cost: one pricing for all, and the rows they change.
+    """
+    requests = [read_request(one, state.name, state.beliefs, state.length) for _, one in asked]
+    account = state.check([request.spending for request in requests])
+    entries = [
+        _appended(tables, state.name, identity, request, key, None, None)
+        for (identity, _), request, key in zip(asked, requests, keys, strict=True)
+    ]
+    totals.debited_together(tables, state, entries, account)
+    return [
+        Receipt(entry.dataset, entry.seq, request.spending, None, entry.hash)
+        for entry, request in zip(entries, requests, strict=True)
+    ]
+
+
+def _appended(
+    tables: Tables,
+    dataset: str,
+    identity: str,
+    request: Request,
+    key: str | None,
+    analyst: str | None,
+    charge: Fraction | None,
+) -> Entry:
     body = {
         **request.body,
         "at": now(),
         "key": key,
         "analyst": analyst,
-        "charge": None if grant.charge is None else str(grant.charge),
+        "charge": None if charge is None else str(charge),
     }
-    mark = None if key is None else tables.mark(state.name, key, analyst)
-    entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=mark)
-    totals.debited(tables, state, entry, grant, keep=keep)
-    return _receipt(entry)
+    mark = None if key is None else tables.mark(dataset, key, analyst)
+    return tables.append(Draft(identity, dataset, "debit", canonical(body)), key=mark)
 
 
 def priced(
@@ -114,14 +175,18 @@ def made_before(
     keys: Sequence[str | None],
     analyst: str | None,
 ) -> list[Receipt] | None:
-    """The debits that were made under these keys, with the answers stored so far; None if none was.
+    """The debits that were made under these keys, with the answers stored so far, or by an attempt
+    whose connection was lost; None if none was.
 
     Raises:
         InvalidInputError: if some of the keys were used and others not, or for other requests.
     """
     earlier = [None if key is None else tables.with_key(state.name, key, analyst) for key in keys]
     entries = [entry for entry in earlier if entry is not None]
-    if not entries or tables.with_id(asked[0][0]) is not None:
+    mine = [tables.with_id(identity) for identity, _ in asked]
+    if any(mine):
+        return [_receipt(one) for one in mine if one is not None]
+    if not entries:
         return None
     if len(entries) < len(asked):
         raise InvalidInputError(

@@ -31,6 +31,8 @@ from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant
 from quiltwork.budget.ledger.debits import (
     check_all,
     debited,
+    debited_at_once,
+    debited_together,
     made_before,
     previewed,
     priced,
@@ -264,19 +266,41 @@ class Ledger(ReadableLedger):
                 noting.write(tables, refusal)
                 return refusal
 
+        def at_once(tables: Tables) -> Receipt | Refusal | None:
+            glance = self._totals.glanced(tables, name)
+            if glance is None:
+                return None
+            try:
+                return debited_at_once(tables, self._totals, glance, identity, spending, used_key)
+            except REFUSALS as refusal:
+                noting.write(tables, refusal)
+                return refusal
+
         def granted() -> Receipt | Refusal:
+            if who is not None or not self._totals.at_once(name):
+                return priced_first()
+            found = self._totals.write(at_once)
+            if isinstance(found, Receipt):
+                self._totals.settle(name)
+            elif found is None:
+                found = priced_first()
+                if isinstance(found, Receipt):
+                    self._totals.dear(name)
+            return found
+
+        def priced_first() -> Receipt | Refusal:
             for _ in range(_ATTEMPTS):
                 if not self._totals.price_first(name):
                     break
                 try:
-                    found = self._store.read(price)
+                    offer = self._store.read(price)
                 except REFUSALS as refusal:
                     noting.store(self._store, refusal)
                     return refusal
-                if isinstance(found, Receipt):
-                    return found
+                if isinstance(offer, Receipt):
+                    return offer
                 with suppress(Overtaken):
-                    return self._totals.write(partial(work, grant=found))
+                    return self._totals.write(partial(work, grant=offer))
             return self._totals.write(work)
 
         found = granted()
@@ -308,6 +332,8 @@ class Ledger(ReadableLedger):
             found = made_before(tables, before, asked, marks, who)
             if found is not None:
                 return found
+            if who is None and not before.analysts and asked:
+                return debited_together(tables, self._totals, before, asked, marks)
             check_all(tables, before, asked)
             found = []
             for (identity, one), key in zip(asked, marks, strict=True):

@@ -9,12 +9,13 @@ the caller asks again with the same entry identity, behind the same lock (`store
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database
+from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database, Statement
 from quiltwork.budget.ledger.schema import POSTGRES_MIGRATIONS
 from quiltwork.errors import (
     InvalidInputError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _SCHEMA_LOCK = 0x5157_4C44  # any constant that other programs are unlikely to take
 _CONNECT_SECONDS = 10
+_BEGIN_TO_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresDatabase(Database):
@@ -128,10 +130,7 @@ class PostgresDatabase(Database):
 
         A commit waits for the disk even if the server is set not to.
         """
-        if not write:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return
-        connection.execute(self._begin_to_write)
+        connection.execute(self._begin_to_write if write else _BEGIN_TO_READ)
 
     @property
     def _begin_to_write(self) -> str:
@@ -142,12 +141,22 @@ class PostgresDatabase(Database):
             "WHERE current_setting('synchronous_commit') = 'off'"
         )
 
-    def begin_alone(self, connection: Connection) -> None:
-        """Begin, and lock the ledger's row; each later statement sees what was committed by then.
+    def begin_with(self, connection: Connection, question: str, *, write: bool) -> list[Any]:
+        """Begin, lock the ledger's row if to write, and ask something.
 
-        All in one message: each takes as long as the server is far away.
+        Each later statement sees what was committed by then. All in one message: each takes as
+        long as the server is far away.
         """
-        connection.execute(f"{self._begin_to_write}; {self.locked_row}")
+        begin = f"{self._begin_to_write}; {self.locked_row}" if write else _BEGIN_TO_READ
+        found = connection.execute(f"{begin}; {question}")
+        while found.nextset():
+            pass
+        return list(found.fetchall())
+
+    def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
+        """Run statements that return nothing, in one message."""
+        writing = self._psycopg.ClientCursor(connection)
+        connection.execute("; ".join(writing.mogrify(*one) for one in statements))
 
     def lock_schema(self, connection: Connection) -> None:
         """Keep other processes from creating the tables at the same time."""

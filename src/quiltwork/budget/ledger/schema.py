@@ -13,11 +13,12 @@ computed from the log at any time.
 - Version 5: every analyst has keys of her own, and refusals and reads are noted among the entries.
 - Version 6: a row of levels has all changes within a stretch of time, so totals are added up anew;
   what a curator's members do is noted too.
+- Version 7: a dataset's own row no longer repeats its latest debits; totals are added up anew.
 """
 
 from __future__ import annotations
 
-VERSION = 6
+VERSION = 7
 
 _NOTED = "'refusal', 'read', 'act'"
 IS_STEP = f"kind NOT IN ('answer', {_NOTED})"
@@ -101,6 +102,7 @@ SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _NO_TOTALS,
     _NOTES,
     (*_NO_TOTALS, *_ACTS),
+    _NO_TOTALS,
 )
 
 POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -118,4 +120,5 @@ POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _NO_TOTALS,
     _NOTES,
     (*_NO_TOTALS, *_ACTS),
+    _NO_TOTALS,
 )

@@ -27,8 +27,9 @@ _LINKED = (
     "LEFT JOIN quiltwork_entries p ON p.seq = e.seq - 1"
 )
 _ENDS = (
-    "SELECT l.version, l.id, e.seq, e.hash FROM quiltwork_ledger l LEFT JOIN quiltwork_entries e "
-    "ON e.seq = (SELECT MAX(seq) FROM quiltwork_entries)"
+    "SELECT l.version, l.id, e.seq, e.hash, s.hash FROM quiltwork_ledger l "
+    "LEFT JOIN quiltwork_entries e ON e.seq = (SELECT MAX(seq) FROM quiltwork_entries) "
+    "LEFT JOIN quiltwork_entries s ON s.seq = {seen:d}"
 )
 _LAST_STEP = (
     f"SELECT seq, hash FROM quiltwork_entries WHERE dataset = ? AND {IS_STEP} "  # noqa: S608
@@ -49,11 +50,20 @@ class Tables:
     """The log within one transaction."""
 
     def __init__(
-        self, database: Database, connection: Connection, *, write: bool, again: bool = False
+        self,
+        database: Database,
+        connection: Connection,
+        *,
+        write: bool,
+        again: bool = False,
+        seen: Head | None = None,
     ) -> None:
-        """Use an open transaction of `connection`, the only one that writes if it does.
+        """Begin a transaction of `connection`, the only one that writes if it does.
 
         It is tried `again` after a connection was lost: then its entries may be there already.
+
+        Raises:
+            StorageError: if the log does not go on from the end that was `seen` before.
         """
         self._again = again
         self._database = database
@@ -62,16 +72,24 @@ class Tables:
         self.writes = write
         self.pending: Any = None
         """A dataset's state after debits whose totals this transaction has not written yet."""
-        rows = self._rows(_ENDS)
+        question = _ENDS.format(seen=0 if seen is None else seen.count)
+        rows = database.begin_with(connection, question, write=write)
         check_version(rows[0][0] if rows else None)
-        _, ledger_id, number, found = rows[0]
+        _, ledger_id, number, found, then = rows[0]
         self.ledger_id = str(ledger_id)
-        self.head = Head(0, origin(self.ledger_id)) if number is None else Head(number, found)
+        start = Head(0, origin(self.ledger_id))
+        self.head = start if number is None else Head(number, found)
+        if seen is not None and seen != (Head(seen.count, str(then)) if seen.count else start):
+            raise StorageError(
+                f"The ledger {database.url!r} was replaced or cut while it was in use: its "
+                f"entry {seen.count} is not the one seen before. Nothing was granted; find "
+                "out who did it before anything else is released."
+            )
 
     def commit(self) -> None:
         """Make everything durable."""
+        self._unsent.append(("COMMIT", ()))
         self._send()
-        self._connection.execute("COMMIT")
 
     def append(self, draft: Draft, key: str | None = None, debit: int | None = None) -> Entry:
         """Add an entry after the last one."""
@@ -129,17 +147,17 @@ class Tables:
         """Return the answer stored for a debit."""
         return self._one(f"{_LINKED} WHERE e.debit = ?", debit)
 
-    def steps(self, dataset: str, after: int = 0) -> Iterator[Entry]:
+    def steps(self, dataset: str, after: int = 0, page: int = _PAGE) -> Iterator[Entry]:
         """Yield a dataset's entries without answers, oldest first, a page at a time."""
-        last = after
-        while page := self._entries(
+        statement = (
             f"{_LINKED} WHERE e.dataset = ? AND e.{IS_STEP} AND e.seq > ? "
-            f"ORDER BY e.seq LIMIT {_PAGE}",
-            dataset,
-            last,
-        ):
-            yield from page
-            last = page[-1].seq
+            f"ORDER BY e.seq LIMIT {page}"
+        )
+        last, found = after, self._entries(statement, dataset, after)
+        while found:
+            yield from found
+            last = found[-1].seq
+            found = self._entries(statement, dataset, last) if len(found) == page else []
 
     def retirements(self) -> list[Entry]:
         """Return the entries that retire datasets, oldest first."""

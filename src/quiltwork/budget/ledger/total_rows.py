@@ -48,16 +48,19 @@ def sealed(state: Dataset) -> tuple[str, str]:
         **state.kept.body(),
         **summed(state),
         "since": ahead.since,
-        "recent": ahead.text,
-        "before": ahead.before,
-        "older": ahead.older,
+        "waiting": len(ahead.debits),
         "all": str(ahead.total),
         "most": str(ahead.peak),
-        "safe": str(state.safe.level),
+        "safe": None if state.safe is None else str(state.safe),
         "found": None if found is None else _found_body(found),
     }
+    return sealed_body(state.name, body)
+
+
+def sealed_body(name: str, body: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a dataset's own row as text, with its hash."""
     text = canonical(body)
-    return text, seal(state.name, text)
+    return text, seal(name, text)
 
 
 def summed(state: Dataset) -> dict[str, Any]:
@@ -67,6 +70,8 @@ def summed(state: Dataset) -> dict[str, Any]:
         "seq": state.last.count,
         "hash": state.last.hash,
         "length": state.length,
+        "budget": str(state.budget),
+        "by_levels": state.by_levels,
         "retired": state.retired,
         "analysts": f"{state.digest:064x}",
     }

@@ -14,35 +14,50 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from quiltwork.beliefs import Belief
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, width
-from quiltwork.budget.ledger.ahead import MOST, Recent, can_wait
+from quiltwork.budget.ledger.ahead import (
+    MOST,
+    Ahead,
+    Recent,
+    asks_as_much,
+    can_wait,
+    everything,
+    highest,
+)
 from quiltwork.budget.ledger.catching_up import (
     EVERYBODY,
     Alone,
     alone_caught_up,
+    as_begun,
     caught_up,
     loaded,
 )
-from quiltwork.budget.ledger.datasets import NOT_ASKED, Analyst, Dataset, Grant, replayed
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, Exceeding, Grant, replayed
 from quiltwork.budget.ledger.entries import Draft, Entry, Head
+from quiltwork.budget.ledger.glances import Glance, glanced
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import (
     analyst_text,
     check_log_reaches,
+    read_body,
     seal,
     sealed,
+    sealed_body,
     summed,
     texts,
 )
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
+from quiltwork.exact import float_down, float_up
 
 Result = TypeVar("Result")
 
@@ -87,6 +102,10 @@ class Totals:
         self.store = store
         self._known: dict[str, _Known] = {}
         self._alone: dict[tuple[str, str], Alone] = {}
+        self._glances: dict[str, Glance] = {}
+        self._begun: dict[str, Dataset] = {}
+        self._dear: set[str] = set()
+        self._exceeding: dict[str, Exceeding] = {}
         self._seconds: dict[str, float] = {}
         self._others: dict[str, float] = {}
 
@@ -117,6 +136,88 @@ class Totals:
         if tables.writes and not known.usable:
             raise Unusable(name)
         return known.state
+
+    def glanced(self, tables: Tables, name: str) -> Glance | None:
+        """Look at a dataset's own row only; None if it cannot be used. Cost: that row."""
+        found = glanced(tables, name, self._glances.get(name))
+        if found is not None:
+            self._glances[name] = found
+        return found
+
+    def beliefs(self, tables: Tables, glance: Glance) -> tuple[Belief, ...]:
+        """What an adversary may believe about a dataset. Cost: reading its first entry, once."""
+        name, known = glance.name, self._known.get(glance.name)
+        state = self._begun.get(name) if known is None else known.state
+        found = as_begun(tables, name, glance.body, state) or self.found(tables, name)
+        self._begun[name] = found
+        return found.beliefs
+
+    def at_once(self, name: str) -> bool:
+        """Whether the row alone may do for a debit, as far as the latest tells."""
+        return name not in self._dear
+
+    def dear(self, name: str) -> None:
+        """Note that the row alone did not do for a debit, and it was granted."""
+        self._dear.add(name)
+
+    def refuse_again(self, glance: Glance, spending: Spending) -> None:
+        """Refuse what asks for as much as a debit that was refused; since then no less is spent.
+
+        Raises:
+            BudgetExceeded: if it does.
+        """
+        known = self._exceeding.get(glance.name)
+        if (
+            known is not None
+            and (known.created, known.length) == (glance.body["created"], glance.length)
+            and asks_as_much(spending, known.spending)
+        ):
+            raise BudgetExceeded(
+                f"This would raise the total of {glance.name!r} to {known.total:.9g} or more, "
+                f"above the budget of {float_down(glance.budget):.9g}. Nothing was recorded. Ask "
+                "for more noise or a shorter window."
+            )
+
+    def debited_at_once(self, tables: Tables, after: Glance, entry: Entry) -> None:
+        """Keep a debit in the dataset's own row alone. Cost: that row."""
+        found = after.after(entry, waiting=after.waiting + 1)
+        tables.put_total(found.name, EVERYBODY, *found.stored)
+        self._glances[found.name] = found
+
+    def settle(self, name: str) -> None:
+        """Write waiting debits into the rows of levels, if it is time; nobody waits meanwhile.
+
+        Which rows that changes is found before the lock is taken. If it fails the debits wait on.
+        """
+        known = self._glances.get(name)
+        if known is None or not known.waiting or known.waiting % (MOST + 1):
+            return
+        with suppress(StorageError):
+            state = self.store.read(lambda tables: self.found(tables, name))
+            spendings = [debit.spending for debit in state.ahead.debits]
+            account = state.account
+            kept, rows = state.kept.plus(state.base, account, *spendings)
+
+            def work(tables: Tables) -> None:
+                body = read_body(name, tables.total(name))
+                if body is None or (body.get("since"), body.get("length"), body.get("digest")) != (
+                    *(state.ahead.since, state.length),
+                    f"{state.kept.digest:064x}",
+                ):
+                    return  # others have done it, or more
+                later = [
+                    Recent.of(entry).spending
+                    for entry in tables.steps(name, state.last.count)
+                    if entry.kind == "debit"
+                ]
+                total = account.usage.total + sum(map(everything, later))
+                peak = kept.peak + sum(map(highest, later))
+                changes = {"since": state.last.count, "waiting": len(later)}
+                found = {**body, **kept.body(), **changes, "all": str(total), "most": str(peak)}
+                tables.put_levels(name, EVERYBODY, rows)
+                tables.put_total(name, EVERYBODY, *sealed_body(name, found))
+
+            self._kept(lambda: self.store.write(work))
 
     def alone(self, tables: Tables, state: Dataset, analyst: str) -> Account:
         """Return the account of one analyst's releases alone.
@@ -169,6 +270,8 @@ class Totals:
         at_once = None if analyst else state.granted_at_once(spending, checked=checked)
         if at_once is not None:
             self._seconds[state.name] = 0.0
+            if state.is_clear(spending):
+                self._dear.discard(state.name)
             return at_once
         start = time.perf_counter()
         alone = None if analyst is None else self.alone(tables, state, analyst)
@@ -180,6 +283,11 @@ class Totals:
         carried = account.known is not None
         try:
             return state.grant(spending, analyst, alone, checked=checked, account=account)
+        except BudgetExceeded:
+            if not checked and analyst is None and state.retired is None and not state.analysts:
+                given = spending, state.created, state.length, float_up(account.total)
+                self._exceeding[state.name] = Exceeding(*given)
+            raise
         finally:
             if not carried:
                 self._seconds[state.name] = time.perf_counter() - start
@@ -208,12 +316,17 @@ class Totals:
 
     def extended(self, tables: Tables, state: Dataset, entry: Entry, account: Account) -> None:
         """Keep the releases in a longer series; if it has doubled, in wider rows."""
-        after = self._in_rows(tables, replace(state, last=Head(entry.seq, entry.hash)))
-        if width(account.secrets.length) != width(state.length):
+        after = replace(state, last=Head(entry.seq, entry.hash))
+        if width(account.secrets.length) == width(state.length):
+            base = state.base.seen_by(account.secrets)
+        else:
             alone = {who: self.alone(tables, state, who) for who in state.analysts}
             wider = {who: one.seen_by(account.secrets) for who, one in alone.items()}
-            after = self._arranged(tables, after, account, wider)
-        self._write(tables, state, replace(after, base=account, safe=NOT_ASKED, found=None))
+            after, base = (
+                self._arranged(tables, self._in_rows(tables, after), account, wider),
+                account,
+            )
+        self._write(tables, state, replace(after, base=base, safe=None, found=None))
 
     def _in_rows(self, tables: Tables, state: Dataset) -> Dataset:
         """Write the latest debits into the rows of levels."""
@@ -221,8 +334,8 @@ class Totals:
         account = state.account
         kept, rows = state.kept.plus(state.base, account, *spendings)
         tables.put_levels(state.name, EVERYBODY, rows)
-        ahead = state.ahead.written(account, kept.peak, state.last.count)
-        return replace(state, base=account, ahead=ahead, kept=kept)
+        ahead = Ahead(state.last.count, account.usage.total, kept.peak)
+        return _with_account(replace(state, base=account, ahead=ahead, kept=kept), account)
 
     def _arranged(
         self, tables: Tables, state: Dataset, account: Account, alone: Mapping[str, Account]
@@ -265,13 +378,26 @@ class Totals:
             earlier=earlier,
         )
         if grant.account is not None:
-            after.__dict__["account"] = grant.account.kept(earlier)
+            _with_account(after, grant.account.kept(earlier))
         if len(after.ahead.debits) > MOST or not can_wait(grant.spending):
             after = self._in_rows(tables, after)
         if keep:
             self._write(tables, state, after)
         else:
             tables.pending = after
+
+    def debited_together(
+        self, tables: Tables, state: Dataset, entries: Sequence[Entry], account: Account
+    ) -> None:
+        """Keep the totals with several debits for nobody in particular; `account` has them all."""
+        debits = (*state.ahead.debits, *map(Recent.of, entries))
+        last = Head(entries[-1].seq, entries[-1].hash)
+        ahead = replace(state.ahead, total=account.usage.total, debits=debits)
+        earlier = self._earlier(state.name, last.count)
+        found = account.known
+        after = replace(state, last=last, ahead=ahead, found=found, earlier=earlier)
+        after = self._in_rows(tables, _with_account(after, account.kept(earlier)))
+        self._write(tables, state, after)
 
     def latest(self, tables: Tables, before: Dataset) -> Dataset:
         """The state after the last of several debits, of which nobody outside them knows yet."""
@@ -324,11 +450,11 @@ class Totals:
 
     def _kept(self, attempt: Callable[[], Result]) -> Result:
         """Do something, and remember only what was known before if it was not committed."""
-        known, alone = dict(self._known), dict(self._alone)
+        before = dict(self._known), dict(self._alone), dict(self._glances), dict(self._begun)
         try:
             return attempt()
         except BaseException:
-            self._known, self._alone = known, alone
+            self._known, self._alone, self._glances, self._begun = before
             raise
 
     def check(self, tables: Tables, name: str) -> bool:
@@ -360,7 +486,7 @@ class Totals:
         state = loaded(tables, expected.name, expected.last, stored, None, tuple)
         if state is None or summed(state) != summed(expected):
             return False
-        total, safe = expected.account.worst.exact, state.safe.level
+        total, safe = expected.account.worst.exact, state.safe
         return (
             Kept.of(state.account)[0] == expected.kept
             and state.ahead.peak >= expected.kept.peak
@@ -430,9 +556,17 @@ class Totals:
                 bound += digest({name: text})
                 bound -= 0 if known is None else digest({name: analyst_text(known)})
         state = replace(after, digest=bound % DIGESTS)
+        if "account" in after.__dict__:
+            _with_account(state, after.account)
         row = sealed(state)
         tables.put_total(state.name, EVERYBODY, *row)
         self._known[state.name] = _Known(row, state)
+
+
+def _with_account(state: Dataset, account: Account) -> Dataset:
+    """A state of which the account is known."""
+    state.__dict__["account"] = account
+    return state
 
 
 def _summed(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
