@@ -17,7 +17,7 @@ from evidence.sweep_program import Charges
 
 Array = np.ndarray
 LONG = 64  # longer series are chains of two states, whose suprema have a closed form
-WHOLE = 300  # beyond this many data sets, the two sides of a chain's node are programs apart
+WHOLE = 40  # beyond this many data sets, the two sides of a chain's node are programs apart
 
 SHAPES = ("positive", "sparse", "deterministic", "periodic", "absorbing", "reducible", "transient")
 MOST_NODES = {2: 7, 3: 5, 4: 4}
@@ -105,21 +105,30 @@ def truth(case: Case) -> Array:
         [chain] = case.beliefs
         return program.two_state_suprema(chain.start, chain.matrices, case.charges.points)
     laws = case.laws or tuple(law_of(belief) for belief in case.beliefs)
-    return np.max([[_worst(case, law, block) for block in case.blocks] for law in laws], axis=0)
+    seen = [
+        (block, one)
+        for block in case.blocks
+        for law in laws
+        for one in (program.known_rows(law, block[0]) if case.everyone else [law])
+    ]
+    told = np.zeros(len(case.blocks))
+    for (block, _), found in zip(seen, _suprema(case, seen), strict=True):
+        told[block[0]] = max(told[block[0]], found)
+    return told
+
+
+def _suprema(case: Case, seen: Sequence[tuple[range, Array]]) -> list[float]:
+    if case.charges.pairs or case.charges.windows:
+        return [program.charged_supremum(law, case.charges, block) for block, law in seen]
+    apart = case.everyone or case.episode > 1 or seen[0][1].size > WHOLE
+    work = program.chain_suprema if case.seen_whole and apart else program.suprema
+    works = [work(law, case.charges.points, block) for block, law in seen]
+    return [max(found.values(), default=0.0) for found in program.together(works)]
 
 
 def law_of(belief: Chain) -> Array:
     law = program.chain_law(belief.start, belief.matrices)
     return program.seen_through(law, [belief.values] * belief.length)
-
-
-def _worst(case: Case, law: Array, block: range) -> float:
-    laws = program.known_rows(law, block[0]) if case.everyone else [law]
-    if case.charges.pairs or case.charges.windows:
-        return max(program.charged_supremum(one, case.charges, block) for one in laws)
-    apart = case.seen_whole and (case.everyone or case.episode > 1 or law.size > WHOLE)
-    supremum = program.chain_supremum if apart else program.supremum
-    return max(supremum(one, case.charges.points, block) for one in laws)
 
 
 def random_levels(rng: Generator, length: int) -> tuple[float, ...]:
@@ -350,7 +359,7 @@ def random_charges(rng: Generator, length: int) -> Charges:
 def together(rng: Generator) -> Case:
     """Charges per pair and once per window, which cost less together."""
     size = int(rng.integers(2, 4))
-    length = int(rng.integers(2, 7 if size == 2 else 5))
+    length = int(rng.integers(2, 6 if size == 2 else 4))
     rows = [matrix(rng, size) for _ in range(length - 1)]
     rows = rows if rng.random() < 0.5 else [rows[0]] * (length - 1)
     charges = random_charges(rng, length)
@@ -361,7 +370,7 @@ def together(rng: Generator) -> Case:
 
 def together_from_any_start(rng: Generator) -> Case:
     size = int(rng.integers(2, 4))
-    length = int(rng.integers(2, 6 if size == 2 else 5))
+    length = int(rng.integers(2, 5 if size == 2 else 4))
     rows = [matrix(rng, size)] * (length - 1)
     charges = random_charges(rng, length)
     laws = tuple(program.chain_law(extreme_start(rng, size), rows) for _ in range(2))

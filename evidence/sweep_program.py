@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +24,8 @@ from scipy.optimize import OptimizeResult, linprog
 
 Distance = Callable[[frozenset[int]], float]
 Array = np.ndarray
+Work = Generator[Any, Any, dict[tuple, float]]
+"""Asks for programs as `_solve` takes them, and returns the suprema of pairs of assignments."""
 TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -58,24 +61,48 @@ def conditional_laws(law: Array, block: Sequence[int]) -> dict[tuple[int, ...], 
     return found
 
 
-def suprema(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[tuple, float]:
-    """The supremum for every ordered pair of possible assignments of a block, nodes from 0.
+def together(works: Sequence[Work]) -> list[Any]:
+    """What several works find; the programs that they ask for are solved in one call."""
+    found, answers, waiting = [None] * len(works), [None] * len(works), range(len(works))
+    while waiting:
+        asked = {}
+        for n in waiting:
+            try:
+                asked[n] = works[n].send(answers[n])
+            except StopIteration as end:
+                found[n] = end.value
+        solved = iter(_solve(*([one for some in part for one in some] for part in _columns(asked))))
+        answers = [
+            list(itertools.islice(solved, len(asked[n][0]))) if n in asked else None
+            for n in range(len(works))
+        ]
+        waiting = list(asked)
+    return found
+
+
+def _columns(asked: dict[int, Any]) -> list[list[Any]]:
+    return [[programs[column] for programs in asked.values()] for column in range(3)]
+
+
+def suprema(law: Array, levels: Sequence[float], block: Sequence[int]) -> Work:
+    """Find the supremum for every ordered pair of possible assignments of a block, nodes from 0.
 
     Only what the block itself costs is taken out of the program: h(a, y) = e^S·h(b, y) is the
     worst whatever y. Nodes of level 0 are summed out, since h cannot depend on them.
     """
+    beyond = yield from _beyond(law, levels, block)
     return {
         (a, b): sum(levels[t] for t, x, y in zip(block, a, b, strict=True) if x != y) + rest
-        for (a, b), rest in _beyond(law, levels, block).items()
+        for (a, b), rest in beyond.items()
     }
 
 
 def supremum(law: Array, levels: Sequence[float], block: Sequence[int]) -> float:
     """The most that can be learned about a block; 0 if it has one possible assignment."""
-    return max(suprema(law, levels, block).values(), default=0.0)
+    return max(together([suprema(law, levels, block)])[0].values(), default=0.0)
 
 
-def chain_suprema(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[tuple, float]:
+def chain_suprema(law: Array, levels: Sequence[float], block: Sequence[int]) -> Work:
     """The same for a chain, where what lies left and right of the block are programs apart.
 
     Given the block its two sides are independent, so a product of a function of each side is the
@@ -83,9 +110,11 @@ def chain_suprema(law: Array, levels: Sequence[float], block: Sequence[int]) -> 
     """
     first, last = block[0], block[-1]
     before, after = tuple(range(first)), tuple(range(last + 1, law.ndim))
-    own = suprema(law.sum(axis=(*before, *after)), [levels[t] for t in block], range(len(block)))
-    left = _beyond(law.sum(axis=tuple(range(first + 1, law.ndim))), levels[: first + 1], [first])
-    right = _beyond(law.sum(axis=tuple(range(last))), levels[last:], [0])
+    inside = law.sum(axis=(*before, *after)), [levels[t] for t in block], range(len(block))
+    own = yield from suprema(*inside)
+    beyond = law.sum(axis=tuple(range(first + 1, law.ndim))), levels[: first + 1], [first]
+    left = yield from _beyond(*beyond)
+    right = yield from _beyond(law.sum(axis=tuple(range(last))), levels[last:], [0])
     return {
         (a, b): cost + left.get((a[:1], b[:1]), 0.0) + right.get((a[-1:], b[-1:]), 0.0)
         for (a, b), cost in own.items()
@@ -93,7 +122,7 @@ def chain_suprema(law: Array, levels: Sequence[float], block: Sequence[int]) -> 
 
 
 def chain_supremum(law: Array, levels: Sequence[float], block: Sequence[int]) -> float:
-    return max(chain_suprema(law, levels, block).values(), default=0.0)
+    return max(together([chain_suprema(law, levels, block)])[0].values(), default=0.0)
 
 
 def two_state_suprema(start: Array, matrices: Sequence[Array], levels: Sequence[float]) -> Array:
@@ -125,18 +154,22 @@ def _reversed(law: Array, matrix: Array) -> Array:
 def _ratios(kernels: Sequence[Array], levels: Sequence[float]) -> list[tuple[float, float]]:
     """log E[h|1]/E[h|0] and its reverse at most, node by node; kernels[t] leads from t+1 to t."""
     found = [(0.0, 0.0)]
-    for kernel, level in zip(kernels, levels, strict=False):
+    with np.errstate(divide="ignore"):
+        logs = np.log(kernels).tolist()
+    for ((a, b), (c, d)), level in zip(logs, levels, strict=False):
         rise, fall = found[-1]
-        with np.errstate(divide="ignore"):
-            (a, b), (c, d) = np.log(kernel)
-        ends = [
-            np.logaddexp(c, d + w) - np.logaddexp(a, b + w) for w in (level + rise, -level - fall)
-        ]
-        found.append((float(max(ends)), float(-min(ends))))
+        ends = [_log_sum(c, d + w) - _log_sum(a, b + w) for w in (level + rise, -level - fall)]
+        found.append((max(ends), -min(ends)))
     return found
 
 
-def _beyond(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[tuple, float]:
+def _log_sum(a: float, b: float) -> float:
+    """log(e^a + e^b)"""
+    high = max(a, b)
+    return high if math.isinf(high) else high + math.log1p(math.exp(min(a, b) - high))
+
+
+def _beyond(law: Array, levels: Sequence[float], block: Sequence[int]) -> Work:
     """What functions of the nodes outside the block tell apart."""
     rest = [t for t in range(law.ndim) if t not in block]
     silent = tuple(n for n, t in enumerate(rest) if levels[t] == 0 or law.shape[t] == 1)
@@ -147,7 +180,7 @@ def _beyond(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[t
     pairs = list(itertools.permutations(laws, 2))
     rows = _single_changes(next(iter(laws.values())).shape, spent) if pairs else None
     feasible = [lambda h: _feasible(h, spent)] * len(pairs)
-    found = _solve([(laws[a], laws[b]) for a, b in pairs], [rows] * len(pairs), feasible)
+    found = yield [(laws[a], laws[b]) for a, b in pairs], [rows] * len(pairs), feasible
     return dict(zip(pairs, found, strict=True))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise, product
 
@@ -46,7 +46,7 @@ CLAIM = (
     "any belief, adaptively or not; for two states some mechanism tells just that, on series of "
     "any length; calibrated noise leaks no more than ε, and for two states just that"
 )
-CASES = 1500  # of every kind, and as many adaptive analysts and calibrations
+CASES = 1200  # of every kind, and as many adaptive analysts and calibrations
 SLACK = 1e-6  # of solvers, relative
 CALIBRATED = ("any shape", "stationary", "sets", "any start", "boxes", "episodes", "days")
 
@@ -261,43 +261,58 @@ def _expectation(likelihood: np.ndarray, law: np.ndarray, node: int, a: tuple[in
     return float((likelihood.take(a[0], node) * law).sum())
 
 
+@dataclass
+class Tally:
+    """What was found so far."""
+
+    rounds: int = 0
+    compared: int = 0
+    equal: int = 0
+    transcripts: int = 0
+    ratios: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    told: list[float] = field(default_factory=list)
+
+
+def one_round(seed: int, tally: Tally, claim: Claim) -> None:
+    """A case of every kind, an adaptive analyst and a calibration."""
+    for number, (kind, draw) in enumerate(KINDS.items()):
+        case = draw(np.random.default_rng([number, seed]))
+        said, true = compare(case, claim)
+        tally.ratios[kind] += [s / t for s, t in zip(said, true, strict=True) if t > SLACK]
+        tally.compared += len(said)
+        tally.equal += len(said) * attained(case)
+    tally.transcripts += adaptive(np.random.default_rng([len(KINDS), seed]), claim)
+    rng = np.random.default_rng([len(KINDS) + 1, seed])
+    lender = "long series of two states" if seed % 4 == 3 else str(rng.choice(CALIBRATED))
+    tally.told.append(calibrated(KINDS[lender](rng), rng))
+    tally.rounds += 1
+
+
 def check(
     cases: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
     claim: Claim = claimed,
 ) -> dict[str, object]:
-    """`cases` of every kind; raises AssertionError at the first counterexample."""
-    counts: dict[str, object] = {}
-    everything: list[float] = []
-    compared, equal, done, total = 0, 0, 0, cases * (len(KINDS) + 2)
-    for number, (kind, draw) in enumerate(KINDS.items()):
-        ratios: list[float] = []
+    """`cases` of every kind; raises AssertionError at the first counterexample.
+
+    Ctrl-C ends it early, with what was found until then.
+    """
+    tally = Tally()
+    with contextlib.suppress(KeyboardInterrupt):
         for seed in range(cases):
-            case = draw(np.random.default_rng([number, seed]))
-            said, true = compare(case, claim)
-            ratios += [s / t for s, t in zip(said, true, strict=True) if t > SLACK]
-            compared += len(said)
-            equal += len(said) * attained(case)
-            progress(done := done + 1, total)
-        counts[f"claim / truth, {kind}"] = _spread(ratios)
-        everything += ratios if not kind.startswith("long") else []
-    transcripts, told = 0, []
-    for seed in range(cases):
-        transcripts += adaptive(np.random.default_rng([len(KINDS), seed]), claim)
-        rng = np.random.default_rng([len(KINDS) + 1, seed])
-        lender = "long series of two states" if seed % 4 == 3 else str(rng.choice(CALIBRATED))
-        told.append(calibrated(KINDS[lender](rng), rng))
-        progress(done := done + 2, total)
+            one_round(seed, tally, claim)
+            progress(seed + 1, cases)
+    short = [one for kind, some in tally.ratios.items() if "long " not in kind for one in some]
     return {
-        "cases": cases * len(KINDS),
-        "of every kind": cases,
-        "nodes and episodes compared": compared,
-        "of these of two states, where the claim is the truth": equal,
-        "adaptive transcripts": transcripts,
-        "calibrations": cases,
-        **counts,
-        "claim / truth, all short series that are swept": _spread(everything),
-        "ε / leak of calibrated noise": _spread([1 / one for one in told if one > SLACK]),
+        "cases": tally.rounds * len(KINDS),
+        "of every kind": tally.rounds,
+        "nodes and episodes compared": tally.compared,
+        "of these of two states, where the claim is the truth": tally.equal,
+        "adaptive transcripts": tally.transcripts,
+        "calibrations": tally.rounds,
+        **{f"claim / truth, {kind}": _spread(some) for kind, some in tally.ratios.items()},
+        "claim / truth, all short series that are swept": _spread(short),
+        "ε / leak of calibrated noise": _spread([1 / one for one in tally.told if one > SLACK]),
         "violations": 0,
     }
 

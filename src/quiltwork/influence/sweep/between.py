@@ -23,7 +23,8 @@ from quiltwork.influence.sweep.sides import Exact
 from quiltwork.influence.sweep.stretches import endless
 
 _CELLS = 1 << 22
-_LOST = 2.0**-9
+_LOST, _LOST_OF_TWO = 2.0**-7, 2.0**-9
+"""Of what neighbours add; two states are swept so quickly that less is given away."""
 _MOST_STRIDE = 64
 _TOO_FAR = 0.5
 _MOST_WORK = 1 << 27
@@ -89,8 +90,9 @@ class Between:
 
     @property
     def harmless(self) -> int:
-        """The stride that costs two thousandths of what neighbours add, or less."""
-        few = 2 * _LOST / max(self.overlap, _LOST / _MOST_STRIDE), (self.last - self.first) * _LOST
+        """The stride that costs eight thousandths of what neighbours add, or less."""
+        lost = _LOST if self.sweep.walk.size > 2 else _LOST_OF_TWO
+        few = 2 * lost / max(self.overlap, lost / _MOST_STRIDE), (self.last - self.first) * lost
         return 1 + min(*map(int, few), _MOST_STRIDE)
 
     @property

@@ -120,8 +120,8 @@ class Homogeneous:
         q = rows.below * self._kernel
         with np.errstate(divide="ignore", invalid="ignore"):
             p, q = p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
-        apart = np.nan_to_num(np.abs(p - q).sum(axis=1) / 2, nan=1.0)
-        return np.asarray(self.rest + level * np.minimum(apart / (1 + 2.0**-7 - apart), 2.0**7))
+        shared = np.nan_to_num(np.minimum(p, q).sum(axis=1))
+        return np.asarray(self.rest + level * (1 - shared) / np.where(shared, shared, 2.0**-7))
 
     def solve(self, level: float) -> FloatArray | None:
         """Newton's method from the last solution, or from little; then the certificate."""

@@ -27,6 +27,7 @@ from quiltwork.lazy import cached_property
 
 _SPANS = (1, 2, 4, 8, 16)
 _UNLIKELY = 1e-6
+"""Of the likeliest move: all moves of a slow chain are unlikely, and one step at a time does."""
 _UNLIKELY_FROM_ANY = 0.04
 """From any start: laws that one step allows for are out of reach after several."""
 _MOST_BEHIND = 32
@@ -104,9 +105,12 @@ class Walk:
         """
         if not self.all_told and self.size > _MOST_BEHIND:
             return (1,)
-        unlikely = _UNLIKELY_FROM_ANY if self.laws is None else _UNLIKELY
-        if self.laws is not None and self.period * len(self.pairs[0]) > _MANY_PAIRS:
-            unlikely = 0.0
+        if self.laws is None:
+            return (1,) if bool((self.steps > _UNLIKELY_FROM_ANY).all()) else _SPANS
+        moves = ~np.eye(self.size, dtype=np.bool_)
+        unlikely = np.where(moves, self.steps.max(initial=0.0, where=moves), 1.0) * _UNLIKELY
+        if self.period * len(self.pairs[0]) > _MANY_PAIRS:
+            unlikely = np.zeros_like(unlikely)
         return (1,) if bool((self.steps > unlikely).all()) else _SPANS
 
     @cached_property
