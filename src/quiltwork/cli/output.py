@@ -37,6 +37,12 @@ def emit(document: str, human_lines: Iterable[str]) -> None:
         click.echo(in_options(line))
 
 
+def note(line: str) -> None:
+    """Say something beside the result, on stderr; under `--json` as a warning is said."""
+    document = files.dump("warning", 1, {"warning": {"message": line}})
+    click.echo(document if as_json() else line, err=True)
+
+
 def check_targets(output: str | None, *others: str | None) -> None:
     """Refuse, before anything is spent, files that cannot be written; - is standard output."""
     for path in (None if output == "-" else output, *others):

@@ -29,6 +29,7 @@ from quiltwork.cli.command import (
     plot_option,
     report_option,
 )
+from quiltwork.cli.config import from_config
 from quiltwork.cli.output import check_targets, deliver, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import (
@@ -146,9 +147,10 @@ def release(
     for all of them is that of one subject.
     """
     if curator is not None:
-        given = {"ledger": ledger_url, "dataset": dataset, "analyst": analyst, "others": others}
-        given |= {"belief": belief, "states": states, "method": method, "secrets": secrets}
-        refuse_with_curator({**given, "protect": protect, "apart": apart, **_named(reading)})
+        paid = _typed({"ledger_url": ledger_url, "dataset": dataset})
+        given = {"ledger": paid.pop("ledger_url", None), **paid, "analyst": analyst, "others": others}
+        given |= {"states": states, "method": method, "secrets": secrets, "protect": protect}
+        refuse_with_curator({**given, "apart": apart, **_typed({**reading, "belief": belief})})
         _ask(
             curator, file, question, window, epsilon, key, confidence, preview, plot, report, output
         )
@@ -167,7 +169,7 @@ def release(
         )
     alternatives = _alternatives(others, report, beliefs)
     _check_delivery(query, output, report, plot)
-    debit = {} if preview else open_ledger(ledger_url, dataset, key, analyst)
+    debit = open_ledger(ledger_url, dataset, key, analyst)
     check = None
     if debit:
         from quiltwork.series.registration import refuse_unregistered
@@ -250,16 +252,16 @@ def _ask(
     deliver(released.to_json(), _lines(released, confidence), writes, output)
 
 
-def _named(reading: dict[str, Any]) -> dict[str, Any]:
-    """The options about reading that were given: their defaults are those of click."""
+def _typed(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that were typed, not kept in a config or left to their defaults."""
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE
-    return {n: v for n, v in reading.items() if context.get_parameter_source(n) == typed}
+    return {n: v for n, v in options.items() if context.get_parameter_source(n) == typed}
 
 
 def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) -> Any:
     """Read the beliefs, or for persons the states alone."""
-    if paths:
+    if paths and not (states is not None and from_config("belief")):
         if states is not None:
             raise click.UsageError("--states goes without --belief, which names its own")
         return read_beliefs(paths)

@@ -14,6 +14,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import exact_number
 from quiltwork.cli.config import config_options
+from quiltwork.cli.output import note
 from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
@@ -151,7 +152,7 @@ def read(
         check(file, column, arguments)
     series = take(file, column, **arguments, beliefs=beliefs)
     if series.reading and check is None:
-        click.echo(series.reading, err=True)
+        note(series.reading)
     return series
 
 
