@@ -196,7 +196,9 @@ def written_options(function: Function) -> Function:
     """Add how CSV files are written, where rows of people have no say in that."""
     for add in (
         click.option(
-            "--encoding", metavar="NAME", help="Of text: latin-1, utf-16.  [default: utf-8]"
+            "--encoding",
+            metavar="NAME",
+            help="Of text: latin-1, utf-16.  [found]",
         ),
         click.option(
             "--delimiter",

@@ -91,7 +91,7 @@ def from_config(parameter: str) -> bool:
 
 
 def _keep_first(context: click.Context) -> None:
-    """Write the options where there is no file yet; the run has succeeded, whatever happens here."""
+    """Write the options where there is no file yet; what fails here fails no run."""
     text = _written(context)
     if not text or os.path.lexists(NAME) or _PATH in context.meta:
         return

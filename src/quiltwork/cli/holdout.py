@@ -223,7 +223,9 @@ def create(
     """
 )
 @click.argument("folder")
-@click.option("--predictions", metavar="FILE", help="CSV with the id column and `prediction`.")
+@click.option(
+    "--predictions", metavar="FILE", help="CSV with the id column, and `prediction` or one other."
+)
 @click.option("--metric", default="accuracy", show_default=True, help="How predictions are scored.")
 @click.option("--limits", metavar="LOW:HIGH", help="Public ends of the target, for errors.")
 @click.option(

@@ -142,14 +142,15 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
 
 
 _SAME = (
-    "confidence days edges encoding epsilon every labels length method missing protect rule "
-    "secrets states subject time timezone total window"
+    "confidence days decimal edges encoding epsilon every labels length method missing protect "
+    "rule secrets states subject time timezone total window"
 )
 _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
     "episode": "--protect",
     "at_most": "--max-rows",
     "max_rows": "--max-rows",
     "date_format": "--date-format",
+    "na_values": "--na",
 }
 _ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")
 

@@ -148,7 +148,12 @@ def release(
     """
     if curator is not None:
         paid = _typed({"ledger_url": ledger_url, "dataset": dataset})
-        given = {"ledger": paid.pop("ledger_url", None), **paid, "analyst": analyst, "others": others}
+        given = {
+            "ledger": paid.pop("ledger_url", None),
+            **paid,
+            "analyst": analyst,
+            "others": others,
+        }
         given |= {"states": states, "method": method, "secrets": secrets, "protect": protect}
         refuse_with_curator({**given, "apart": apart, **_typed({**reading, "belief": belief})})
         _ask(
