@@ -1,9 +1,9 @@
 """Registered data: rows are checked once, by their owner, and no release refuses them later.
 
-A ledger keeps a mark: a salted digest of where the files are, how large they are, when they were
-last changed, and how they are to be read; of nothing that is in them, since who tries all short
-series would find the one. Files that were changed have another mark, and are refused by one
-sentence before a row is looked at.
+A ledger keeps a mark: a salted digest of where the files are, how large they are, when they and what
+is noted about them were last changed, and how they are to be read; of nothing that is in them,
+since who tries all short series would find the one. Files that were changed have another mark, and
+are refused by one sentence before a row is looked at.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def _mark(source: Any, value: str, options: Mapping[str, Any], salt: str) -> str
             found = os.stat(path)
         except OSError:
             raise InvalidInputError(f"There is no file {path!r}.") from None
-        places.append([os.path.realpath(path), found.st_size, found.st_mtime_ns, found.st_ino])
+        times = [found.st_mtime_ns, found.st_ctime_ns]  # who puts the first back moves the second
+        places.append([os.path.realpath(path), found.st_size, *times, found.st_ino])
     told = {
         name: option
         for name, option in options.items()
