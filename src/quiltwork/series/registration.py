@@ -1,9 +1,9 @@
 """Registered data: rows are checked once, by their owner, and no release refuses them later.
 
-A ledger keeps a mark: a salted digest of where the files are, how large they are, when they and what
-is noted about them were last changed, and how they are to be read; of nothing that is in them,
-since who tries all short series would find the one. Files that were changed have another mark, and
-are refused by one sentence before a row is looked at.
+A ledger keeps a mark: a salted digest of where the files are, how large they are, when they and
+what is noted about them were last changed, and how they are to be read; of nothing that is in
+them, since who tries all short series would find the one. Files that were changed have another
+mark, and are refused by one sentence before a row is looked at.
 """
 
 from __future__ import annotations
