@@ -39,9 +39,8 @@ from quiltwork.cli.series import (
     read_beliefs,
     read_episode,
     read_query,
-    read_state,
+    read_states,
     reading_options,
-    split_list,
 )
 
 if TYPE_CHECKING:
@@ -175,11 +174,16 @@ def release(
     alternatives = _alternatives(others, report, beliefs)
     _check_delivery(query, output, report, plot)
     debit = open_ledger(ledger_url, dataset, key, analyst)
-    check = None
+    check: Callable[..., None] | None = None
     if debit:
         from quiltwork.series.registration import refuse_unregistered
 
-        check = partial(refuse_unregistered, debit["ledger"], debit["dataset"])
+        named = {"states": beliefs[0].states} if states is not None else {}
+
+        def check(path: str, column: str, arguments: dict[str, Any]) -> None:
+            payer = debit["ledger"], debit["dataset"]
+            refuse_unregistered(*payer, path, column, {**arguments, **named})
+
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
     if window is not None and not apart:
         query = query.on_runs(series.windows(window))
@@ -277,7 +281,7 @@ def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) ->
         )
     from quiltwork.series.releases.protection import any_series
 
-    return (any_series([read_state(one, None) for one in split_list(states)]),)
+    return (any_series(read_states(states)),)
 
 
 def _alternatives(paths: tuple[str, ...], report: str | None, beliefs: Any) -> Any:

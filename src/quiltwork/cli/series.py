@@ -274,6 +274,11 @@ def read_window(text: str) -> tuple[int, int]:
     return start, stop
 
 
+def read_states(text: str) -> tuple[Any, ...]:
+    """Return states declared on the command line: rest,walk."""
+    return tuple(read_state(one, None) for one in split_list(text))
+
+
 def read_state(text: str, states: tuple[Label, ...] | None) -> Any:
     """Return the state of this name; without states, as the rows of a file are read."""
     if states is None:

@@ -53,7 +53,7 @@ class TimeReader:
         cells = [cell.strip() for cell in sample if cell.strip()]
         if date_format is not None:
             return cls(name, "format", date_format, "%z" in date_format)
-        if cells and all(cell.lstrip("+-").isdecimal() for cell in cells):
+        if cells and _whole(cells[0]):
             return cls(name, "seconds", aware=True)
         read = [_iso(cell) for cell in cells]
         if all(read) or not cells:
@@ -90,6 +90,11 @@ class TimeReader:
         if self.kind == "seconds":
             with suppress(ValueError, OverflowError):
                 return True, np.array(list(cells), dtype=np.int64)
+            at = next((i for i, cell in enumerate(cells, 1) if not _whole(cell)), 1)
+            raise InvalidInputError(
+                f"Row {before + at} of column {self.name!r} holds no time in whole seconds, as the "
+                "first row does."
+            )
         kinds: set[bool] = set()
         known: dict[str, int] = {}
         for row, cell in enumerate(cells, before + 1):
@@ -121,6 +126,10 @@ class TimeReader:
         kinds.add(moment.tzinfo is not None)
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return int(aware.timestamp() // 1)
+
+
+def _whole(cell: str) -> bool:
+    return cell.strip().lstrip("+-").isdecimal()
 
 
 def _iso(cell: str) -> datetime | None:
