@@ -136,7 +136,7 @@ def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
 
     The delimiter is found in the first line, which is public. Encoding and decimal point are found
     in the rows after it, unless `given.by_rows` is off: then a file without a byte order mark is
-    UTF-8, and one with semicolons has decimal commas, whatever its rows hold.
+    UTF-8 if its first line is, and one with semicolons has decimal commas, whatever its rows hold.
 
     >>> found_dialect(b"time;kw\\n1;0,5\\n").words
     'delimiter ;, decimal comma'
@@ -159,7 +159,7 @@ def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
 
 
 def _guessed_encoding(sample: bytes, *, by_rows: bool) -> str:
-    looked = sample if by_rows else b""
+    looked = sample if by_rows else sample.partition(b"\n")[0]
     try:
         codecs.getincrementaldecoder("utf-8")().decode(looked)
     except UnicodeDecodeError:

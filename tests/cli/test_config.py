@@ -7,10 +7,11 @@ import tomllib
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+import click
 import pytest
 
 from quiltwork import CyclicChain, Grid, MarkovChain
-from quiltwork.cli.config import KEPT, read_config
+from quiltwork.cli.config import KEPT, _written, read_config
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -21,6 +22,7 @@ CHAIN = MarkovChain([[0.9, 0.1], [0.2, 0.8]], states=["<1", ">=1"])
 def meter(tmp_path, monkeypatch):
     """Quarters of an hour over the last Sunday of March, as a meter writes them."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("QUILTWORK_NO_CONFIG", raising=False)
     begin = datetime(2026, 3, 27, tzinfo=BERLIN).timestamp()
     shown = [datetime.fromtimestamp(begin + 900 * i, BERLIN) for i in range(4 * 24 * 4)]
     rows = [f"{t:%d.%m.%Y %H:%M};{'0,4' if t.hour < 18 else '2,1'}" for t in shown]
@@ -36,7 +38,7 @@ ASK = ("release", "zähler.csv", "--query", "count:>=1", "--epsilon", "60", "--j
 def test_the_first_run_keeps_its_options_and_the_next_needs_none(cli, meter, tmp_path):
     first = cli(
         *(*ASK, *READ, "--timezone", "Europe/Berlin", "--belief", "belief.json"),
-        *("--window", "2026-03-29", "--save-config"),
+        *("--window", "2026-03-29"),
     )
     assert first.code == 0, first.err
     assert "read with delimiter ;, decimal comma, times %d.%m.%Y %H:%M" in first.err
@@ -54,10 +56,38 @@ def test_the_first_run_keeps_its_options_and_the_next_needs_none(cli, meter, tmp
     }
     again = cli(*ASK, "--window", "2026-03-29")
     assert again.code == 0, again.err
-    assert "Options not typed are those of quiltwork.toml." in again.err
+    assert "those of quiltwork.toml: --value, --time, --timezone, --edges" in again.err
     assert again.document["value"] == 24
     other = cli(*ASK, "--every", "1h", "--window", "last 2 days")  # what is typed wins
     assert other.document["query"]["window"] == [24 + 24 + 23 + 1, 96]  # Monday, an hour of Tuesday
+    assert tomllib.loads((tmp_path / "quiltwork.toml").read_text(encoding="utf-8")) == kept
+    person = cli(*ASK, "--protect", "person", "--states", "<1,>=1")  # needs no belief
+    assert person.code == 0, person.err
+    assert cli(*ASK, "--no-config", "--belief", "belief.json").code == 2  # which column?
+
+
+def test_a_run_succeeds_where_its_options_cannot_be_kept(cli, meter, tmp_path, monkeypatch):
+    plain = (*ASK, *READ, "--belief", "belief.json", "--timezone", "Europe/Berlin")
+    alone = cli(*plain, "--no-config")
+    assert (alone.code, list(tmp_path.glob("*.toml"))) == (0, [])
+    (tmp_path / "quiltwork.toml").symlink_to(tmp_path / "absent" / "kept.toml")
+    told = cli(*plain)
+    assert told.code == 0
+    assert "could not be kept in quiltwork.toml" not in told.err  # something is there
+    (tmp_path / "quiltwork.toml").unlink()
+    monkeypatch.setattr("quiltwork.cli.config.NAME", str(tmp_path / "absent" / "quiltwork.toml"))
+    told = cli(*plain)
+    assert told.code == 0
+    assert "could not be kept" in told.err
+
+
+def test_no_password_is_kept():
+    """The URL of a ledger may hold one, which is not for a file that others read."""
+    command = click.Command("ask", params=[click.Option([f"--{name}"]) for name in KEPT])
+    context = command.make_context(
+        "ask", ["--value", "kW", "--ledger", "postgresql://ana:secret@db/x", "--dataset", "m"]
+    )
+    assert _written(context) == 'value = "kW"\n'
 
 
 def test_a_window_of_several_runs_is_one_question(cli, meter):

@@ -7,10 +7,20 @@ import os
 import pytest
 
 import quiltwork as qw
+from quiltwork.cli.boundary import run
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.series import read_registered, register_series
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+
+
+@pytest.fixture
+def cli_run(capsys):
+    def call(*words):
+        code = run(list(words))
+        return code, capsys.readouterr().err
+
+    return call
 
 
 def _file(path, rows):
@@ -65,14 +75,18 @@ def test_a_file_that_changed_is_registered_again(tmp_path, ledger):
     ledger.verify()
 
 
-def test_the_mark_says_nothing_of_what_is_in_the_files(tmp_path, ledger):
+def test_an_edit_that_hides_its_time_is_noticed_without_a_look_at_rows(
+    tmp_path, ledger, monkeypatch
+):
     path = _file(tmp_path / "own.csv", ["rest", "walk"] * 20)
     stamp = os.stat(path)
     register_series(ledger, "home", path, "state")
-    with open(path, "r+b") as handle:  # in place, with the old time: the same place
+    with open(path, "r+b") as handle:  # in place, of the same size
         handle.write(b"state\nwalk\nrest\n")
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert read_registered(ledger, "home", path, "state").points == 40
+    monkeypatch.setattr("builtins.open", None)  # the mark says nothing of what is in a file
+    with pytest.raises(InvalidInputError, match="registers them again"):
+        read_registered(ledger, "home", path, "state")
 
 
 def test_only_files_of_datasets_with_states_are_registered(ledger):
@@ -81,3 +95,32 @@ def test_only_files_of_datasets_with_states_are_registered(ledger):
     ledger.create("rows", qw.GaussianSeries(ar=[0.5]), 40, budget=1)
     with pytest.raises(UnsupportedError, match="never refused"):
         register_series(ledger, "rows", __file__, "state")
+
+
+def test_people_are_registered_with_their_states_or_as_rows(tmp_path, cli_run):
+    walks = tmp_path / "walks.csv"
+    walks.write_text("who,minute,state\na,1,rest\na,2,walk\nb,1,rest\nb,2,jump\n")
+    url = f"sqlite:///{tmp_path / 'people.db'}"
+    assert cli_run("ledger", "create", url, "study", "--people", "--budget", "9")[0] == 0
+    read = (str(walks), "--value", "state", "--subject", "who", "--time", "minute")
+    paid = ("--epsilon", "1", "--ledger", url, "--dataset", "study")
+    code, told = cli_run("ledger", "register", url, "study", *read, "--states", "rest,walk")
+    assert (code, "Position 2 holds none" in told) == (2, True)
+    every = ("--states", "rest,walk,jump")
+    assert cli_run("ledger", "register", url, "study", *read, *every)[0] == 0
+    ask = ("release", *read, "--protect", "person", *paid)
+    assert cli_run(*ask, *every)[0] == 0
+    for wrong in (
+        (*ask, "--states", "rest,walk"),  # would tell that somebody jumps
+        (*ask, "--states", "rest,walk", "--preview"),
+        ("count", str(walks), "--by", "state", "--categories", "rest", *paid),
+    ):
+        code, told = cli_run(*wrong)
+        assert code == 2
+        assert "not the files registered" in told
+    assert cli_run("ledger", "register", url, "study", str(walks), "--rows")[0] == 0
+    assert cli_run("count", str(walks), "--by", "state", "--categories", "rest", *paid)[0] == 0
+    walks.write_text("who,minute,state\na,1\n")
+    code, told = cli_run("count", str(walks), "--by", "state", "--categories", "rest", *paid)
+    assert "not the files registered" in told
+    assert cli_run("ledger", "register", url, "study", str(walks), "--rows")[0] == 2

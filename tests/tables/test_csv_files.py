@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.delimited import GivenDialect
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.tables import KAnonymity, Table, anonymize
 from quiltwork.tables.csv_files import read_texts, typed
 
@@ -140,10 +141,18 @@ def test_no_message_shows_a_row(tmp_path):
         with pytest.raises(InvalidInputError, match=message) as refused:
             Table(path, None, ["age"], "ill")
         assert "CANARY" not in str(refused.value)
-    path.write_bytes(b"age,ill\n31,CANARY\xff\n")
+    path.write_bytes(b"age,ill\n" + b"31,flu\n" * 10_000 + b"31,CANARY\xff\n")
     with pytest.raises(InvalidInputError, match="not UTF-8") as refused:
         Table(path, None, ["age"], "ill")
     assert "CANARY" not in str(refused.value)
+
+
+def test_an_encoding_is_found_and_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("alter,ort\n31,Köln\n".encode("latin-1"))
+    with pytest.warns(QuiltworkWarning, match="read with encoding cp1252"):
+        assert read_texts(path)["ort"].to_pylist() == ["Köln"]
+    assert read_texts(path, GivenDialect(encoding="latin-1"))["ort"].to_pylist() == ["Köln"]
 
 
 def test_a_file_with_semicolons_is_a_table_too(tmp_path):

@@ -10,7 +10,8 @@ from quiltwork.budget.accounting.planning import verdict
 class Usefulness(NamedTuple):
     """ "useless", "rough" or "useful", and why.
 
-    Useless: the expected error is as large as what it is compared with. Rough: at least a tenth.
+    Useless: the expected error is as large as what it is compared with, or nothing can be told from
+    0. Rough: the error is at least a tenth.
     """
 
     verdict: str
@@ -19,6 +20,14 @@ class Usefulness(NamedTuple):
     def __str__(self) -> str:
         """Say both."""
         return f"{self.verdict.capitalize()}: {self.reason}"
+
+    def without(self, lost: int, cells: int, word: str) -> Usefulness:
+        """Say how many cells of an answer that is never below 0 cannot be told from 0."""
+        if not lost:
+            return self
+        many = f"{lost} of {cells} {word}s" if cells > 1 else "It"
+        verdict = "useless" if lost == cells else self.verdict
+        return Usefulness(verdict, f"{self.reason} {many} cannot be told from 0.")
 
 
 def judged(error: float, signal: float, of: str) -> Usefulness:

@@ -218,7 +218,7 @@ def written_options(function: Function) -> Function:
     """Add how CSV files are written, where rows of people have no say in that."""
     options = [
         option("--delimiter CHARACTER", "Between cells: ; or tab.  [found in the first line]"),
-        option("--encoding NAME", "Of text: latin-1, utf-16.  [default: utf-8]"),
+        option("--encoding NAME", "Of text: latin-1, utf-16.  [found]"),
     ]
     return with_options(function, options)
 

@@ -1,8 +1,9 @@
 """`quiltwork.toml`: the options that people would type again and again.
 
-A file in the working directory is used, and said to be; `--config` names another, `--save-config`
-writes what a run that succeeded was told. What is typed wins. Options that decide what is released
-or spent, such as the privacy level, are never taken from a file.
+The first run that succeeds where there is none writes it, and says so; later runs use it, and say
+so too. What is typed wins. `--config` names another file, `--save-config` writes what this run was
+told over it, `--no-config` does without. Options that decide what is released or spent, such as the
+privacy level, are never taken from a file, and passwords never written to one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from click.core import ParameterSource
 
 from quiltwork import files
 from quiltwork.cli.command import option
-from quiltwork.errors import InvalidInputError
+from quiltwork.cli.output import note
+from quiltwork.errors import InvalidInputError, without_passwords
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,25 +38,40 @@ _PATH = "quiltwork.config"
 
 
 def config_options(function: Function) -> Function:
-    """Add --config and --save-config, and take what is not typed from the file."""
+    """Add --config, --save-config and --no-config, and take what is not typed from the file."""
 
     @wraps(function)
-    def run(*args: Any, save_config: bool, **options: Any) -> Any:
+    def run(*args: Any, save_config: bool, no_config: bool, **options: Any) -> Any:
         context = click.get_current_context()
         path = context.meta.get(_PATH, NAME)
         if save_config:
+            if no_config:
+                raise click.UsageError("--save-config does not go with --no-config")
             files.check_writable(path)
         elif not os.path.exists(path) and _PATH in context.meta:
             raise InvalidInputError(f"There is no config file {path!r}; --save-config writes one.")
+        used = [name for name, parameter in _options(context).items() if from_config(parameter)]
+        if used:
+            named = ", ".join(f"--{name}" for name in used)
+            note(f"Options not typed are those of {path}: {named}; --no-config does without.")
         result = function(*args, **options)
         if save_config:
             files.write(path, _written(context))
-            click.echo(f"The options are kept in {path}.", err=True)
+            note(f"The options are kept in {path}.")
+        elif not no_config:
+            _keep_first(context)
         return result
 
+    add_none = option(
+        "--no-config",
+        f"Neither use nor write {NAME}.",
+        bool,
+        is_eager=True,
+        envvar="QUILTWORK_NO_CONFIG",
+    )
     add_file = option(
         "--config FILE",
-        f"Take options from this file.  [default: {NAME} if it is there]",
+        f"Take options from this file.  [default: {NAME}, which the first run writes]",
         is_eager=True,
         expose_value=False,
         callback=_use,
@@ -64,7 +81,27 @@ def config_options(function: Function) -> Function:
         f"Keep the options of this run, if it succeeds, in {NAME} or --config.",
         bool,
     )
-    return add_file(add_saving(run))  # type: ignore[return-value]
+    return add_none(add_file(add_saving(run)))  # type: ignore[return-value]
+
+
+def from_config(parameter: str) -> bool:
+    """Whether a parameter of the running command has its value from a file."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source == ParameterSource.DEFAULT_MAP
+
+
+def _keep_first(context: click.Context) -> None:
+    """Write the options where there is no file yet; what fails here fails no run."""
+    text = _written(context)
+    if not text or os.path.lexists(NAME) or _PATH in context.meta:
+        return
+    try:
+        with open(NAME, "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        note(f"The options could not be kept in {NAME}: {error.strerror}.")
+    else:
+        note(f"The options are kept in {NAME} for the next run; --no-config does without.")
 
 
 def _use(context: click.Context, _: click.Parameter, path: str | None) -> None:
@@ -74,13 +111,11 @@ def _use(context: click.Context, _: click.Parameter, path: str | None) -> None:
     if path is not None:
         context.meta[_PATH] = path
     found = path or NAME
-    if not os.path.exists(found):
+    if context.params.get("no_config") or not os.path.exists(found):
         return
     options = _options(context)
     kept = {options[name]: value for name, value in read_config(found).items() if name in options}
     context.default_map = {**(context.default_map or {}), **kept}
-    if kept:
-        click.echo(f"Options not typed are those of {found}.", err=True)
 
 
 def read_config(path: str) -> dict[str, Any]:
@@ -126,5 +161,7 @@ def _written(context: click.Context) -> str:
         if context.get_parameter_source(parameter) == ParameterSource.DEFAULT or value is None:
             continue
         shown = [str(part) for part in value] if isinstance(value, tuple) else str(value)
+        if without_passwords(str(shown)) != str(shown):
+            break  # the URL of a ledger, without which its dataset means nothing
         lines.append(f"{name} = {json.dumps(shown, ensure_ascii=False)}\n")
     return "".join(lines)

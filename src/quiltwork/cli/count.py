@@ -143,11 +143,11 @@ def count(
 ) -> None:
     """Release private counts with their intervals.
 
-    FILE is CSV with a header (.gz is read too, - is standard input). Every count gets exact
-    two-sided geometric noise. The whole table costs epsilon for one person added or removed. Each
-    row is taken as another person; if people have several, name the column that tells them apart
-    with --subject. Rows with a category that was not declared are not counted. With --ledger the
-    cost is debited, durably, before any noise is drawn.
+    FILE is CSV with a header (.gz is read too, - is standard input), Parquet, Arrow or a folder of
+    such files. Every count gets exact two-sided geometric noise. The whole table costs epsilon for
+    one person added or removed. Each row is taken as another person; if people have several, name
+    the column that tells them apart with --subject. Rows with a category that was not declared are
+    not counted. With --ledger the cost is debited, durably, before any noise is drawn.
     """
     debit = partial(open_ledger, ledger_url, dataset, key, analyst)
     check_targets(output, report, plot)
@@ -180,6 +180,11 @@ def count(
         raise click.UsageError("A column is named twice with --by: name each once")
     limit = None if subject is None else Contributor(subject, at_most or 1)
     given = GivenDialect(delimiter, encoding=encoding, by_rows=False)
+    if paid := debit():
+        from quiltwork.series.registration import refuse_unregistered
+
+        written = {"delimiter": delimiter, "encoding": encoding}
+        refuse_unregistered(paid["ledger"], paid["dataset"], file, "", written)
     counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, given)
     table = release_table(
         counts if limit is None else LimitedCounts(counts, limit.at_most, limit.column),
@@ -192,7 +197,7 @@ def count(
         at_most=at_most if limit is None else None,
         dimensions=by,
         where=where,
-        **debit(),
+        **paid,
     )
     _show_table(table, where, confidence, pictures(table, report, plot, confidence), output)
 

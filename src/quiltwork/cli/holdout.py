@@ -214,7 +214,7 @@ def create(
     """
 )
 @click.argument("folder")
-@option("--predictions FILE", "CSV with the id column and `prediction`.")
+@option("--predictions FILE", "CSV with the id column, and `prediction` or one other.")
 @option("--metric", "How predictions are scored.", default="accuracy")
 @option("--limits LOW:HIGH", "Public ends of the target, for errors.")
 @option(

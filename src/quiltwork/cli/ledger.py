@@ -23,6 +23,7 @@ from quiltwork.cli.series import (
     read,
     read_beliefs,
     read_episode,
+    read_states,
     reading_options,
 )
 from quiltwork.errors import BudgetExceeded
@@ -109,27 +110,39 @@ def extend(url: str, dataset: str, length: int) -> None:
 @command(
     example="""
     quiltwork ledger register sqlite:///budget.db meters own.csv --value kw --time time
+    quiltwork ledger register sqlite:///budget.db survey people.csv --rows
     """
 )
 @click.argument("url")
 @click.argument("dataset")
 @click.argument("file")
 @reading_options
-def register(url: str, dataset: str, file: str, **reading: Any) -> None:
+@click.option("--states", metavar="LIST", help="For a ledger of people: the states, as rest,walk.")
+@click.option("--rows", is_flag=True, help="FILE is for `quiltwork count`.")
+def register(
+    url: str, dataset: str, file: str, states: str | None, rows: bool, **reading: Any
+) -> None:
     """Check the rows of FILE once, and take no other data for a dataset.
 
-    Give the options of `quiltwork release`. What is wrong with a row is told here, to you. A
-    release that this ledger pays for then takes the file as it is now, read in this way, and
-    refuses any other by one sentence. A file that has changed is registered again. What is kept is
-    where it is, how large and how old it is, as a digest; nothing that is in it.
+    Give the options of `quiltwork release`, or --rows and those of `quiltwork count`. What is wrong
+    with a row is told here, to you. A release that this ledger pays for then takes the file as it
+    is now, read in this way, and refuses any other by one sentence. A file that has changed is
+    registered again. What is kept is where it is, how large and how old it is, as a digest; nothing
+    that is in it.
     """
     from functools import partial
 
-    from quiltwork.series import register_series
+    from quiltwork.series.registration import register_rows, register_series
 
     opened = _opened(url)
-    series = read(file, reading, take=partial(register_series, opened, dataset))
-    click.echo(f"{series.points:,} time points registered for {dataset!r}.", err=True)
+    if rows:
+        written = {name: reading[name] for name in ("delimiter", "encoding")}
+        found = f"{register_rows(opened, dataset, file, written):,} rows"
+    else:
+        named = None if states is None else read_states(states)
+        take = partial(register_series, opened, dataset)
+        found = f"{read(file, reading, states=named, take=take).points:,} time points"
+    click.echo(f"{found} registered for {dataset!r}.", err=True)
     _show([opened.status(dataset)])
 
 

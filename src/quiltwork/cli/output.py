@@ -37,6 +37,12 @@ def emit(document: str, human_lines: Iterable[str]) -> None:
         click.echo(in_options(line))
 
 
+def note(line: str) -> None:
+    """Say something beside the result, on stderr; under `--json` as a warning is said."""
+    document = files.dump("warning", 1, {"warning": {"message": line}})
+    click.echo(document if as_json() else line, err=True)
+
+
 def check_targets(output: str | None, report: str | None = None, plot: str | None = None) -> None:
     """Refuse, before anything is spent, files that cannot be written; - is standard output."""
     for path in (None if output == "-" else output, report):
@@ -152,14 +158,15 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
 
 
 _SAME = (
-    "confidence days edges encoding epsilon every labels length method missing protect rule "
-    "secrets states subject time timezone total window"
+    "confidence days decimal edges encoding epsilon every labels length method missing protect "
+    "rule secrets states subject time timezone total window"
 )
 _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
     "episode": "--protect",
     "at_most": "--max-rows",
     "max_rows": "--max-rows",
     "date_format": "--date-format",
+    "na_values": "--na",
 }
 _ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")
 

@@ -22,6 +22,7 @@ from quiltwork.cli.command import (
     plot_option,
     report_option,
 )
+from quiltwork.cli.config import from_config
 from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
 from quiltwork.cli.paying import (
     asked,
@@ -40,9 +41,8 @@ from quiltwork.cli.series import (
     read_beliefs,
     read_episode,
     read_query,
-    read_state,
+    read_states,
     reading_options,
-    split_list,
 )
 
 if TYPE_CHECKING:
@@ -135,9 +135,15 @@ def release(
     for all of them is that of one subject.
     """
     if curator is not None:
-        given = {"ledger": ledger_url, "dataset": dataset, "analyst": analyst, "others": others}
-        given |= {"belief": belief, "states": states, "method": method, "secrets": secrets}
-        refuse_with_curator({**given, "protect": protect, "apart": apart, **_named(reading)})
+        paid = _typed({"ledger_url": ledger_url, "dataset": dataset})
+        given = {
+            "ledger": paid.pop("ledger_url", None),
+            **paid,
+            "analyst": analyst,
+            "others": others,
+        }
+        given |= {"states": states, "method": method, "secrets": secrets, "protect": protect}
+        refuse_with_curator({**given, "apart": apart, **_typed({**reading, "belief": belief})})
         _ask(
             curator, file, question, window, epsilon, key, confidence, preview, plot, report, output
         )
@@ -156,12 +162,17 @@ def release(
         )
     alternatives = _alternatives(others, report, beliefs)
     _check_delivery(query, output, report, plot)
-    debit = {} if preview else open_ledger(ledger_url, dataset, key, analyst)
-    check = None
+    debit = open_ledger(ledger_url, dataset, key, analyst)
+    check: Callable[..., None] | None = None
     if debit:
         from quiltwork.series.registration import refuse_unregistered
 
-        check = partial(refuse_unregistered, debit["ledger"], debit["dataset"])
+        named = {"states": beliefs[0].states} if states is not None else {}
+
+        def check(path: str, column: str, arguments: dict[str, Any]) -> None:
+            payer = debit["ledger"], debit["dataset"]
+            refuse_unregistered(*payer, path, column, {**arguments, **named})
+
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
     if window is not None and not apart:
         query = query.on_runs(series.windows(window))
@@ -232,16 +243,16 @@ def _ask(
     deliver(released.to_json(), _lines(released, confidence), writes, output)
 
 
-def _named(reading: dict[str, Any]) -> dict[str, Any]:
-    """The options about reading that were given: their defaults are those of click."""
+def _typed(options: dict[str, Any]) -> dict[str, Any]:
+    """Those that were typed, not kept in a config or left to their defaults."""
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE
-    return {n: v for n, v in reading.items() if context.get_parameter_source(n) == typed}
+    return {n: v for n, v in options.items() if context.get_parameter_source(n) == typed}
 
 
 def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) -> Any:
     """Read the beliefs, or for persons the states alone."""
-    if paths:
+    if paths and not (states is not None and from_config("belief")):
         if states is not None:
             raise click.UsageError("--states goes without --belief, which names its own")
         return read_beliefs(paths)
@@ -252,7 +263,7 @@ def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) ->
         )
     from quiltwork.series.releases.protection import any_series
 
-    return (any_series([read_state(one, None) for one in split_list(states)]),)
+    return (any_series(read_states(states)),)
 
 
 def _alternatives(paths: tuple[str, ...], report: str | None, beliefs: Any) -> Any:

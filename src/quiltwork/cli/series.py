@@ -14,6 +14,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import exact_number, option, with_options
 from quiltwork.cli.config import config_options
+from quiltwork.cli.output import note
 from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
@@ -134,7 +135,7 @@ def read(
         check(file, column, arguments)
     series = take(file, column, **arguments, beliefs=beliefs)
     if series.reading and check is None:
-        click.echo(series.reading, err=True)
+        note(series.reading)
     return series
 
 
@@ -253,6 +254,11 @@ def read_window(text: str) -> tuple[int, int]:
             f"Cannot read the window {text!r}; write START:STOP, counted from 1 and inclusive."
         ) from None
     return start, stop
+
+
+def read_states(text: str) -> tuple[Any, ...]:
+    """Return states declared on the command line: rest,walk."""
+    return tuple(read_state(one, None) for one in split_list(text))
 
 
 def read_state(text: str, states: tuple[Label, ...] | None) -> Any:

@@ -59,8 +59,8 @@ class TableFiles:
 
     @property
     def written(self) -> GivenDialect:
-        """How the CSV files are written; what was not typed is told by their first lines alone."""
-        return GivenDialect(self.delimiter, encoding=self.encoding, by_rows=False)
+        """How the CSV files are written; what was not typed is found."""
+        return GivenDialect(self.delimiter, encoding=self.encoding)
 
     def others(self, files: tuple[str, ...]) -> TableFiles:
         """Return other files with the same columns, without providers and subjects."""

@@ -33,11 +33,7 @@ def usefulness_of(counts: CountTable) -> Usefulness:
     largest = max(counts.values)
     found = judged(error, largest, f"the largest count, {largest:,}")
     lost = sum(ends.low == 0 for ends in counts.intervals().values())
-    if lost and len(counts.cells) > 1:
-        return found._replace(
-            reason=f"{found.reason} {lost} of {len(counts.cells)} counts cannot be told from 0."
-        )
-    return found
+    return found.without(lost, len(counts.cells), "count")
 
 
 def table_chart(counts: CountTable, confidence: Number = 0.95) -> IntervalChart:

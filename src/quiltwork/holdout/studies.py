@@ -120,7 +120,7 @@ def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
 
 
 def read_predictions(path: str, identity: str) -> dict[str, str]:
-    """Read a CSV file with the id column and a column `prediction`; ids as `plain_label` has them.
+    """Read a CSV file with the id column and `prediction`, or one other; ids as by `plain_label`.
 
     Raises:
         InvalidInputError: if a column is missing or an id occurs twice.
@@ -129,7 +129,9 @@ def read_predictions(path: str, identity: str) -> dict[str, str]:
 
     header, rows = read_table(path)
     ids = rows[:, column_position(header, identity, path)]
-    said = rows[:, column_position(header, "prediction", path)]
+    others = [name for name in header if name != identity]
+    named = others[0] if len(others) == 1 else "prediction"
+    said = rows[:, column_position(header, named, path)]
     found = dict(zip(map(plain_label, ids.tolist()), said.tolist(), strict=True))
     if len(found) != len(ids):
         raise InvalidInputError(f"An id occurs twice in {path!r}; give one prediction for each.")

@@ -1,9 +1,9 @@
 """Registered data: rows are checked once, by their owner, and no release refuses them later.
 
-A ledger keeps a mark: a salted digest of where the files are, how large they are, when they were
-last changed, and how they are to be read; of nothing that is in them, since who tries all short
-series would find the one. Files that were changed have another mark, and are refused by one
-sentence before a row is looked at.
+A ledger keeps a mark: a salted digest of where the files are, how large they are, when they and
+what is noted about them were last changed, and how they are to be read; of nothing that is in
+them, since who tries all short series would find the one. Files that were changed have another
+mark, and are refused by one sentence before a row is looked at.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.budget.payment import read_payer
+from quiltwork.budget.people import PEOPLE
+from quiltwork.delimited import GivenDialect, even_rows, with_csv
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.queries import histogram
 from quiltwork.series.reading.read import Series, read_series
 from quiltwork.series.releases.data import encode_cells, read_source, states_are_all
+from quiltwork.series.releases.protection import any_series
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
@@ -35,7 +38,8 @@ def register_series(
     """Read files as `read_series` does, under the beliefs of a dataset, and register them for it.
 
     What is wrong with a row is told here, to who registers. From then on `read_registered`, and
-    `quiltwork release` with this ledger, take these files, unchanged and read in this way.
+    `quiltwork release` with this ledger, take these files, unchanged and read in this way. A
+    dataset of people knows no states: name the public ones with `states`.
 
     Raises:
         InvalidInputError: as `read_series` and `release` do, and for a series that is not as long
@@ -45,20 +49,41 @@ def register_series(
     read_payer(ledger, dataset)
     mark = _mark(source, value, options, secrets.token_hex(8))
     status = ledger.status(dataset)
-    if not states_are_all(status.beliefs):
+    beliefs, people = status.beliefs, status.beliefs == (PEOPLE,)
+    if people:
+        beliefs = (any_series(options.get("states")),)
+    if not states_are_all(beliefs):
         raise UnsupportedError(
             "Data are registered for beliefs that name their states; other rows are never refused "
             "where a ledger pays."
         )
-    series = read_series(source, value, **{**options, "beliefs": status.beliefs})
-    if max(series.lengths) != status.length:
+    series = read_series(source, value, **{**options, "states": None, "beliefs": beliefs})
+    if not people and max(series.lengths) != status.length:
         raise InvalidInputError(
             f"The series has {max(series.lengths):,} time points, dataset {dataset!r} has "
             f"{status.length:,}; extend the dataset, or read as many."
         )
-    encode_cells(read_source(series.data, status.beliefs, None), status.beliefs, histogram())
+    encode_cells(read_source(series.data, beliefs, None), beliefs, histogram())
     ledger.register(dataset, mark)
     return series
+
+
+def register_rows(
+    ledger: Ledger, dataset: str, path: str, options: Mapping[str, str | None]
+) -> int:
+    """Check the rows of a file for counts, `quiltwork count`, and register it; return how many.
+
+    Raises:
+        InvalidInputError: for what is no CSV in its encoding, and rows that are longer than others.
+    """
+    read_payer(ledger, dataset)
+    mark = _mark(path, "", options, secrets.token_hex(8))
+    given = GivenDialect(options["delimiter"], encoding=options["encoding"], by_rows=False)
+    rows = with_csv(
+        path, lambda reader: sum(1 for _ in even_rows(reader, len(next(reader, [])), path)), given
+    )
+    ledger.register(dataset, mark)
+    return rows
 
 
 def read_registered(
@@ -97,7 +122,8 @@ def _mark(source: Any, value: str, options: Mapping[str, Any], salt: str) -> str
             found = os.stat(path)
         except OSError:
             raise InvalidInputError(f"There is no file {path!r}.") from None
-        places.append([os.path.realpath(path), found.st_size, found.st_mtime_ns, found.st_ino])
+        times = [found.st_mtime_ns, found.st_ctime_ns]  # who puts the first back moves the second
+        places.append([os.path.realpath(path), found.st_size, *times, found.st_ino])
     told = {
         name: option
         for name, option in options.items()

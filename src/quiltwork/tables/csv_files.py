@@ -10,6 +10,7 @@ Cost: one pass over the file, and a sort of the distinct texts of each column.
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from quiltwork.delimited import WHOLE, GivenDialect, Opened, even_rows, with_csv
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.tables.meanings import number, place
 
 
@@ -26,8 +27,11 @@ def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
-    given = given or GivenDialect(by_rows=False)  # no row tells how others are read
+    given = given or GivenDialect()
     opened = Opened(str(path), given)
+    if given.encoding is None and opened.dialect.encoding not in ("utf-8", "utf-16"):
+        found = f"encoding {opened.dialect.encoding}; encoding='…' says another."
+        warnings.warn(f"{path} is read with {found}", QuiltworkWarning, stacklevel=4)
     header: list[str] = opened.rows(lambda reader: next(reader, []))
     as_text = csv.ConvertOptions(
         null_values=[""],

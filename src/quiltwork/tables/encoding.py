@@ -170,7 +170,7 @@ def encode_column(
         at = int(np.argmax(codes < 0)) + 1
         raise InvalidInputError(
             f"Column {name!r} has {missing_values(lost)}, the first in row {at}; drop those rows, "
-            "or let missing be a value of its own with missing='value' (--missing value)."
+            "or let missing be a value of its own with missing='value'."
         )
     if hierarchy is not None and order is None:
         order, kind = hierarchy.leaves, "categorical"

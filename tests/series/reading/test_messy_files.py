@@ -2,6 +2,7 @@
 
 import io
 import sys
+from datetime import datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -115,6 +116,22 @@ def test_both_readers_agree_on_odd_cells(tmp_path, by):
     assert numbers.data[None].tolist() == ["1..1.75", "missing", ">=1.75", "missing"]
     labels = read_series(path, "s", time="t", missing="state")
     assert labels.data[None].tolist() == ["a\nb", 'say "x"', "missing", "02"]
+    path.write_text("t,v\n1,1.5\n2,k.A.\n3,offline\n4,-\n")  # no digit, no number
+    words = read_series(path, "v", time="t", edges=[1], missing="state")
+    assert words.data[None].tolist() == [">=1", *["missing"] * 3]
+    with pytest.raises(InvalidInputError, match="Time point 2 is missing, and 2 more"):
+        read_series(path, "v", time="t", edges=[1])
+
+
+def test_more_rows_are_looked_at_where_the_first_leave_open_what_is_a_day(tmp_path, by):
+    days = [datetime(2026, 5, 1) + timedelta(hours=i) for i in range(12 * 24)]
+    path = tmp_path / "american.csv"
+    path.write_text("t,v\n" + "".join(f"{day:%m/%d/%Y %H:%M},1\n" for day in days))
+    with pytest.raises(InvalidInputError, match=r"fit both .* missing='split'"):
+        read_series(path, "v", time="t")
+    with path.open("a") as file:
+        file.write("05/13/2026 00:00,1\n")
+    assert read_series(path, "v", time="t").grid.step == 3600
 
 
 def test_errors_name_rows_across_batches(tmp_path, by, monkeypatch):
@@ -122,11 +139,11 @@ def test_errors_name_rows_across_batches(tmp_path, by, monkeypatch):
     monkeypatch.setattr(columns, "_ROWS", 500)
     path = tmp_path / "long.csv"
     rows = [f"{i},0.5" for i in range(5000)]
-    rows[4321] = "4321,oops"
+    rows[4321] = "4321,0x5"
     path.write_text("t,v\n" + "\n".join(rows))
     with pytest.raises(InvalidInputError, match="Row 4322 of column 'v' holds no number"):
         read_series(path, "v", time="t", edges=[1])
-    assert read_series(path, "v", time="t").states[-1] == "oops"
+    assert read_series(path, "v", time="t").states[-1] == "0x5"
     rows[4321] = "4321"
     path.write_text("t,v\n" + "\n".join(rows))
     with pytest.raises(InvalidInputError, match=r"Row 4322 .* 1 columns"):
@@ -274,7 +291,7 @@ def test_collections_are_refused_by_their_row_or_left_to_the_release(tmp_path):
 
 
 def test_standard_input_may_be_read_twice(monkeypatch):
-    text = "t;v\n1;0,5\n2;oops\n"
+    text = "t;v\n1;0,5\n2;0x5\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     with pytest.raises(InvalidInputError, match="Row 2"):
         read_series("-", "v", time="t", edges=[1])

@@ -185,10 +185,11 @@ def test_unicode_labels_and_names(tmp_path):
     [
         ("t,v\n1,a\n1,b\n", {"time": "t"}, "Row 2 repeats a time"),
         ("t,v\nsoon,a\n", {"time": "t"}, "holds no time"),
+        ("t,v\n1,a\nsoon,a\n", {"time": "t"}, "Row 2 .* no time in whole seconds"),
         ("t,v\n2026-01-01,1\n2026-01-02T00:00Z,2\n", {"time": "t"}, "mixes times"),
-        ("t,v\n1,x\n", {"edges": [1]}, "no number"),
+        ("t,v\n1,x\n", {"edges": [1]}, "no row of column 'v' holds a number"),
         ("t,v\n1,inf\n", {"edges": [1]}, "infinite"),
-        ("t,v\n1,\n", {}, "Time point 1 is missing"),
+        ("t,v\n1,\n2,a\n", {}, "Time point 1 is missing"),
         ("t,v\n1,\n", {"missing": "split"}, "Every time point is missing"),
         ("t,v\n", {}, "no rows"),
         ("t,v\n1\n", {}, "1 columns and the header 2"),

@@ -62,6 +62,9 @@ def test_a_release_is_judged_by_what_was_released(make_release):
     assert "2 of 3 cells cannot be told from 0" in strong.usefulness.reason
     assert make_release(noisy=(10, 3, -2)).usefulness.verdict == "rough"
     assert make_release(noisy=(1, 0, -2)).usefulness.verdict == "useless"
+    below = make_release(noisy=(-900, 0, 5)).usefulness  # a count is never below 0
+    assert below.verdict == "useless"
+    assert "3 of 3" in below.reason
     assert str(strong.usefulness) in strong.explain()
 
 

@@ -337,8 +337,6 @@ def sequences(
         for number, (a, b) in enumerate(_pieces(path.codes), 1):
             begin = None if path.start is None or step is None else path.start + step * a
             found.append(((key, number), Path(path.subject, path.codes[a:b], begin)))
-    if not found:
-        raise InvalidInputError("Every time point is missing; there is nothing to read.")
     origin = replace(origin, parts=len(found))
     coded = {key: CodedSequence(p.codes, labels, origin, p.start) for key, p in found}
     return CodedSequences(coded), states

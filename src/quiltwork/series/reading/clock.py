@@ -2,14 +2,16 @@
 
 A series counts seconds from the epoch in UTC, or on the clock of its place where no zone is given
 or a time point is a day: local days have 23 or 25 hours when clocks change. Cost: one look at the
-zone for every quarter of an hour that occurs, since clocks change on these.
+zone for every quarter of an hour of the days that occur, since clocks change on these; it is kept.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -56,9 +58,7 @@ def local_seconds(seconds: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]
     >>> (local_seconds(winter, ZoneInfo("Europe/Berlin")) - winter).tolist()
     [3600]
     """
-    quarters, places = np.unique(seconds // _QUARTER, return_inverse=True)
-    offsets = [_offset(datetime.fromtimestamp(int(q) * _QUARTER, zone)) for q in quarters]
-    return seconds + np.array(offsets, dtype=np.int64)[places]
+    return seconds + _offsets(seconds, zone, _shown_on)[:, 0]
 
 
 def utc_seconds(
@@ -73,19 +73,47 @@ def utc_seconds(
     the rows, is before the change. A time that is skipped in spring is read as after the change.
     `latest` remembers these hours from one block of rows to the next.
     """
-    quarters, places = np.unique(seconds // _QUARTER, return_inverse=True)
-    shown = [_EPOCH + timedelta(seconds=int(q) * _QUARTER) for q in quarters]
-    early = np.array([_offset(one.replace(tzinfo=zone)) for one in shown], dtype=np.int64)
-    late = np.array([_offset(one.replace(tzinfo=zone, fold=1)) for one in shown], dtype=np.int64)
-    offsets = early[places]
+    early, late = _offsets(seconds, zone, _meant_on).T
+    offsets: NDArray[np.int64] = early.copy()
     latest = {} if latest is None else latest
-    for row in np.flatnonzero((early > late)[places]).tolist():
+    for row in np.flatnonzero(early > late).tolist():
         key, moment = (int(subject[row]), int(seconds[row]) // DAY), int(seconds[row])
         if latest.get(key, -1) >= moment:
-            offsets[row] = late[places[row]]
+            offsets[row] = late[row]
         else:
             latest[key] = moment
     return seconds - offsets
+
+
+def _offsets(
+    seconds: NDArray[np.int64], zone: tzinfo, on_day: Callable[[tzinfo, int], NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """Return what `on_day` has for the quarter of an hour of each moment; one look a day."""
+    first = int(seconds.min()) // DAY if len(seconds) else 0
+    days = seconds // DAY - first
+    occurs = np.zeros(int(days.max(initial=0)) + 1, dtype=np.bool_)
+    occurs[days] = True
+    known = [on_day(zone, first + day) for day in np.flatnonzero(occurs).tolist()]
+    if not known:
+        return np.zeros((0, 2), dtype=np.int64)
+    place = (np.cumsum(occurs) - 1)[days]
+    found: NDArray[np.int64] = np.stack(known)[place, seconds % DAY // _QUARTER]
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _shown_on(zone: tzinfo, day: int) -> NDArray[np.int64]:
+    """The offset in each quarter of an hour of a day of UTC."""
+    quarters = range(day * DAY, (day + 1) * DAY, _QUARTER)
+    return np.array([[_offset(datetime.fromtimestamp(one, zone))] for one in quarters])
+
+
+@lru_cache(maxsize=1 << 14)
+def _meant_on(zone: tzinfo, day: int) -> NDArray[np.int64]:
+    """The offsets when clocks show a quarter of an hour of a day: the first and the last time."""
+    quarters = range(day * DAY, (day + 1) * DAY, _QUARTER)
+    shown = [(_EPOCH + timedelta(seconds=one)).replace(tzinfo=zone) for one in quarters]
+    return np.array([[_offset(one), _offset(one.replace(fold=1))] for one in shown])
 
 
 def _offset(moment: datetime) -> int:

@@ -29,13 +29,18 @@ from quiltwork.delimited import (
     even_rows,
 )
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.series.reading.times import AmbiguousTimesError
 
 FILE_NAME = "filename"
 """The column that every file has: its own name, without folder and ending."""
 
 _BLOCK = 1 << 22
 _ROWS = 1 << 16
-_SAMPLE_ROWS = 200
+_SAMPLE_ROWS, _MOST_SAMPLE_ROWS = 200, 1 << 17
+
+
+_WORDS = ("-", "--", "k.A.", "n.d.", "#N/A")
+"""Further words of columns of numbers, where a cell without a digit is missing."""
 
 
 class Collector(Protocol):
@@ -115,12 +120,7 @@ def _read_arrow(opened: Opened, collectors: Sequence[Collector]) -> bool:
     from pyarrow import csv
 
     dialect = opened.dialect
-    header, sample = _beginning(opened)
-    own = [one for one in collectors if not _is_file_name(one, header)]
-    types = {
-        one.name: one.begin(dialect, [row[_place(opened, header, one)] for row in sample])
-        for one in own
-    }
+    header, own, types = _begun(opened, collectors)
     missing = _spellings(dialect)
     try:
         with opened.stream() as stream:
@@ -160,7 +160,7 @@ def _parsers(collectors: Sequence[Collector], iso: Any) -> list[Any]:
 
 def _spellings(dialect: Dialect) -> list[str]:
     """Return the usual spellings of the words for a missing value; others are seen later."""
-    words = sorted(MISSING_WORDS)
+    words = [*sorted(MISSING_WORDS), *_WORDS]
     return list(
         dict.fromkeys(
             [spell(word) for word in words for spell in (str, str.upper, str.capitalize)]
@@ -169,23 +169,36 @@ def _spellings(dialect: Dialect) -> list[str]:
     )
 
 
-def _beginning(opened: Opened) -> tuple[list[str], list[list[str]]]:
-    """Return the header of a file and some of its rows."""
+def _begun(
+    opened: Opened, collectors: Sequence[Collector], looked: int = _SAMPLE_ROWS
+) -> tuple[list[str], list[Collector], dict[str, Any]]:
+    """Show collectors how a file begins; return its header, those with a column, and their types.
+
+    Where the first rows leave open which part of a date is the day, more of them are looked at.
+    """
 
     def read(reader: Iterator[list[str]]) -> tuple[list[str], list[list[str]]]:
         header = next(reader, [])
-        rows = list(islice(reader, _SAMPLE_ROWS))
+        rows = islice(reader, looked)
         return header, [row for row in rows if len(row) == len(header)]
 
-    return opened.rows(read)
+    header, sample = opened.rows(read)
+    own = [one for one in collectors if not _is_file_name(one, header)]
+    places = {one.name: column_position(header, one.name, opened.path) for one in own}
+    try:
+        types = {
+            one.name: one.begin(opened.dialect, [row[places[one.name]] for row in sample])
+            for one in own
+        }
+    except AmbiguousTimesError:
+        if looked == _MOST_SAMPLE_ROWS:
+            raise
+        return _begun(opened, collectors, _MOST_SAMPLE_ROWS)
+    return header, own, types
 
 
 def _is_file_name(collector: Collector, header: Sequence[str]) -> bool:
     return collector.name == FILE_NAME and FILE_NAME not in header
-
-
-def _place(opened: Opened, header: Sequence[str], collector: Collector) -> int:
-    return column_position(header, collector.name, opened.path)
 
 
 def _give(collectors: Sequence[Collector], columns: dict[str, Any], path: str, rows: int) -> None:
@@ -203,11 +216,8 @@ def _read_rows(opened: Opened, collectors: Sequence[Collector]) -> None:
     An empty line of a file with one column is a row whose value is missing; among several columns
     it is no row.
     """
-    header, sample = _beginning(opened)
-    own = [one for one in collectors if not _is_file_name(one, header)]
-    places = [_place(opened, header, one) for one in own]
-    for one, place in zip(own, places, strict=True):
-        one.begin(opened.dialect, [row[place] for row in sample])
+    header, own, _ = _begun(opened, collectors)
+    places = [header.index(one.name) for one in own]
 
     def read(reader: Iterator[list[str]]) -> None:
         next(reader, None)

@@ -219,6 +219,11 @@ def read_series(
             f"The state for missing values, {missing_state!r}, is a state already; name another "
             "with missing_state."
         )
+    if not free and missing != "state" and all((path.codes == GAP).all() for path in read.paths):
+        held = "a state" if bins is None else "a number; without edges it is read as labels"
+        raise InvalidInputError(
+            f"Every time point is missing: no row of column {value!r} holds {held}."
+        )
     if missing == "error" and not free:
         refuse_gaps(read.paths)
     gap = missing_state if missing == "state" else None

@@ -171,8 +171,14 @@ class _Plain:
         if self.owners:
             codes = self.owners[0].codes
             who = codes if self.table is None else self.table[codes]
-        when = [_on_clock(one, one.seconds, who, self.clock) for one in self.times]
-        return who, when[0] if when else None
+        if not self.times:
+            return who, None
+        moments, at = np.empty(self.value.rows, dtype=np.int64), 0
+        latest: dict[tuple[int, int], int] = {}
+        for part in self.times[0].parts:
+            some = slice(at, at := at + len(part))
+            moments[some] = _on_clock(self.times[0], part, who[some], self.clock, latest)
+        return who, moments
 
     def blocks(self) -> Iterator[Block]:
         """The same with the values, for the rows that were read at a time."""

@@ -18,6 +18,10 @@ _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%
 _FORMATS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 
 
+class AmbiguousTimesError(InvalidInputError):
+    """Times whose days and months could be either way round, as far as they were looked at."""
+
+
 @dataclass(frozen=True)
 class TimeReader:
     """How a column of times is written.
@@ -41,7 +45,7 @@ class TimeReader:
         """Find how times are written that begin like this.
 
         Raises:
-            InvalidInputError: if days and months could be either way round.
+            AmbiguousTimesError: if days and months could be either way round.
 
         >>> TimeReader.of(["31.03.2026 18:15"], None, "time").date_format
         '%d.%m.%Y %H:%M'
@@ -49,7 +53,7 @@ class TimeReader:
         cells = [cell.strip() for cell in sample if cell.strip()]
         if date_format is not None:
             return cls(name, "format", date_format, "%z" in date_format)
-        if cells and all(cell.lstrip("+-").isdecimal() for cell in cells):
+        if cells and _whole(cells[0]):
             return cls(name, "seconds", aware=True)
         read = [_iso(cell) for cell in cells]
         if all(read) or not cells:
@@ -57,9 +61,10 @@ class TimeReader:
             return cls(name, "iso", None, aware, any("." in cell for cell in cells))
         fitting = [one for one in _FORMATS if all(_fits(cell, one) for cell in cells)]
         if len(fitting) > 1:
-            raise InvalidInputError(
+            raise AmbiguousTimesError(
                 f"The times of column {name!r} fit both {fitting[0]!r} and {fitting[1]!r}; say "
-                "which, with date_format= or --date-format."
+                "which, with date_format='…'. If time points are missing, say what "
+                "becomes of them too, with missing='split' or missing='state'."
             )
         return cls(name, "format", fitting[0]) if fitting else cls(name, "iso")
 
@@ -85,6 +90,11 @@ class TimeReader:
         if self.kind == "seconds":
             with suppress(ValueError, OverflowError):
                 return True, np.array(list(cells), dtype=np.int64)
+            at = next((i for i, cell in enumerate(cells, 1) if not _whole(cell)), 1)
+            raise InvalidInputError(
+                f"Row {before + at} of column {self.name!r} holds no time in whole seconds, as the "
+                "first row does."
+            )
         kinds: set[bool] = set()
         known: dict[str, int] = {}
         for row, cell in enumerate(cells, before + 1):
@@ -116,6 +126,10 @@ class TimeReader:
         kinds.add(moment.tzinfo is not None)
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return int(aware.timestamp() // 1)
+
+
+def _whole(cell: str) -> bool:
+    return cell.strip().lstrip("+-").isdecimal()
 
 
 def _iso(cell: str) -> datetime | None:

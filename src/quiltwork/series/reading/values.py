@@ -27,6 +27,8 @@ def as_numbers(
 ) -> NDArray[np.float64]:
     """Return numbers, with NaN where a cell is missing; `quietly` also where it is no number.
 
+    A text without a digit is a word for what is missing.
+
     `before` is how many rows come before these.
 
     Raises:
@@ -138,9 +140,12 @@ def _number(cell: Any, row: int, name: str, dialect: Dialect) -> float:
         return np.nan
     with suppress(TypeError, ValueError, OverflowError):
         return float(_pointed(cell, dialect))
+    if isinstance(cell, str) and not any(map(str.isdigit, cell)):
+        return np.nan
     raise InvalidInputError(
-        f"Row {row} of column {name!r} holds no number; without edges the column is read as "
-        "labels, and decimal=',' (--decimal ,) reads decimal commas."
+        f"Row {row} of column {name!r} holds no number; decimal=',' reads decimal commas, "
+        "na_values=['…'] names words for what is missing, and without edges the column is read as "
+        "labels."
     )
 
 

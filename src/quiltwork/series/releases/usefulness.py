@@ -18,6 +18,8 @@ from quiltwork.budget.accounting.planning import signal_range
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.influence import Calibration
 from quiltwork.influence.fitted import driving_states
+from quiltwork.queries.custom import CustomQuery
+from quiltwork.queries.numbers import Sum
 
 if TYPE_CHECKING:
     from quiltwork.series.releases.plan import Plan
@@ -43,14 +45,14 @@ def usefulness_of(release: Release) -> Usefulness:
     """Judge a release by what was released."""
     if release.mechanism == "exponential":
         return judged(release.expected_error, release.points, f"{release.points:,} time points")
-    largest = float(np.max(np.abs(np.asarray(release.value, dtype=float))))
+    query, values = release.query, np.asarray(release.value, dtype=float)
+    signed = isinstance(query, CustomQuery) or (isinstance(query, Sum) and query.lo < 0)
+    largest = float(np.max(np.abs(values) if signed else values))
     found = judged(release.expected_error, largest, f"the largest number, {largest:.6g}")
-    low, high = (np.ravel(end) for end in release.interval())
-    lost = int(np.count_nonzero((low <= 0) & (high >= 0)))
-    if lost and len(release.cells) > 1:
-        of_all = f"{lost} of {len(release.cells)} cells cannot be told from 0."
-        return found._replace(reason=f"{found.reason} {of_all}")
-    return found
+    if signed:
+        return found
+    lost = int(np.count_nonzero(np.ravel(release.interval().low) <= 0))
+    return found.without(lost, len(release.cells), "cell")
 
 
 def advice(plan: Plan, error: float, signal: float) -> Iterator[str]:

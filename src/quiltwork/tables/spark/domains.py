@@ -155,7 +155,7 @@ def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None)
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise InvalidInputError(
             f"Column {name!r} has {missing_values(lost)}; drop those rows, or let missing be a "
-            "value of its own with missing='value' (--missing value)."
+            "value of its own with missing='value'."
         )
     return column
 
