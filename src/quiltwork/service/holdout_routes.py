@@ -15,7 +15,7 @@ from quiltwork.service.admission import admit, listed, own
 from quiltwork.service.jobs import written
 from quiltwork.service.members import paged
 from quiltwork.service.problems import Problem, not_found
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Name, Number, Page, PageQuery, exact_number
 from quiltwork.service.tables import told_without
@@ -26,6 +26,10 @@ Metric = Literal["accuracy", "neg_brier_score", "neg_mean_absolute_error", "neg_
 
 
 State = Literal["waiting for tables", "ready to open", "open"]
+
+
+_ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
+_routes = Routes()
 
 
 class NewHoldout(Document, frozen=True):
@@ -165,7 +169,9 @@ def _promise(transcript: Transcript) -> Promise:
     )
 
 
-def _register(call: Call) -> Holdout:
+@_routes.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)
+def _register_holdout(call: Call) -> Holdout:
+    """Register a holdout: which column is what, and how often it may answer."""
     asked, who = call.body, call.caller.member
     rules = holdout_rows.Rules(
         identity=asked.id_column,
@@ -190,11 +196,16 @@ def _ends(ends: tuple[int | float | str, int | float | str] | None) -> tuple[str
     return str(to_fraction(low, "limits")), str(to_fraction(high, "limits"))
 
 
-def _read(call: Call) -> Holdout:
+@_routes.at("GET", _ONE, "holdout.read")
+def _show_holdout(call: Call) -> Holdout:
+    """Show how many rounds are left, and what is promised."""
     return _described(call.service, _found(call))
 
 
-def _list(call: Call) -> Holdouts:
+@_routes.at("GET", _ALL, "holdout.list", query=PageQuery)
+def _list_holdouts(call: Call) -> Holdouts:
+    """List the holdouts that you may use."""
+
     def read(t: Transaction) -> list[holdout_rows.Stored]:
         names = listed(t, "holdout", call.caller, call.query)
         return [holdout_rows.current(t, name) for name in names]
@@ -203,13 +214,17 @@ def _list(call: Call) -> Holdouts:
     return Holdouts(**paged(items, call.query.limit, lambda one: one.name))
 
 
-def _admit(call: Call) -> Holdout:
+@_routes.at("PUT", f"{_ONE}/access/{{member}}", "holdout.admit")
+def _admit_to_holdout(call: Call) -> Holdout:
+    """Let an analyst ask."""
     stored, member = _found(call), call.path["member"]
     call.service.storage.write(lambda t: admit(t, "holdout", stored.name, member, stored.owner))
     return _described(call.service, stored)
 
 
-def _put_side(call: Call) -> SideRows:
+@_routes.at("PUT", f"{_ONE}/tables/{{side}}", "holdout.give", upload=True, free=("side",))
+def _give_side(call: Call) -> SideRows:
+    """Give the table `train` or `holdout`, as CSV."""
     side = call.path["side"]
     if side not in holdouts.SIDES:
         raise not_found()
@@ -217,16 +232,22 @@ def _put_side(call: Call) -> SideRows:
     return SideRows(name=call.path["holdout"], side=side, rows=rows)
 
 
-def _open(call: Call) -> Holdout:
+@_routes.at("POST", f"{_ONE}/opening", "holdout.open")
+def _open_holdout(call: Call) -> Holdout:
+    """Check both tables and let questions in; nothing of them changes afterwards."""
     holdouts.open_holdout(call.service, _found(call))
-    return _read(call)
+    return _show_holdout(call)
 
 
-def _ask(call: Call) -> Score:
+@_routes.at("POST", f"{_ONE}/questions", "holdout.ask", request=Question, spends=True)
+def _ask_holdout(call: Call) -> Score:
+    """Ask how good predictions are; answered at once."""
     return _scored(call, call.body.metric, call.body.predictions)
 
 
-def _ask_by_file(call: Call) -> Score:
+@_routes.at("PUT", f"{_ONE}/questions", "holdout.ask", query=MetricQuery, spends=True, upload=True)
+def _ask_holdout_by_file(call: Call) -> Score:
+    """The same with a CSV file of ids and predictions."""
     from quiltwork.holdout.studies import read_predictions
 
     stored = _found(call)
@@ -247,73 +268,17 @@ def _score(found: holdout_rows.Score) -> Score:
     return Score(**fields, at=written(found.created))
 
 
-def _standings(call: Call) -> Standings:
+@_routes.at("GET", f"{_ONE}/standings", "holdout.standings")
+def _show_standings(call: Call) -> Standings:
+    """Show every member's best answers."""
     name = _found(call).name
     found = call.service.storage.read(lambda t: holdout_rows.standings(t, name))
     return Standings(name=name, items=[_score(one) for one in found])
 
 
-_ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
-
 PART = Part(
     schema=holdout_rows.SCHEMA,
     belongs={"holdout": own("holdout")},
     files=holdout_rows.files,
-    routes=(
-        Route(
-            *("register_holdout", "POST", _ALL, "holdout.create", _register),
-            "Register a holdout: which column is what, and how often it may answer.",
-            request=NewHoldout,
-            response=Holdout,
-            status=201,
-        ),
-        Route(
-            *("list_holdouts", "GET", _ALL, "holdout.list", _list),
-            "List the holdouts that you may use.",
-            response=Holdouts,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_holdout", "GET", _ONE, "holdout.read", _read),
-            "Show how many rounds are left, and what is promised.",
-            response=Holdout,
-        ),
-        Route(
-            *("admit_to_holdout", "PUT", f"{_ONE}/access/{{member}}", "holdout.admit", _admit),
-            "Let an analyst ask.",
-            response=Holdout,
-        ),
-        Route(
-            *("give_side", "PUT", f"{_ONE}/tables/{{side}}", "holdout.give", _put_side),
-            "Give the table `train` or `holdout`, as CSV.",
-            response=SideRows,
-            upload=True,
-            free=("side",),
-        ),
-        Route(
-            *("open_holdout", "POST", f"{_ONE}/opening", "holdout.open", _open),
-            "Check both tables and let questions in; nothing of them changes afterwards.",
-            response=Holdout,
-        ),
-        Route(
-            *("ask_holdout", "POST", f"{_ONE}/questions", "holdout.ask", _ask),
-            "Ask how good predictions are; answered at once.",
-            request=Question,
-            response=Score,
-            spends=True,
-        ),
-        Route(
-            *("ask_holdout_by_file", "PUT", f"{_ONE}/questions", "holdout.ask", _ask_by_file),
-            "The same with a CSV file of ids and predictions.",
-            response=Score,
-            query=MetricQuery,
-            spends=True,
-            upload=True,
-        ),
-        Route(
-            *("show_standings", "GET", f"{_ONE}/standings", "holdout.standings", _standings),
-            "Show every member's best answers.",
-            response=Standings,
-        ),
-    ),
+    routes=tuple(_routes),
 )

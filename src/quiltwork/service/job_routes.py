@@ -7,12 +7,15 @@ from quiltwork.service import jobs
 from quiltwork.service.members import paged
 from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Page, PageQuery
 
 _NO_WORKER = 60
 """Seconds without a sign of life after which nobody is said to be at work."""
+
+
+_routes = Routes()
 
 
 class Job(Document, frozen=True):
@@ -90,7 +93,10 @@ def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     return None if found is None else found.owner == caller.member
 
 
-def _list(call: Call) -> Jobs:
+@_routes.at("GET", "/v1/jobs", "job.list", query=PageQuery)
+def _list_jobs(call: Call) -> Jobs:
+    """List the long work that you asked for."""
+
     def read(transaction: Transaction) -> list[Job]:
         after = call.query.after
         before = int(after) if after and after.isdecimal() and len(after) < 16 else None
@@ -104,7 +110,10 @@ def _list(call: Call) -> Jobs:
     return Jobs(**paged(items, call.query.limit, lambda one: numbers[one.id]))
 
 
-def _read(call: Call) -> Job:
+@_routes.at("GET", "/v1/jobs/{job}", "job.read")
+def _show_job(call: Call) -> Job:
+    """Show where a job is, how far, and when its worker was last heard of."""
+
     def read(transaction: Transaction) -> Job:
         found = jobs.find(transaction, call.path["job"])
         if found is None:
@@ -114,7 +123,10 @@ def _read(call: Call) -> Job:
     return call.service.storage.read(read)
 
 
-def _cancel(call: Call) -> Job:
+@_routes.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")
+def _cancel_job(call: Call) -> Job:
+    """Cancel a job: at once while it waits, else where its worker next looks."""
+
     def work(transaction: Transaction) -> Job:
         found = jobs.cancel(transaction, call.path["job"])
         if found is None:
@@ -125,25 +137,4 @@ def _cancel(call: Call) -> Job:
     return call.service.storage.write(work)
 
 
-PART = Part(
-    schema=jobs.SCHEMA,
-    belongs={"job": job_is_own},
-    routes=(
-        Route(
-            *("list_jobs", "GET", "/v1/jobs", "job.list", _list),
-            "List the long work that you asked for.",
-            response=Jobs,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_job", "GET", "/v1/jobs/{job}", "job.read", _read),
-            "Show where a job is, how far, and when its worker was last heard of.",
-            response=Job,
-        ),
-        Route(
-            *("cancel_job", "POST", "/v1/jobs/{job}/cancellation", "job.cancel", _cancel),
-            "Cancel a job: at once while it waits, else where its worker next looks.",
-            response=Job,
-        ),
-    ),
-)
+PART = Part(schema=jobs.SCHEMA, belongs={"job": job_is_own}, routes=tuple(_routes))

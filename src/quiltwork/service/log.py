@@ -12,10 +12,13 @@ from msgspec import Meta
 
 from quiltwork.errors import StorageError
 from quiltwork.service.members import paged
-from quiltwork.service.routes import Call, Part, Route
+from quiltwork.service.routes import Call, Part, Routes
 from quiltwork.service.structs import Document, Page
 
 _LONGEST = 2**63 - 1
+
+
+_routes = Routes()
 
 
 class LogQuery(Document, frozen=True):
@@ -51,7 +54,9 @@ class Verified(Document, frozen=True):
     hash: str | None = None
 
 
-def _read(call: Call) -> LogPage:
+@_routes.at("GET", "/v1/log", "log.read", query=LogQuery)
+def _read_log(call: Call) -> LogPage:
+    """Read who did what, without answers."""
     found = call.service.ledger.log(call.query.after, call.query.limit + 1)
     items = [
         LogEntry(
@@ -66,7 +71,9 @@ def _read(call: Call) -> LogPage:
     return LogPage(**paged(items, call.query.limit, lambda one: one.number))
 
 
-def _verify(call: Call) -> Verified:
+@_routes.at("POST", "/v1/log/verification", "log.verify")
+def _verify_log(call: Call) -> Verified:
+    """Check the chain of hashes and every total."""
     try:
         end = call.service.ledger.verify()
     except StorageError as error:
@@ -80,18 +87,4 @@ def _verify(call: Call) -> Verified:
     )
 
 
-PART = Part(
-    routes=(
-        Route(
-            *("read_log", "GET", "/v1/log", "log.read", _read),
-            "Read who did what, without answers.",
-            response=LogPage,
-            query=LogQuery,
-        ),
-        Route(
-            *("verify_log", "POST", "/v1/log/verification", "log.verify", _verify),
-            "Check the chain of hashes and every total.",
-            response=Verified,
-        ),
-    ),
-)
+PART = Part(routes=tuple(_routes))

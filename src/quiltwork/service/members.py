@@ -20,7 +20,7 @@ from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import RIGHTS, Caller, Role
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import Document, Name, Page, PageQuery, Text
 from quiltwork.service.tokens import hashed, is_token, new_token
@@ -54,6 +54,10 @@ SCHEMA = Schema(
 )
 _SECONDS_BETWEEN_WRITES = 30
 _LISTED = "SELECT id, member, label, created, expires, revoked, used, datasets, actions"
+
+
+_OF_MEMBER = "/v1/members/{member}"
+_routes = Routes()
 
 
 class NewMember(Document, frozen=True):
@@ -252,7 +256,9 @@ def token_is_own(service: Service, caller: Caller, token: str) -> bool | None:
     return None if found is None else member_is_own(service, caller, found[0])
 
 
+@_routes.at("GET", "/v1/me", "self.read")
 def _show_self(call: Call) -> Self:
+    """Say who is asking."""
     caller = call.caller
     allowed = [action for action, roles in RIGHTS.items() if caller.role in roles]
     return Self(
@@ -264,11 +270,15 @@ def _show_self(call: Call) -> Self:
     )
 
 
-def _invite(call: Call) -> Member:
+@_routes.at("POST", "/v1/members", "member.create", request=NewMember, status=201)
+def _invite_member(call: Call) -> Member:
+    """Invite somebody, in one role."""
     return invite(call.service, call.body.name, call.body.role, call.caller.member)
 
 
+@_routes.at("GET", "/v1/members", "member.list", query=PageQuery)
 def _list_members(call: Call) -> Members:
+    """List yourself and those whom you invited."""
     found = call.service.storage.read(
         lambda t: t.rows(
             "SELECT name, role, invited_by, created, removed FROM curator_members "
@@ -281,7 +291,9 @@ def _list_members(call: Call) -> Members:
     return Members(**paged(items, call.query.limit, lambda one: one.name))
 
 
-def _remove(call: Call) -> None:
+@_routes.at("DELETE", _OF_MEMBER, "member.remove", status=204)
+def _remove_member(call: Call) -> None:
+    """Remove somebody whom you invited, with all tokens."""
     name, at = call.path["member"], now()
     if name == call.caller.member:
         raise InvalidInputError("Nobody can remove herself: a curator would be without an owner.")
@@ -296,7 +308,9 @@ def _remove(call: Call) -> None:
     call.service.storage.write(work)
 
 
-def _issue(call: Call) -> IssuedToken:
+@_routes.at("POST", f"{_OF_MEMBER}/tokens", "token.create", request=NewToken, status=201)
+def _make_token(call: Call) -> IssuedToken:
+    """Make a token for yourself or somebody whom you invited; it is shown once."""
     asked, caller = call.body, call.caller
     unknown = sorted(set(asked.actions or ()) - RIGHTS.keys())
     if unknown:
@@ -323,7 +337,9 @@ def _end(service: Service, caller: Caller) -> str:
     return now() if found is None else str(found[0])
 
 
+@_routes.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
 def _list_tokens(call: Call) -> Tokens:
+    """List tokens, with their last use."""
     found = call.service.storage.read(
         lambda t: t.rows(
             f"{_LISTED} FROM curator_tokens WHERE member = ? AND id > ? ORDER BY id LIMIT ?",
@@ -335,7 +351,9 @@ def _list_tokens(call: Call) -> Tokens:
     return Tokens(**paged(items, call.query.limit, lambda one: one.id))
 
 
-def _revoke(call: Call) -> None:
+@_routes.at("DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", status=204)
+def _revoke_token(call: Call) -> None:
+    """Revoke a token, at once."""
     member, token, at = call.path["member"], call.path["token"], now()
 
     def work(t: Transaction) -> None:
@@ -392,51 +410,9 @@ async def _running(service: Service) -> AsyncIterator[None]:
     write_uses(service)
 
 
-_OF_MEMBER = "/v1/members/{member}"
-
 PART = Part(
     schema=SCHEMA,
     belongs={"member": member_is_own, "token": token_is_own},
     running=_running,
-    routes=(
-        Route(
-            "show_self", "GET", "/v1/me", "self.read", _show_self, "Say who is asking.", None, Self
-        ),
-        Route(
-            *("invite_member", "POST", "/v1/members", "member.create", _invite),
-            "Invite somebody, in one role.",
-            request=NewMember,
-            response=Member,
-            status=201,
-        ),
-        Route(
-            *("list_members", "GET", "/v1/members", "member.list", _list_members),
-            "List yourself and those whom you invited.",
-            response=Members,
-            query=PageQuery,
-        ),
-        Route(
-            *("remove_member", "DELETE", _OF_MEMBER, "member.remove", _remove),
-            "Remove somebody whom you invited, with all tokens.",
-            status=204,
-        ),
-        Route(
-            *("make_token", "POST", f"{_OF_MEMBER}/tokens", "token.create", _issue),
-            "Make a token for yourself or somebody whom you invited; it is shown once.",
-            request=NewToken,
-            response=IssuedToken,
-            status=201,
-        ),
-        Route(
-            *("list_tokens", "GET", f"{_OF_MEMBER}/tokens", "token.list", _list_tokens),
-            "List tokens, with their last use.",
-            response=Tokens,
-            query=PageQuery,
-        ),
-        Route(
-            *("revoke_token", "DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", _revoke),
-            "Revoke a token, at once.",
-            status=204,
-        ),
-    ),
+    routes=tuple(_routes),
 )

@@ -43,13 +43,17 @@ from quiltwork.service.examples import Example, example_of
 from quiltwork.service.marks import MarkedLedger, mark_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.rows import Counted, counted_rows, series_rows
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Number, converted, exact_number
 
 _MOST_CELLS = 10_000
 _CONFIDENCE = 0.95
+
+
+_OF_DATASET = "/v1/datasets/{dataset}"
+_routes = Routes()
 
 
 class Question(Document, frozen=True):
@@ -388,12 +392,18 @@ def _known(
     return shown_release(debit, answer)
 
 
+@_routes.at(
+    "POST", f"{_OF_DATASET}/releases", "question.ask", request=Question, status=201, spends=True
+)
 def _ask(call: Call) -> Released:
+    """Answer a question, once for each key; its budget is debited first."""
     found = registered(call.service, call.path["dataset"])
     return ask(call.service, found, call.body, call.key, call.caller.member)
 
 
+@_routes.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=Question)
 def _preview(call: Call) -> Preview:
+    """Say what an answer would cost and how far off it would be; nothing is spent."""
     service, found = call.service, registered(call.service, call.path["dataset"])
     asked = read_question(service, found, call.body)
     with remembering(service.plans):
@@ -401,23 +411,4 @@ def _preview(call: Call) -> Preview:
         return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
 
 
-_OF_DATASET = "/v1/datasets/{dataset}"
-
-PART = Part(
-    routes=(
-        Route(
-            *("preview", "POST", f"{_OF_DATASET}/preview", "question.preview", _preview),
-            "Say what an answer would cost and how far off it would be; nothing is spent.",
-            request=Question,
-            response=Preview,
-        ),
-        Route(
-            *("ask", "POST", f"{_OF_DATASET}/releases", "question.ask", _ask),
-            "Answer a question, once for each key; its budget is debited first.",
-            request=Question,
-            response=Released,
-            status=201,
-            spends=True,
-        ),
-    ),
-)
+PART = Part(routes=tuple(_routes))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_type_hints
 
 from quiltwork.errors import StorageError
 from quiltwork.service.problems import Problem, not_found
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _NARROW = ("self.read", "dataset.list")
 """What a token that is for some datasets may do without naming one of them."""
 
+Handler = TypeVar("Handler", bound="Callable[[Call], Any]")
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
 Belongs: TypeAlias = "Callable[[Service, Caller, str], bool | None]"
 """Whether an object is the caller's own; None if there is no such object."""
@@ -95,6 +97,26 @@ class Route:
     spends: bool = False
     upload: bool = False
     free: tuple[str, ...] = ()
+
+
+class Routes(list[Route]):
+    """The routes of a part, in the order in which their handlers stand in its module."""
+
+    def at(
+        self, method: Method, path: str, action: str, **rest: Any
+    ) -> Callable[[Handler], Handler]:
+        """Make a handler a route, with the other fields of `Route` as they are not usual.
+
+        Its name (without the underscore), its sentence and what it returns are those of the route.
+        """
+
+        def added(handler: Handler) -> Handler:
+            name, told = handler.__name__.removeprefix("_"), get_type_hints(handler)["return"]
+            fields = {"response": None if told is NoneType else told, **rest}
+            self.append(Route(name, method, path, action, handler, handler.__doc__ or "", **fields))
+            return handler
+
+        return added
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from quiltwork.service.datasets import (
     retire_quietly,
 )
 from quiltwork.service.problems import Problem
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import Document
 from quiltwork.service.uploads import Upload
@@ -58,6 +58,10 @@ SCHEMA = Schema(
 _MOST_LOADED = 16
 _adding = threading.Lock()
 """Rows are added by one thread at a time: each is checked against those before."""
+
+
+_DATA = "/v1/datasets/{dataset}/rows"
+_routes = Routes()
 
 
 class Added(Document, frozen=True):
@@ -342,7 +346,9 @@ def _unpacked(content: bytes) -> _Piece:
     return _Piece(arrays, about, about["rows"])
 
 
-def _add(call: Call) -> Added:
+@_routes.at("POST", _DATA, "data.add", status=201, upload=True)
+def _add_rows(call: Call) -> Added:
+    """Add rows from a CSV or Parquet file; a series grows by them."""
     found = registered(call.service, call.path["dataset"])
     return add(call.service, found, call.sent, call.caller.member)
 
@@ -364,7 +370,9 @@ def delete(service: Service, dataset: str, by: str) -> None:
         service.vault.delete(file)
 
 
-def _delete(call: Call) -> None:
+@_routes.at("DELETE", _DATA, "data.delete", status=204)
+def _delete_rows(call: Call) -> None:
+    """Delete all rows and retire the dataset; its ledger and releases stay."""
     delete(call.service, call.path["dataset"], call.caller.member)
 
 
@@ -389,24 +397,4 @@ def mended(service: Service) -> None:
                 grow(service, name, max(map(len, found.coded.values())))
 
 
-_DATA = "/v1/datasets/{dataset}/rows"
-
-PART = Part(
-    schema=SCHEMA,
-    files=in_use,
-    mend=mended,
-    routes=(
-        Route(
-            *("add_rows", "POST", _DATA, "data.add", _add),
-            "Add rows from a CSV or Parquet file; a series grows by them.",
-            response=Added,
-            status=201,
-            upload=True,
-        ),
-        Route(
-            *("delete_rows", "DELETE", _DATA, "data.delete", _delete),
-            "Delete all rows and retire the dataset; its ledger and releases stay.",
-            status=204,
-        ),
-    ),
-)
+PART = Part(schema=SCHEMA, files=in_use, mend=mended, routes=tuple(_routes))

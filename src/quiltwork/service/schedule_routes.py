@@ -26,11 +26,16 @@ from quiltwork.service.occurrences import (
 )
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number
 
 _Short = Annotated[str, Meta(max_length=100)]
+
+
+_OF_DATASET = "/v1/datasets/{dataset}/schedules"
+_ONE = "/v1/schedules/{schedule}"
+_routes = Routes()
 
 
 class NewSchedule(Document, frozen=True):
@@ -158,7 +163,9 @@ def _drafted(call: Call) -> schedules.Draft:
     return schedules.draft(call.service, dataset, asked.question, level, timing)
 
 
-def _preview(call: Call) -> Forecast:
+@_routes.at("POST", f"{_OF_DATASET}/preview", "schedule.preview", request=NewSchedule)
+def _preview_schedule(call: Call) -> Forecast:
+    """Say what a schedule would cost as a whole, and by when; nothing is spent."""
     drafted = _drafted(call)
     cost = schedules.price(call.service, call.path["dataset"], drafted)
     item = drafted.plan.items[0]
@@ -179,7 +186,9 @@ def _preview(call: Call) -> Forecast:
     )
 
 
-def _make(call: Call) -> Schedule:
+@_routes.at("POST", _OF_DATASET, "schedule.create", request=NewSchedule, status=201, spends=True)
+def _make_schedule(call: Call) -> Schedule:
+    """Make a schedule and debit all its runs, or refuse it as a whole."""
     caller, dataset = call.caller, call.path["dataset"]
     body = msgspec.to_builtins(call.body)
     known = call.service.storage.read(
@@ -230,7 +239,9 @@ def _run(t: Transaction, stored: schedule_rows.Stored, run: schedule_rows.Run) -
     )
 
 
-def _list(call: Call) -> Schedules:
+@_routes.at("GET", _OF_DATASET, "schedule.list", query=PageQuery)
+def _list_schedules(call: Call) -> Schedules:
+    """List the schedules of a dataset."""
     found = call.service.storage.read(lambda t: schedule_rows.schedules_of(t, call.path["dataset"]))
     ids = [one.id for one in found]
     after = call.query.after
@@ -247,25 +258,33 @@ def _found(call: Call) -> schedule_rows.Stored:
     return found
 
 
-def _read(call: Call) -> Schedule:
+@_routes.at("GET", _ONE, "schedule.read")
+def _show_schedule(call: Call) -> Schedule:
+    """Show a schedule and where each of its runs is."""
     return _shown(call.service, _found(call))
 
 
-def _cost(call: Call) -> CostBy:
+@_routes.at("GET", f"{_ONE}/cost", "schedule.read", query=DayQuery)
+def _cost_of_schedule(call: Call) -> CostBy:
+    """Say what everything debited will have told by a day."""
     by = call.query.by
     day = read_day(by, "by") if by else datetime.now(UTC).date()
     return CostBy(day=str(day), total=schedules.cost_by(call.service, _found(call), day))
 
 
-def _end(call: Call) -> Schedule:
+@_routes.at("POST", f"{_ONE}/end", "schedule.end")
+def _end_schedule(call: Call) -> Schedule:
+    """Let no further run begin; what was debited stays debited."""
     stored, who = _found(call), call.caller.member
     if who not in (stored.owner, registered(call.service, stored.dataset).owner):
         raise Problem(403, "forbidden", "Who made a schedule ends it, or the dataset's owner.")
     call.service.storage.write(lambda t: schedules.end(t, stored.id, who))
-    return _read(call)
+    return _show_schedule(call)
 
 
-def _answer(call: Call) -> RunAnswer:
+@_routes.at("GET", f"{_ONE}/runs/{{run}}", "release.read", free=("run",))
+def _show_run(call: Call) -> RunAnswer:
+    """Show the release of one run."""
     stored, number = _found(call), call.path["run"]
     if not number.isdecimal() or len(number) > 9:
         raise not_found()
@@ -277,54 +296,6 @@ def _answer(call: Call) -> RunAnswer:
     return RunAnswer(schedule=stored.id, run=run.number, release=json.loads(text))
 
 
-_OF_DATASET = "/v1/datasets/{dataset}/schedules"
-_ONE = "/v1/schedules/{schedule}"
-
 PART = Part(
-    schema=schedule_rows.SCHEMA,
-    belongs={"schedule": schedule_is_own},
-    routes=(
-        Route(
-            *("preview_schedule", "POST", f"{_OF_DATASET}/preview", "schedule.preview", _preview),
-            "Say what a schedule would cost as a whole, and by when; nothing is spent.",
-            request=NewSchedule,
-            response=Forecast,
-        ),
-        Route(
-            *("make_schedule", "POST", _OF_DATASET, "schedule.create", _make),
-            "Make a schedule and debit all its runs, or refuse it as a whole.",
-            request=NewSchedule,
-            response=Schedule,
-            status=201,
-            spends=True,
-        ),
-        Route(
-            *("list_schedules", "GET", _OF_DATASET, "schedule.list", _list),
-            "List the schedules of a dataset.",
-            response=Schedules,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_schedule", "GET", _ONE, "schedule.read", _read),
-            "Show a schedule and where each of its runs is.",
-            response=Schedule,
-        ),
-        Route(
-            *("cost_of_schedule", "GET", f"{_ONE}/cost", "schedule.read", _cost),
-            "Say what everything debited will have told by a day.",
-            response=CostBy,
-            query=DayQuery,
-        ),
-        Route(
-            *("end_schedule", "POST", f"{_ONE}/end", "schedule.end", _end),
-            "Let no further run begin; what was debited stays debited.",
-            response=Schedule,
-        ),
-        Route(
-            *("show_run", "GET", f"{_ONE}/runs/{{run}}", "release.read", _answer),
-            "Show the release of one run.",
-            response=RunAnswer,
-            free=("run",),
-        ),
-    ),
+    schema=schedule_rows.SCHEMA, belongs={"schedule": schedule_is_own}, routes=tuple(_routes)
 )

@@ -13,13 +13,17 @@ from quiltwork.service.jobs import written
 from quiltwork.service.members import paged
 from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route
+from quiltwork.service.routes import Call, Part, Routes
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Name, Page, PageQuery
 from quiltwork.service.worker import Pace, carry_out
 
 _Column = Annotated[str, Meta(min_length=1, max_length=200)]
 _Small = Annotated[int, Meta(ge=1, le=10**6)]
+
+
+_ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
+_routes = Routes()
 
 
 class TableRules(Document, frozen=True):
@@ -146,12 +150,17 @@ def _described(t: Transaction, stored: tables.Stored, caller: Caller) -> Table:
     )
 
 
-def _read(call: Call) -> Table:
+@_routes.at("GET", _ONE, "table.read")
+def _show_table(call: Call) -> Table:
+    """Show a table, its rules and where its publication is."""
     stored = _found(call)
     return call.service.storage.read(lambda t: _described(t, stored, call.caller))
 
 
-def _list(call: Call) -> Tables:
+@_routes.at("GET", _ALL, "table.list", query=PageQuery)
+def _list_tables(call: Call) -> Tables:
+    """List the tables that you may use."""
+
     def read(t: Transaction) -> list[Table]:
         names = listed(t, "table", call.caller, call.query)
         return [_described(t, tables.current(t, name), call.caller) for name in names]
@@ -160,35 +169,46 @@ def _list(call: Call) -> Tables:
     return Tables(**paged(items, call.query.limit, lambda one: one.name))
 
 
-def _create(call: Call) -> Table:
+@_routes.at("POST", _ALL, "table.create", request=NewTable, status=201)
+def _make_table(call: Call) -> Table:
+    """Make a table that providers give rows to."""
     name, rules, who = call.body.name, _rules(call.body.rules), call.caller.member
     call.service.storage.write(lambda t: tables.create(t, name, who, rules))
     return call.service.storage.read(lambda t: _described(t, tables.current(t, name), call.caller))
 
 
-def _set(call: Call) -> Table:
+@_routes.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
+def _set_table_rules(call: Call) -> Table:
+    """Set columns, k, l and m, until it is published."""
     name, rules = call.path["table"], _rules(call.body)
     call.service.storage.write(lambda t: tables.set_rules(t, tables.current(t, name), rules))
-    return _read(call)
+    return _show_table(call)
 
 
-def _admit(call: Call) -> Table:
+@_routes.at("PUT", f"{_ONE}/access/{{member}}", "table.admit")
+def _admit_to_table(call: Call) -> Table:
+    """Let a provider give rows, or an analyst read what is published."""
     stored, member = _found(call), call.path["member"]
     call.service.storage.write(lambda t: admit(t, "table", stored.name, member, stored.owner))
-    return _read(call)
+    return _show_table(call)
 
 
-def _put_rows(call: Call) -> PartOfTable:
+@_routes.at("PUT", f"{_ONE}/rows", "table.give", upload=True)
+def _give_rows(call: Call) -> PartOfTable:
+    """Give your rows, in the place of those that you gave before."""
     count = tables.put_rows(call.service, _found(call), call.caller.member, call.sent)
     return PartOfTable(provider=call.caller.member, rows=count)
 
 
-def _drop_rows(call: Call) -> None:
+@_routes.at("DELETE", f"{_ONE}/rows", "table.give", status=204)
+def _delete_own_rows(call: Call) -> None:
+    """Delete your rows."""
     tables.drop_rows(call.service, _found(call), call.caller.member)
 
 
-def _publish(call: Call) -> Job:
-    """Queue the publication; a small table is published within the request."""
+@_routes.at("POST", f"{_ONE}/publication", "table.publish")
+def _publish_table(call: Call) -> Job:
+    """Publish a table, once; a large one in the background."""
     service, stored = call.service, _found(call)
     identity = tables.submit(service, stored)
     rows = sum(
@@ -209,13 +229,17 @@ def _publish(call: Call) -> Job:
     return service.storage.read(read)
 
 
-def _publication(call: Call) -> Published:
+@_routes.at("GET", f"{_ONE}/publication", "table.published")
+def _show_publication(call: Call) -> Published:
+    """Get the published table."""
     stored = _found(call)
     content = tables.published(call.service, stored).decode("utf-8")
     return Published(name=stored.name, media_type="text/csv", content=content)
 
 
-def _report(call: Call) -> TableReport:
+@_routes.at("GET", f"{_ONE}/report", "table.report")
+def _show_table_report(call: Call) -> TableReport:
+    """Say what the published table reveals, and who could break what."""
     stored = _found(call)
     tables.published(call.service, stored)
     report = dict(stored.report)
@@ -225,78 +249,14 @@ def _report(call: Call) -> TableReport:
     )
 
 
-def _check(call: Call) -> SelfCheck:
+@_routes.at("GET", f"{_ONE}/check", "table.check")
+def _check_own_rows(call: Call) -> SelfCheck:
+    """Say what you learn from the published table with your own rows."""
     stored = _found(call)
     found = tables.self_check(call.service, stored, call.caller.member)
     return SelfCheck(name=stored.name, explanation=found.pop("explanation"), found=found)
 
 
-_ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
-
 PART = Part(
-    schema=tables.SCHEMA,
-    belongs={"table": own("table")},
-    files=tables.files,
-    routes=(
-        Route(
-            *("make_table", "POST", _ALL, "table.create", _create),
-            "Make a table that providers give rows to.",
-            request=NewTable,
-            response=Table,
-            status=201,
-        ),
-        Route(
-            *("list_tables", "GET", _ALL, "table.list", _list),
-            "List the tables that you may use.",
-            response=Tables,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_table", "GET", _ONE, "table.read", _read),
-            "Show a table, its rules and where its publication is.",
-            response=Table,
-        ),
-        Route(
-            *("set_table_rules", "PUT", f"{_ONE}/rules", "table.rules", _set),
-            "Set columns, k, l and m, until it is published.",
-            request=TableRules,
-            response=Table,
-        ),
-        Route(
-            *("admit_to_table", "PUT", f"{_ONE}/access/{{member}}", "table.admit", _admit),
-            "Let a provider give rows, or an analyst read what is published.",
-            response=Table,
-        ),
-        Route(
-            *("give_rows", "PUT", f"{_ONE}/rows", "table.give", _put_rows),
-            "Give your rows, in the place of those that you gave before.",
-            response=PartOfTable,
-            upload=True,
-        ),
-        Route(
-            *("delete_own_rows", "DELETE", f"{_ONE}/rows", "table.give", _drop_rows),
-            "Delete your rows.",
-            status=204,
-        ),
-        Route(
-            *("publish_table", "POST", f"{_ONE}/publication", "table.publish", _publish),
-            "Publish a table, once; a large one in the background.",
-            response=Job,
-        ),
-        Route(
-            *("show_publication", "GET", f"{_ONE}/publication", "table.published", _publication),
-            "Get the published table.",
-            response=Published,
-        ),
-        Route(
-            *("show_table_report", "GET", f"{_ONE}/report", "table.report", _report),
-            "Say what the published table reveals, and who could break what.",
-            response=TableReport,
-        ),
-        Route(
-            *("check_own_rows", "GET", f"{_ONE}/check", "table.check", _check),
-            "Say what you learn from the published table with your own rows.",
-            response=SelfCheck,
-        ),
-    ),
+    schema=tables.SCHEMA, belongs={"table": own("table")}, files=tables.files, routes=tuple(_routes)
 )
