@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quiltwork.service import holdout_rows, holdouts
+from quiltwork.service import holdouts
 from quiltwork.service.app import open_service
 
 CANARY = "canary-5d1e"
@@ -94,7 +94,7 @@ def test_a_key_is_answered_once_also_after_a_crash_before_it_was_kept(board, set
     changed = score(board, predictions(0.4, 0.5), "a")
     assert changed.status_code == 422
     other = open_service(settings)  # a new process goes on where this one was
-    stored = other.storage.read(lambda t: holdout_rows.current(t, "board"))
+    stored = other.storage.read(lambda t: holdouts.HOLDOUTS.current(t, "board"))
     assert len(holdouts.transcript_of(other, stored).entries) == 1
     other.ledger.close()
 

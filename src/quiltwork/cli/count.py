@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from quiltwork import files
+from quiltwork.cli.asking import asked_counts, curator_option, refuse_with_curator
 from quiltwork.cli.command import (
     command,
     confidence_option,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         --belief households.json
     quiltwork count people.csv --by sex --categories f,m --epsilon 1 \\
         --ledger sqlite:///budget.db --dataset survey --key 2026-05
+    quiltwork count survey --curator https://curator.example.org --by sex --epsilon 0.5
     """
 )
 @click.argument("file", required=False)
@@ -130,6 +132,7 @@ if TYPE_CHECKING:
     "each to who believes it. Needs --adjacency replace, or --value.",
 )
 @ledger_options
+@curator_option("--by, --where COLUMN=VALUE, --epsilon, --key")
 @confidence_option("Of the intervals.")
 @output_option
 @plot_option
@@ -155,6 +158,7 @@ def count(
     dataset: str | None,
     key: str | None,
     analyst: str | None,
+    curator: str | None,
     confidence: Fraction,
     output: str | None,
     plot: str | None,
@@ -197,10 +201,18 @@ def count(
     from quiltwork.counts import release_table
     from quiltwork.counts.contributions import LimitedCounts
 
-    conditions = [read_condition(text) for text in where]
     by = tuple(column for text in by for column in split_list(text))
     if len(set(by)) < len(by):
         raise click.UsageError("A column is named twice with --by: name each once")
+    if curator is not None:
+        given_too = {"categories": categories, "subject": subject, "max_rows": at_most}
+        given_too |= {"alpha": alpha, "belief": beliefs, "ledger": ledger_url, "total": total}
+        given_too |= {"dataset": dataset, "analyst": analyst}
+        refuse_with_curator({**given_too, "categories_from_data": categories_from_data})
+        told = asked_counts(curator, file, by, where, epsilon, key)
+        _delivered(told, where, confidence, report, plot, output)
+        return
+    conditions = [read_condition(text) for text in where]
     limit = None if subject is None else Contributor(subject, at_most or 1)
     given = GivenDialect(delimiter, encoding=encoding, by_rows=False)
     counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, given)
@@ -217,6 +229,17 @@ def count(
         where=where,
         **debit(),
     )
+    _delivered(table, where, confidence, report, plot, output)
+
+
+def _delivered(
+    table: CountTable,
+    where: tuple[str, ...],
+    confidence: Fraction,
+    report: str | None,
+    plot: str | None,
+    output: str | None,
+) -> None:
     writes: list[Callable[[], object]] = []
     if report is not None:
         writes.append(partial(table.report, report, confidence))

@@ -103,7 +103,7 @@ if TYPE_CHECKING:
 )
 @click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
 @ledger_options
-@curator_option
+@curator_option("--query, --window, --epsilon, --key, --preview")
 @confidence_option("Of the intervals.")
 @output_option
 @plot_option

@@ -113,14 +113,19 @@ def _list_jobs(call: Call) -> Jobs:
 @_routes.at("GET", "/v1/jobs/{job}", "job.read")
 def _show_job(call: Call) -> Job:
     """Show where a job is, how far, and when its worker was last heard of."""
+    return shown_by_id(call.service, call.path["job"])
 
-    def read(transaction: Transaction) -> Job:
-        found = jobs.find(transaction, call.path["job"])
+
+def shown_by_id(service: Service, identity: str) -> Job:
+    """Describe a job that is there."""
+
+    def read(t: Transaction) -> Job:
+        found = jobs.find(t, identity)
         if found is None:
             raise not_found()
-        return shown(transaction, found)
+        return shown(t, found)
 
-    return call.service.storage.read(read)
+    return service.storage.read(read)
 
 
 @_routes.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")

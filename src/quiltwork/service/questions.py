@@ -44,8 +44,7 @@ from quiltwork.service.marks import MarkedLedger, mark_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
 from quiltwork.service.routes import Call, Part, Routes, Service
-from quiltwork.service.rows import Counted, counted_rows, series_rows
-from quiltwork.service.storage import Transaction
+from quiltwork.service.rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.structs import Document, Number, converted, exact_number
 
 _MOST_CELLS = 10_000
@@ -116,6 +115,7 @@ class AskedSeries:
     epsilon: Fraction
     beliefs: Any
     episode: int
+    length: int | None
     data: CodedSequences
 
     @property
@@ -156,7 +156,7 @@ class AskedSeries:
             key=key,
             analyst=analyst,
             episode=self.episode,
-            beginning_of=ledger.status(self.dataset).length,  # a schedule may be paid for ahead
+            beginning_of=self.length,  # a schedule may be paid for ahead
         )
 
 
@@ -275,8 +275,9 @@ def read_question(service: Service, found: Registered, question: Question) -> As
     if isinstance(found.about, SeriesOf):
         query = read_query(question.query)
         status = service.ledger.status(found.name)
-        data = series_rows(service, found.name, found.about)
-        return AskedSeries(found.name, query, epsilon, status.beliefs, status.episode, data)
+        data = reaching(series_rows(service, found.name, found.about), query.stop or query.start)
+        about = (status.beliefs, status.episode, status.length)
+        return AskedSeries(found.name, query, epsilon, *about, data)
     table = converted(question.query, TableQuery)
     _check_table(table, found.about)
     rows = counted_rows(service, found.name)
@@ -349,21 +350,17 @@ def ask(
 def _answer(
     service: Service, found: Registered, question: Question, key: str, analyst: str
 ) -> None:
-    """Debit, draw and store; again if the series has grown in between."""
+    """Debit, draw and store; again as long as the series grows in between."""
     ledger = MarkedLedger(service.ledger, mark_of(question))
-
-    def look(_: Transaction) -> tuple[int | None, Asked]:
-        length = service.ledger.status(found.name).length
-        return length, read_question(service, found, question)
-
-    for last in (False, True):
-        length, asked = service.storage.read(look)
+    while True:
+        asked = service.storage.read(lambda _: read_question(service, found, question))
         try:
             with remembering(service.plans):
                 asked.answer(ledger, key, analyst)
             return
         except InvalidInputError:
-            if last or service.ledger.status(found.name).length == length:
+            known = getattr(asked, "length", None)
+            if known is None or service.ledger.status(found.name).length == known:
                 raise
         except NotPrivateError as error:
             raise Problem(409, "not-private", str(error), {"Retry-After": "1"}) from None

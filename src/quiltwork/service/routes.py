@@ -129,7 +129,6 @@ class Part:
         belongs: by the name of a path's parameter, whether an object is a caller's own.
         running: entered while the application runs, for workers and the like.
         files: which files of the vault it needs; others are deleted when the curator starts.
-        mend: sets right, when the curator starts, what a crash has left half done.
     """
 
     schema: Schema | None = None
@@ -137,7 +136,6 @@ class Part:
     belongs: Mapping[str, Belongs] = field(default_factory=dict)
     running: Callable[[Service], AbstractAsyncContextManager[None]] | None = None
     files: Callable[[Transaction], Iterable[str]] | None = None
-    mend: Callable[[Service], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +153,18 @@ class Service:
     """Rows that were read lately, by dataset (`rows.py`)."""
     plans: dict[Any, Any] = field(default_factory=dict)
     """Plans of releases that were made lately, for those who ask after a preview, or again."""
+
+    def keep(self, content: bytes, naming: Callable[[Transaction, str], Iterable[str]]) -> None:
+        """Keep a file at rest that a transaction names; those that it replaces are deleted."""
+        file = self.vault.write([content])
+        try:
+            replaced = self.storage.write(lambda t: list(naming(t, file)))
+        except BaseException:
+            self.vault.delete(file)
+            raise
+        for old in replaced:
+            if old != file:  # the transaction may have run twice
+                self.vault.delete(old)
 
     @property
     def routes(self) -> tuple[Route, ...]:

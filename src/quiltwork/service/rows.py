@@ -94,6 +94,16 @@ Pieces: TypeAlias = list[tuple[_Piece, str]]
 Rows = TypeVar("Rows")
 
 
+def reaching(data: CodedSequences, point: int | None) -> CodedSequences:
+    """Return the subjects that have come as far as a time point; all of them if none has.
+
+    How long series are is public. So who has sent little holds up no question about what others
+    have sent.
+    """
+    far = {who: one for who, one in data.coded.items() if len(one) >= (point or 1)}
+    return CodedSequences(far or data.coded)
+
+
 def series_rows(service: Service, name: str, about: SeriesOf) -> CodedSequences:
     """Return the rows of a series, as they are now.
 
@@ -169,10 +179,10 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
             raise InvalidInputError(
                 f"The longest series has {length:,} time points, and {least:,} were registered."
             )
-    file = service.vault.write([_packed(piece)])
+    grow(service, found.name, length)  # first: a question never meets rows the ledger knows not of
     place = len(before)
 
-    def work(t: Transaction) -> None:
+    def work(t: Transaction, file: str) -> tuple[str, ...]:
         taken = t.row(
             "SELECT file FROM curator_rows WHERE dataset = ? AND place = ?", found.name, place
         )
@@ -184,13 +194,9 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
             *(found.name, place, file, by, now(), piece.rows),
         )
         t.note("act", f"added {piece.rows} rows", by, found.name)
+        return ()
 
-    try:
-        service.storage.write(work)
-    except Problem:
-        service.vault.delete(file)
-        raise
-    grow(service, found.name, length)
+    service.keep(_packed(piece), work)
     return Added(dataset=found.name, rows=piece.rows, length=length)
 
 
@@ -381,20 +387,4 @@ def in_use(t: Transaction) -> list[str]:
     return [str(file) for (file,) in t.rows("SELECT file FROM curator_rows")]
 
 
-def mended(service: Service) -> None:
-    """Let the ledger grow where a crash came between rows and their length."""
-    names = service.storage.read(
-        lambda t: t.rows(
-            "SELECT DISTINCT d.name FROM curator_datasets d JOIN curator_rows r "
-            "ON r.dataset = d.name WHERE d.kind = 'series' AND d.deleted IS NULL"
-        )
-    )
-    for (name,) in names:
-        if service.ledger.status(name).retired is None:
-            about = registered(service, name).about
-            if isinstance(about, SeriesOf):
-                found = series_rows(service, name, about)
-                grow(service, name, max(map(len, found.coded.values())))
-
-
-PART = Part(schema=SCHEMA, files=in_use, mend=mended, routes=tuple(_routes))
+PART = Part(schema=SCHEMA, files=in_use, routes=tuple(_routes))

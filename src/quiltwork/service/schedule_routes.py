@@ -81,6 +81,7 @@ class Forecast(Document, frozen=True):
     after: float
     budget: float
     fits: bool
+    refusal: str | None
     by: list[CostBy]
 
 
@@ -167,7 +168,7 @@ def _drafted(call: Call) -> schedules.Draft:
 def _preview_schedule(call: Call) -> Forecast:
     """Say what a schedule would cost as a whole, and by when; nothing is spent."""
     drafted = _drafted(call)
-    cost = schedules.price(call.service, call.path["dataset"], drafted)
+    cost = schedules.price(call.service, call.path["dataset"], drafted, call.caller.member)
     item = drafted.plan.items[0]
     dues = [one.due.isoformat(timespec="minutes") for one in drafted.occurrences]
     return Forecast(
@@ -181,7 +182,8 @@ def _preview_schedule(call: Call) -> Forecast:
         before=cost.before,
         after=cost.after,
         budget=cost.budget,
-        fits=cost.after <= cost.budget,
+        fits=cost.refusal is None,
+        refusal=cost.refusal,
         by=[CostBy(day=str(day), total=total) for day, total in cost.by],
     )
 
