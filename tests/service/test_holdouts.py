@@ -15,7 +15,7 @@ RULES = {
     "id_column": "id",
     "target": "label",
     "threshold": 0.1,
-    "noise": 0.01,
+    "noise": 0.002,
     "budget": 3,
     "metrics": {"accuracy": None, "neg_mean_absolute_error": [0, 1]},
 }
@@ -79,7 +79,7 @@ def test_rounds_are_debited_and_end(board):
     status = board.service.ledger.status("holdout.board")
     assert status.debits == 3
     # independent rows: each round costs the level of one, 9/(4 sigma n) in all for B = 1
-    assert status.total == pytest.approx(3 * 9 / (4 * 0.01 * 400), rel=0.05)
+    assert status.total == pytest.approx(3 * 9 / (4 * 0.002 * 400), rel=0.05)
     assert status.total <= status.budget
     board.service.ledger.verify()
 
@@ -88,7 +88,7 @@ def test_a_key_is_answered_once_also_after_a_crash_before_it_was_kept(board, set
     said = predictions(1.0, 0.5)
     first = score(board, said, "a").json()
     assert score(board, said, "a").json() == first
-    board.service.storage.write(lambda t: t.rows("DELETE FROM curator_scores"))
+    board.service.storage.write(lambda t: t.rows("DELETE FROM curator_standings"))
     again = score(board, said, "a").json()
     assert {**again, "at": first["at"]} == first
     changed = score(board, predictions(0.4, 0.5), "a")

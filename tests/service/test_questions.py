@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from quiltwork.service.datasets import registered
+from quiltwork.service.problems import Problem
 from quiltwork.service.rows import _files, _keep, _pieces
 from quiltwork.service.vault import Vault
 
@@ -166,3 +167,13 @@ def test_the_budget_of_a_holdout_is_nobodys_dataset(team):
     body = {"name": "holdout.board", "budget": 1, "counts": {"columns": {"sex": ["f"]}}}
     refused = team.ask("olga", "POST", "/v1/datasets", json=body)
     assert (refused.status_code, "holdout." in refused.text) == (422, True)
+
+
+def test_rows_that_are_still_being_read_when_all_are_deleted_are_not_kept(team, survey):
+    found = registered(team.service, survey)
+    before = team.service.storage.read(lambda t: _files(t, survey))
+    ((piece, _),) = _pieces(team.service, before)
+    team.told("olga", "DELETE", "/v1/datasets/survey/rows")
+    with pytest.raises(Problem, match="takes no more rows"):
+        _keep(team.service, found, piece, "olga")
+    assert team.service.vault.names() == set()

@@ -109,6 +109,7 @@ class Job:
     total: int
     worker_age: float | None
     waiting_for: str
+    attempts: int
     created: str
     finished: str | None
     error: str

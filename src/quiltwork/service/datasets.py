@@ -16,7 +16,6 @@ from quiltwork.beliefs import Belief, beliefs_from_json
 from quiltwork.budget import PEOPLE, Status
 from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.members import paged
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Routes, Service
@@ -29,6 +28,7 @@ from quiltwork.service.structs import (
     PageQuery,
     Text,
     exact_number,
+    paged,
 )
 
 Kind: TypeAlias = Literal["series", "counts"]
@@ -132,12 +132,6 @@ class Dataset(Document, frozen=True):
     deleted: str | None
     share: ShareOf | None
     shares: list[ShareOf] | None
-
-
-class Datasets(Page, frozen=True, kw_only=True):
-    """A page of datasets."""
-
-    items: list[Dataset]
 
 
 class Reason(Document, frozen=True):
@@ -336,7 +330,7 @@ def _register_dataset(call: Call) -> Dataset:
 
 
 @_routes.at("GET", "/v1/datasets", "dataset.list", query=PageQuery)
-def _list_datasets(call: Call) -> Datasets:
+def _list_datasets(call: Call) -> Page[Dataset]:
     """List the datasets that you may use."""
     caller, query = call.caller, call.query
     all_of_them = "1 = 1" if caller.role == "auditor" else "(owner = ? OR a.member IS NOT NULL)"
@@ -357,7 +351,7 @@ def _list_datasets(call: Call) -> Datasets:
         shown(call.service, registered(call.service, name), caller)
         for name in names[: query.limit + 1]
     ]
-    return Datasets(**paged(page, query.limit, lambda one: one.name))
+    return paged(page, query.limit, lambda one: one.name)
 
 
 @_routes.at("GET", _OF_DATASET, "dataset.read")

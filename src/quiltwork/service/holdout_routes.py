@@ -11,12 +11,11 @@ from quiltwork.exact import float_up
 from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts
 from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout, Score
-from quiltwork.service.members import paged
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Page, PageQuery
+from quiltwork.service.structs import Document, Page, PageQuery, paged
 
 _Label = Annotated[str, Meta(max_length=1000)]
 
@@ -54,12 +53,6 @@ class Holdout(Document, frozen=True):
     rows: int | None
     promise: Promise | None
     admitted: list[str]
-
-
-class Holdouts(Page, frozen=True, kw_only=True):
-    """A page of holdouts."""
-
-    items: list[Holdout]
 
 
 class SideRows(Document, frozen=True):
@@ -154,11 +147,11 @@ def _show_holdout(call: Call) -> Holdout:
 
 
 @_routes.at("GET", _ALL, "holdout.list", query=PageQuery)
-def _list_holdouts(call: Call) -> Holdouts:
+def _list_holdouts(call: Call) -> Page[Holdout]:
     """List the holdouts that you may use."""
     found = call.service.storage.read(lambda t: HOLDOUTS.listed(t, call.caller, call.query))
     items = [_described(call.service, one, call.caller) for one in found]
-    return Holdouts(**paged(items, call.query.limit, lambda one: one.name))
+    return paged(items, call.query.limit, lambda one: one.name)
 
 
 @_routes.at("PUT", f"{_ONE}/access/{{member}}", "holdout.admit")

@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
 SIDES = ("train", "holdout")
 SCHEMA = Schema(
-    "holdouts",
+    "standings",
     (
         (
-            """CREATE TABLE curator_scores (
+            """CREATE TABLE curator_standings (
                 name TEXT NOT NULL,
                 member TEXT NOT NULL,
                 mark TEXT NOT NULL,
@@ -262,7 +262,7 @@ def ask(
 def _keep(t: Transaction, stored: Held, key: str, digest: str, score: Score) -> None:
     """Keep an answer under its key, and note that it was asked for."""
     t.rows(
-        "INSERT INTO curator_scores (name, member, mark, digest, number, score) "
+        "INSERT INTO curator_standings (name, member, mark, digest, number, score) "
         "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         *(stored.name, score.member, key, digest, score.number),
         msgspec.json.encode(score).decode(),
@@ -273,13 +273,13 @@ def _keep(t: Transaction, stored: Held, key: str, digest: str, score: Score) -> 
 def _scored(t: Transaction, name: str, member: str, key: str) -> tuple[str, Score] | None:
     """Return the answer under a member's key, and the digest of its question."""
     where = "WHERE name = ? AND member = ? AND mark = ?"
-    row = t.row(f"SELECT digest, score FROM curator_scores {where}", name, member, key)  # noqa: S608
+    row = t.row(f"SELECT digest, score FROM curator_standings {where}", name, member, key)  # noqa: S608
     return None if row is None else (str(row[0]), msgspec.json.decode(row[1], type=Score))
 
 
 def standings(t: Transaction, name: str) -> list[Score]:
     """Return every member's best answer for each metric, best first."""
-    rows = t.rows("SELECT score FROM curator_scores WHERE name = ? ORDER BY number", name)
+    rows = t.rows("SELECT score FROM curator_standings WHERE name = ? ORDER BY number", name)
     best: dict[tuple[str, str], Score] = {}
     for (text,) in rows:
         one = msgspec.json.decode(text, type=Score)

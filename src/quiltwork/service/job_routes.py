@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from quiltwork.budget.ledger.tables import now
 from quiltwork.service import jobs
-from quiltwork.service.members import paged
 from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Page, PageQuery
+from quiltwork.service.structs import Document, Page, PageQuery, paged
 
 _NO_WORKER = 60
 """Seconds without a sign of life after which nobody is said to be at work."""
@@ -41,12 +40,6 @@ class Job(Document, frozen=True):
     started: str | None
     finished: str | None
     error: str
-
-
-class Jobs(Page, frozen=True, kw_only=True):
-    """A page of jobs, the latest first."""
-
-    items: list[Job]
 
 
 def shown(transaction: Transaction, job: jobs.Job) -> Job:
@@ -94,7 +87,7 @@ def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
 
 
 @_routes.at("GET", "/v1/jobs", "job.list", query=PageQuery)
-def _list_jobs(call: Call) -> Jobs:
+def _list_jobs(call: Call) -> Page[Job]:
     """List the long work that you asked for."""
 
     def read(transaction: Transaction) -> list[Job]:
@@ -107,7 +100,7 @@ def _list_jobs(call: Call) -> Jobs:
     made: list[int] = []
     items = call.service.storage.read(read)
     numbers = dict(zip((one.id for one in items), made, strict=True))
-    return Jobs(**paged(items, call.query.limit, lambda one: numbers[one.id]))
+    return paged(items, call.query.limit, lambda one: numbers[one.id])
 
 
 @_routes.at("GET", "/v1/jobs/{job}", "job.read")

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from quiltwork.errors import StorageError
-from quiltwork.service.members import paged
 from quiltwork.service.routes import Call, Part, Routes
-from quiltwork.service.structs import Document, Page
+from quiltwork.service.structs import Document, Page, paged
 
 _LONGEST = 2**63 - 1
 
@@ -38,12 +37,6 @@ class LogEntry(Document, frozen=True):
     hash: str
 
 
-class LogPage(Page, frozen=True, kw_only=True):
-    """A page of the log, oldest first."""
-
-    items: list[LogEntry]
-
-
 class Verified(Document, frozen=True):
     """What a verification found, and where the chain ends: keep it, to compare later."""
 
@@ -55,7 +48,7 @@ class Verified(Document, frozen=True):
 
 
 @_routes.at("GET", "/v1/log", "log.read", query=LogQuery)
-def _read_log(call: Call) -> LogPage:
+def _read_log(call: Call) -> Page[LogEntry]:
     """Read who did what, without answers."""
     found = call.service.ledger.log(call.query.after, call.query.limit + 1)
     items = [
@@ -68,7 +61,7 @@ def _read_log(call: Call) -> LogPage:
         )
         for entry in found
     ]
-    return LogPage(**paged(items, call.query.limit, lambda one: one.number))
+    return paged(items, call.query.limit, lambda one: one.number)
 
 
 @_routes.at("POST", "/v1/log/verification", "log.verify")

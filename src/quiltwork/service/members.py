@@ -22,7 +22,7 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import RIGHTS, Caller, Role
 from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery, Text
+from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, paged
 from quiltwork.service.tokens import hashed, is_token, new_token
 
 SCHEMA = Schema(
@@ -77,12 +77,6 @@ class Member(Document, frozen=True):
     removed: str | None = None
 
 
-class Members(Page, frozen=True, kw_only=True):
-    """A page of members."""
-
-    items: list[Member]
-
-
 class NewToken(Document, frozen=True):
     """What a token is to be for; without datasets or actions, for all of its member's."""
 
@@ -111,12 +105,6 @@ class IssuedToken(Document, frozen=True):
 
     secret: str
     token: Token
-
-
-class Tokens(Page, frozen=True, kw_only=True):
-    """A page of tokens."""
-
-    items: list[Token]
 
 
 class Self(Document, frozen=True):
@@ -277,7 +265,7 @@ def _invite_member(call: Call) -> Member:
 
 
 @_routes.at("GET", "/v1/members", "member.list", query=PageQuery)
-def _list_members(call: Call) -> Members:
+def _list_members(call: Call) -> Page[Member]:
     """List yourself and those whom you invited."""
     found = call.service.storage.read(
         lambda t: t.rows(
@@ -288,7 +276,7 @@ def _list_members(call: Call) -> Members:
         )
     )
     items = [Member(**_row(Member, row)) for row in found]
-    return Members(**paged(items, call.query.limit, lambda one: one.name))
+    return paged(items, call.query.limit, lambda one: one.name)
 
 
 @_routes.at("DELETE", _OF_MEMBER, "member.remove", status=204)
@@ -338,7 +326,7 @@ def _end(service: Service, caller: Caller) -> str:
 
 
 @_routes.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
-def _list_tokens(call: Call) -> Tokens:
+def _list_tokens(call: Call) -> Page[Token]:
     """List tokens, with their last use."""
     found = call.service.storage.read(
         lambda t: t.rows(
@@ -348,7 +336,7 @@ def _list_tokens(call: Call) -> Tokens:
     )
     items = [Token(**_row(Token, _read_lists(row))) for row in found]
     items = [_with_use(call.service, one) for one in items]
-    return Tokens(**paged(items, call.query.limit, lambda one: one.id))
+    return paged(items, call.query.limit, lambda one: one.id)
 
 
 @_routes.at("DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", status=204)
@@ -366,12 +354,6 @@ def _revoke_token(call: Call) -> None:
         t.note("act", f"revoked token {token} of {member}", call.caller.member)
 
     call.service.storage.write(work)
-
-
-def paged(items: list[Any], limit: int, cursor: Any) -> dict[str, Any]:
-    """Return the fields of a page from `limit` items or one more, which says that more follow."""
-    page = items[:limit]
-    return {"items": page, "next": str(cursor(page[-1])) if len(items) > limit else None}
 
 
 def _with_use(service: Service, token: Token) -> Token:

@@ -36,7 +36,7 @@ PART = Part(
                     created BIGINT NOT NULL,
                     PRIMARY KEY (kind, name)
                 )""",
-                """CREATE TABLE curator_admitted (
+                """CREATE TABLE curator_admissions (
                     kind TEXT NOT NULL,
                     name TEXT NOT NULL,
                     member TEXT NOT NULL,
@@ -107,7 +107,7 @@ class Kind(Generic[Asked]):
         rows = t.rows(
             f"SELECT {_COLUMNS} FROM curator_objects WHERE kind = ? AND name > ? AND "  # noqa: S608
             "(? = 'auditor' OR owner = ? OR name IN "
-            "(SELECT name FROM curator_admitted WHERE kind = ? AND member = ?)) "
+            "(SELECT name FROM curator_admissions WHERE kind = ? AND member = ?)) "
             "ORDER BY name LIMIT ?",
             *(self.word, asked.after or "", caller.role, caller.member, self.word),
             *(caller.member, asked.limit + 1),
@@ -131,7 +131,7 @@ class Kind(Generic[Asked]):
 
         def work(t: Transaction) -> None:
             t.rows(
-                "INSERT INTO curator_admitted (kind, name, member) VALUES (?, ?, ?) "
+                "INSERT INTO curator_admissions (kind, name, member) VALUES (?, ?, ?) "
                 "ON CONFLICT DO NOTHING",
                 *(self.word, name, member),
             )
@@ -144,7 +144,7 @@ class Kind(Generic[Asked]):
         if caller.role != "auditor" and caller.member != stored.owner:
             return []
         rows = t.rows(
-            "SELECT member FROM curator_admitted WHERE kind = ? AND name = ? ORDER BY member",
+            "SELECT member FROM curator_admissions WHERE kind = ? AND name = ? ORDER BY member",
             *(self.word, stored.name),
         )
         return [str(member) for (member,) in rows]
@@ -153,7 +153,7 @@ class Kind(Generic[Asked]):
         """Take access back."""
         name, member = call.path[self.word], call.path["member"]
         t.rows(
-            "DELETE FROM curator_admitted WHERE kind = ? AND name = ? AND member = ?",
+            "DELETE FROM curator_admissions WHERE kind = ? AND name = ? AND member = ?",
             *(self.word, name, member),
         )
         t.note("act", f"took {self.word} {name} from {member}", call.caller.member)
@@ -162,7 +162,7 @@ class Kind(Generic[Asked]):
         """Whether one is the caller's: she made it, or was admitted."""
         found = service.storage.read(
             lambda t: t.row(
-                "SELECT o.owner, a.member FROM curator_objects o LEFT JOIN curator_admitted a "
+                "SELECT o.owner, a.member FROM curator_objects o LEFT JOIN curator_admissions a "
                 "ON a.kind = o.kind AND a.name = o.name AND a.member = ? "
                 "WHERE o.kind = ? AND o.name = ?",
                 *(caller.member, self.word, name),

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -90,20 +90,6 @@ class Preview(Document, frozen=True):
     verdict: str | None = None
     reason: str | None = None
     example: Example | None = None
-
-
-class Asked(Protocol):
-    """A question that was read: what it would cost, how far off it would be, and its answer."""
-
-    def preview(self, quote: Quote) -> Preview:
-        """Say what it would be like."""
-
-    @property
-    def price(self) -> Any:
-        """What a ledger would debit."""
-
-    def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
-        """Debit, draw and store."""
 
 
 @dataclass(frozen=True)
@@ -236,6 +222,9 @@ class AskedTable:
         return replace(counts, subject=self.about.subject)
 
 
+Asked: TypeAlias = AskedSeries | AskedTable
+
+
 def _previewed(
     quote: Quote,
     *,
@@ -359,7 +348,7 @@ def _answer(
                 asked.answer(ledger, key, analyst)
             return
         except InvalidInputError:
-            known = getattr(asked, "length", None)
+            known = asked.length if isinstance(asked, AskedSeries) else None
             if known is None or service.ledger.status(found.name).length == known:
                 raise
         except NotPrivateError as error:

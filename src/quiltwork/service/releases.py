@@ -15,10 +15,9 @@ from quiltwork.counts.remaps.remap import optimal_remap
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.releases.record import Release
 from quiltwork.service.log import LogQuery
-from quiltwork.service.members import paged
 from quiltwork.service.problems import not_found
 from quiltwork.service.routes import Call, Part, Routes
-from quiltwork.service.structs import Document, Number, Page, exact_number
+from quiltwork.service.structs import Document, Number, Page, exact_number, paged
 
 _MOST_RUNS = 2000
 
@@ -47,12 +46,6 @@ class Released(Document, frozen=True):
     document: dict[str, Any]
 
 
-class ReleasePage(Page, frozen=True, kw_only=True):
-    """A page of releases, oldest first."""
-
-    items: list[Released]
-
-
 class DebitOf(Document, frozen=True):
     """One debit of a dataset's ledger: what was spent, for whom; never an answer."""
 
@@ -67,12 +60,6 @@ class DebitOf(Document, frozen=True):
     composes_by: str
     charge: float | None
     hash: str
-
-
-class DebitPage(Page, frozen=True, kw_only=True):
-    """A page of debits, oldest first."""
-
-    items: list[DebitOf]
 
 
 class Run(Document, frozen=True):
@@ -166,7 +153,7 @@ def _shown_table(debit: Debit, table: CountTable, document: dict[str, Any]) -> R
 
 
 @_routes.at("GET", f"{_OF_DATASET}/releases", "release.read", query=LogQuery)
-def _list_releases(call: Call) -> ReleasePage:
+def _list_releases(call: Call) -> Page[Released]:
     """List what was released, with error bars."""
     found = call.service.ledger.released(
         call.path["dataset"], call.query.after, call.query.limit + 1
@@ -174,7 +161,7 @@ def _list_releases(call: Call) -> ReleasePage:
     page = found[: call.query.limit]
     items = [shown_release(debit, answer) for debit, answer in page if answer is not None]
     more = len(found) > len(page)
-    return ReleasePage(items=items, next=str(page[-1][0].number) if more else None)
+    return Page[Released](items=items, next=str(page[-1][0].number) if more else None)
 
 
 def _found(call: Call) -> tuple[Debit, str]:
@@ -230,7 +217,7 @@ def _prior(reader: Reader) -> Any:
 
 
 @_routes.at("GET", f"{_OF_DATASET}/ledger", "ledger.read", query=LogQuery)
-def _show_ledger(call: Call) -> DebitPage:
+def _show_ledger(call: Call) -> Page[DebitOf]:
     """List what was debited, for whom and by which theorem it adds up."""
     found = call.service.ledger.history(
         call.path["dataset"], call.query.after, call.query.limit + 1
@@ -251,7 +238,7 @@ def _show_ledger(call: Call) -> DebitPage:
         )
         for one in found
     ]
-    return DebitPage(**paged(items, call.query.limit, lambda one: one.number))
+    return paged(items, call.query.limit, lambda one: one.number)
 
 
 @_routes.at("GET", f"{_OF_DATASET}/leakage", "dataset.read")

@@ -157,7 +157,7 @@ def add(service: Service, found: Registered, upload: Upload, by: str) -> Added:
         InvalidInputError: for anything that is wrong with the rows, by place.
     """
     if found.deleted or service.ledger.status(found.name).retired is not None:
-        raise Problem(409, "conflict", "The dataset is retired, and takes no more rows.")
+        raise _retired()
     with upload.table() as path:
         if isinstance(found.about, SeriesOf):
             piece = _read_series(str(path), found.about)
@@ -183,6 +183,8 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
     place = len(before)
 
     def work(t: Transaction, file: str) -> tuple[str, ...]:
+        if t.row("SELECT deleted FROM curator_datasets WHERE name = ?", found.name)[0]:
+            raise _retired()  # while these were read
         taken = t.row(
             "SELECT file FROM curator_rows WHERE dataset = ? AND place = ?", found.name, place
         )
@@ -198,6 +200,10 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
 
     service.keep(_packed(piece), work)
     return Added(dataset=found.name, rows=piece.rows, length=length)
+
+
+def _retired() -> Problem:
+    return Problem(409, "conflict", "The dataset is retired, and takes no more rows.")
 
 
 def grow(service: Service, dataset: str, length: int | None) -> None:

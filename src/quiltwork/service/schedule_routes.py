@@ -15,7 +15,6 @@ from quiltwork.service.arrived import data_clock
 from quiltwork.service.datasets import registered
 from quiltwork.service.jobs import find as find_job
 from quiltwork.service.jobs import written
-from quiltwork.service.members import paged
 from quiltwork.service.occurrences import (
     MOST_RUNS,
     Every,
@@ -28,7 +27,7 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number
+from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number, paged
 
 _Short = Annotated[str, Meta(max_length=100)]
 
@@ -108,12 +107,6 @@ class Schedule(Document, frozen=True):
     asked: NewSchedule
     noise: float
     runs: list[Run]
-
-
-class Schedules(Page, frozen=True, kw_only=True):
-    """The schedules of a dataset, the latest first."""
-
-    items: list[Schedule]
 
 
 class RunAnswer(Document, frozen=True):
@@ -242,7 +235,7 @@ def _run(t: Transaction, stored: schedule_rows.Stored, run: schedule_rows.Run) -
 
 
 @_routes.at("GET", _OF_DATASET, "schedule.list", query=PageQuery)
-def _list_schedules(call: Call) -> Schedules:
+def _list_schedules(call: Call) -> Page[Schedule]:
     """List the schedules of a dataset."""
     found = call.service.storage.read(lambda t: schedule_rows.schedules_of(t, call.path["dataset"]))
     ids = [one.id for one in found]
@@ -250,7 +243,7 @@ def _list_schedules(call: Call) -> Schedules:
     start = ids.index(after) + 1 if after in ids else 0
     wanted = found[start : start + call.query.limit + 1]
     items = [_shown(call.service, one) for one in wanted]
-    return Schedules(**paged(items, call.query.limit, lambda one: one.id))
+    return paged(items, call.query.limit, lambda one: one.id)
 
 
 def _found(call: Call) -> schedule_rows.Stored:

@@ -8,11 +8,10 @@ import msgspec
 
 from quiltwork.service import jobs, tables
 from quiltwork.service.job_routes import Job, shown, shown_by_id
-from quiltwork.service.members import paged
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Routes
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery
+from quiltwork.service.structs import Document, Name, Page, PageQuery, paged
 from quiltwork.service.tables import TABLES, TableRules
 from quiltwork.service.worker import Pace, carry_out
 
@@ -45,12 +44,6 @@ class Table(Document, frozen=True):
     parts: list[PartOfTable]
     admitted: list[str]
     job: Job | None
-
-
-class Tables(Page, frozen=True, kw_only=True):
-    """A page of tables."""
-
-    items: list[Table]
 
 
 class Published(Document, frozen=True):
@@ -129,14 +122,14 @@ def _show_table(call: Call, name: str | None = None) -> Table:
 
 
 @_routes.at("GET", _ALL, "table.list", query=PageQuery)
-def _list_tables(call: Call) -> Tables:
+def _list_tables(call: Call) -> Page[Table]:
     """List the tables that you may use."""
     items = call.service.storage.read(
         lambda t: [
             _described(t, one, call.caller) for one in TABLES.listed(t, call.caller, call.query)
         ]
     )
-    return Tables(**paged(items, call.query.limit, lambda one: one.name))
+    return paged(items, call.query.limit, lambda one: one.name)
 
 
 @_routes.at("POST", _ALL, "table.create", request=NewTable, status=201)

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 SMALL = 5_000
 """Rows up to which a table is published at once, without the queue."""
 SCHEMA = Schema(
-    "tables",
+    "parts",
     (
         (
-            """CREATE TABLE curator_table_parts (
+            """CREATE TABLE curator_parts (
                 name TEXT NOT NULL,
                 provider TEXT NOT NULL,
                 file TEXT NOT NULL,
@@ -130,7 +130,7 @@ def put_rows(service: Service, table: Collected, provider: str, upload: Upload) 
             raise InvalidInputError("The rules were changed just now; read them, and send again.")
         old = _forgotten(t, table.name, provider)
         t.rows(
-            "INSERT INTO curator_table_parts (name, provider, file, suffix, row_count) "
+            "INSERT INTO curator_parts (name, provider, file, suffix, row_count) "
             "VALUES (?, ?, ?, ?, ?)",
             *(table.name, provider, file, upload.suffix, count),
         )
@@ -164,8 +164,8 @@ def drop_rows(
 def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:
     """Forget the rows of one provider; return the files that held them."""
     where = "WHERE name = ? AND provider = ?"
-    files = t.rows(f"SELECT file FROM curator_table_parts {where}", name, provider)  # noqa: S608
-    t.rows(f"DELETE FROM curator_table_parts {where}", name, provider)  # noqa: S608
+    files = t.rows(f"SELECT file FROM curator_parts {where}", name, provider)  # noqa: S608
+    t.rows(f"DELETE FROM curator_parts {where}", name, provider)  # noqa: S608
     return [str(file) for (file,) in files]
 
 
@@ -287,7 +287,7 @@ def self_check(service: Service, table: Collected, provider: str) -> dict[str, A
 def parts_of(t: Transaction, name: str) -> list[Part]:
     """Return the rows that every provider gave, as names of files."""
     rows = t.rows(
-        "SELECT provider, file, suffix, row_count FROM curator_table_parts WHERE name = ? "
+        "SELECT provider, file, suffix, row_count FROM curator_parts WHERE name = ? "
         "ORDER BY provider",
         name,
     )
@@ -296,7 +296,7 @@ def parts_of(t: Transaction, name: str) -> list[Part]:
 
 def files(t: Transaction) -> list[str]:
     """Return the files of the vault that tables need."""
-    parts = [str(name) for (name,) in t.rows("SELECT file FROM curator_table_parts")]
+    parts = [str(name) for (name,) in t.rows("SELECT file FROM curator_parts")]
     made = t.rows("SELECT made FROM curator_objects WHERE kind = 'table'")
     return [*parts, *filter(None, (json.loads(text).get("publication") for (text,) in made))]
 
