@@ -64,17 +64,21 @@ def _team(curator: Running) -> None:
 def _with_objects(curator: Running) -> None:
     """A table, a holdout and a schedule that olga made and others may use."""
     olga = curator.as_("olga")
-    rules = {"quasi_identifiers": ["age"], "sensitive": "ill", "k": 2}
-    olga._told("POST", "/v1/tables", {"name": "clinic", "rules": rules})
+    olga.make_table("clinic", ["age"], "ill", k=2)
     columns = {"id_column": "id", "target": "y", "threshold": 0.1, "noise": 0.1, "budget": 1}
-    olga._told("POST", "/v1/holdouts", {"name": "board", **columns})
-    for path in ("tables/clinic", "holdouts/board"):
-        for member in ("pia", "anna"):
-            olga._told("PUT", f"/v1/{path}/access/{member}")
+    for side in ("train", "holdout"):
+        rows = "".join(f"{side}{n},{n % 2}\n" for n in range(20))
+        (curator.folder / f"{side}.csv").write_text(f"id,y\n{rows}")
+    olga.register_holdout(
+        "board", curator.folder / "train.csv", curator.folder / "holdout.csv", **columns
+    )
+    for member in ("pia", "anna"):
+        olga.admit("table", "clinic", member)
+        olga.admit("holdout", "board", member)
     timing = {"every": "day", "at": "02:00", "zone": "UTC", "first": "2026-01-01", "runs": 2}
     since = {"begins": "2026-01-01T00:00Z", "step": 21600}
     asked = {"question": {"kind": "histogram"}, "epsilon": 1, **timing, **since}
-    olga._told("POST", "/v1/datasets/steps/schedules", asked, key="first")
+    olga.make_schedule("steps", key="first", **asked)
 
 
 def _fuzzed(curator: Running, member: str | None, examples: int) -> int:

@@ -86,19 +86,17 @@ def _prepared(curator: Running) -> tuple[str, str]:
     for n in range(ANALYSTS):
         curator.join(f"anna{n}", "analyst")
         olga.share("steps", f"anna{n}")
-    rules = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 3, "m": 1}
-    olga._told("POST", "/v1/tables", {"name": "clinic", "rules": rules})
+    olga.make_table("clinic", ["age", "zip"], "ill", k=3, m=1)
     draw = np.random.default_rng(1)
     for n in range(2):
         curator.join(f"pia{n}", "provider")
-        olga._told("PUT", f"/v1/tables/clinic/access/pia{n}")
+        olga.admit("table", "clinic", f"pia{n}")
         rows = draw.integers((20, 1000, 0), (80, 9999, 5), (ROWS, 3)).tolist()
         text = "age,zip,ill\n" + "".join(f"{a},{z},{ill}\n" for a, z, ill in rows)
-        giver = curator.as_(f"pia{n}")
-        giver._told("PUT", "/v1/tables/clinic/rows", text.encode(), media_type="text/csv")
-    job = olga._told("POST", "/v1/tables/clinic/publication")["id"]
-    made = olga._told("POST", "/v1/datasets/steps/schedules", _SCHEDULE, key="daily")
-    return str(made["id"]), str(job)
+        (curator.folder / "part.csv").write_text(text)
+        curator.as_(f"pia{n}").give_rows("clinic", curator.folder / "part.csv")
+    job = olga.publish("clinic").id
+    return olga.make_schedule("steps", key="daily", **_SCHEDULE).id, job
 
 
 class _Asked:
@@ -149,9 +147,8 @@ def _settled(curator: Running, schedule: str, job: str) -> None:
     """Wait until every run and every job has ended, as long as something goes on."""
     olga, left, before = curator.as_("olga"), _LOOKS, {"": 0}
     while left:
-        runs = olga._told("GET", f"/v1/schedules/{schedule}")["runs"]
-        table = olga._told("GET", f"/v1/jobs/{job}")
-        states = Counter([*(run["state"] for run in runs), table["state"]])
+        runs = olga.schedule(schedule).runs
+        states = Counter([*(run.state for run in runs), olga.job(job).state])
         if not states.keys() & {"waiting", "queued", "running", "drawing", "unpaid"}:
             return
         left = left - 1 if states == before else _LOOKS
@@ -164,10 +161,10 @@ def _counted(
     curator: Running, asked: _Asked, schedule: str, job: str, kills: int
 ) -> dict[str, int]:
     olga = curator.as_("olga")
-    runs = olga._told("GET", f"/v1/schedules/{schedule}")["runs"]
-    done = [run["number"] for run in runs if run["state"] == "done"]
-    lost = [run["number"] for run in runs if run["state"] == "lost"]
-    made = olga._told("GET", f"/v1/jobs/{job}")
+    runs = olga.schedule(schedule).runs
+    done = [run.number for run in runs if run.state == "done"]
+    lost = [run.number for run in runs if run.state == "lost"]
+    made = olga.job(job)
     with Ledger.open(curator.database) as ledger:
         ledger.verify()
         debits = ledger.history("steps")
@@ -181,9 +178,9 @@ def _counted(
     assert len(scheduled) == RUNS
     for number in done:
         assert notes.count(f"ran {number} of {schedule}") == 1
-        olga._told("GET", f"/v1/schedules/{schedule}/runs/{number}")
-    assert notes.count("published table clinic") == (made["state"] == "done")
-    assert made["state"] == "done" or "ended twice" in made["error"]
+        olga.run(schedule, number)
+    assert notes.count("published table clinic") == (made.state == "done")
+    assert made.state == "done" or "ended twice" in made.error
     for (member, key), value in asked.answers.items():
         assert (member, key) in keys, "an answer without a debit"
         again = curator.as_(member).ask("steps", {"kind": "histogram"}, LEVEL, key)
@@ -196,6 +193,6 @@ def _counted(
         "answers lost by a kill": len(asked.given_up),
         "runs done": len(done),
         "runs lost by a kill": len(lost),
-        "attempts at the table": made["attempts"],
+        "attempts at the table": made.attempts,
         "violations": 0,
     }

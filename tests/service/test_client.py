@@ -27,6 +27,7 @@ def curator(tmp_path_factory):
         for member, role in (("anna", "analyst"), ("udo", "auditor")):
             found.join(member, role)
         yield found
+    assert not (found.folder / "stderr").read_text()  # nor when it is told to stop
 
 
 def test_a_team_works_through_the_client(curator, tmp_path):
@@ -67,6 +68,50 @@ def test_a_team_works_through_the_client(curator, tmp_path):
         Curator(curator.address, token).me()
 
 
+def test_tables_holdouts_schedules_and_jobs_go_through_the_client(curator, tmp_path):
+    olga, anna = curator.as_("olga"), curator.as_("anna")
+    file = tmp_path / "rows.csv"
+    file.write_text("age,ill\n" + "30,flu\n31,cold\n" * 4)
+    made = olga.make_table("clinic", ["age"], "ill", k=4)
+    for member in ("north", "south"):
+        curator.join(member, "provider")
+        olga.admit("table", "clinic", member)
+        assert curator.as_(member).give_rows("clinic", file) == 8
+    job = olga.publish("clinic")
+    assert (job.state, [one.id for one in olga.jobs()]) == ("done", [job.id])
+    assert olga.job(job.id) == olga.cancel(job.id) == job  # it is over
+    assert olga.table("clinic").state == "published" != made.state
+    assert olga.published("clinic").count("\n") == 17
+    assert olga.table_report("clinic")["withstands"] >= 1
+    assert curator.as_("north").check_own_rows("clinic")["found"]["own_rows"] == 8
+    olga.dismiss("table", "clinic", "south")
+    assert [one.name for one in curator.as_("south").tables()] == []
+
+    sides = {side: tmp_path / f"{side}.csv" for side in ("train", "holdout")}
+    for side, path in sides.items():
+        path.write_text("id,y\n" + "".join(f"{side}{n},{n % 2}\n" for n in range(50)))
+    asked = {"id_column": "id", "target": "y", "threshold": 0.2, "noise": 0.01, "budget": 2}
+    assert olga.register_holdout("board", **sides, **asked).state == "open"
+    olga.admit("holdout", "board", "anna")
+    said = {f"{side}{n}": str(n % 2) for side in sides for n in range(50)}
+    score = anna.score("board", said, key="s")
+    assert anna.score("board", said, key="s") == score == anna.standings("board")[0]
+    assert anna.holdout("board").asked == 1 == len(anna.holdouts())
+
+    days = {"every": "day", "at": "02:00", "zone": "UTC", "first": "2026-01-01", "runs": 2}
+    timed = {**days, "begins": "2026-01-01T00:00Z", "step": 21600}
+    daily = {"question": HISTOGRAM, "epsilon": 0.01, **timed}
+    olga.register_series("days", qw.MarkovChain([[0.5, 0.5]] * 2, states=["a", "b"]), 1, "v")
+    assert olga.preview_schedule("days", **daily)["fits"]
+    schedule = olga.make_schedule("days", key="d", **daily)
+    assert [one.id for one in olga.schedules("days")] == [schedule.id]
+    assert [run.state for run in olga.end_schedule(schedule.id).runs] == ["ended"] * 2
+    assert olga.schedule(schedule.id).state == "ended"
+    with pytest.raises(InvalidInputError, match="nothing of this name"):
+        olga.run(schedule.id, 1)
+    assert olga.retire("days").retired == "no longer used"
+
+
 def test_the_command_asks_a_curator(curator, monkeypatch, capsys, tmp_path):
     from quiltwork.cli.boundary import run
 
@@ -81,6 +126,14 @@ def test_the_command_asks_a_curator(curator, monkeypatch, capsys, tmp_path):
     assert qw.Release.from_json(path.read_text()).length == 100
     for wrong in (["--belief", "b.json"], ["--value", "x"], ["--apart"]):
         assert run([*line, *wrong]) == 2
+    curator.as_("olga").register_counts("town", {"sex": ["f", "m"], "old": ["yes", "no"]}, 1)
+    path.write_text("sex,old\nf,yes\nm,no\n")
+    curator.as_("olga").add_rows("town", path)
+    line = ["count", "town", "--curator", curator.address, "--epsilon", "0.1", "--by", "sex"]
+    assert run([*line, "--where", "old=yes"]) == 0
+    assert "sex" in capsys.readouterr().out
+    for wrong in (["--where", "old>1"], ["--where", "old"], ["--categories", "f,m"]):
+        assert run([*line, *wrong]) == 2
 
 
 def test_a_token_goes_over_no_open_wire():
@@ -93,7 +146,7 @@ def test_a_token_goes_over_no_open_wire():
 
 
 def test_a_curator_that_is_not_there_is_told(monkeypatch):
-    monkeypatch.setattr("quiltwork.client._PAUSES", (0.0,))
+    monkeypatch.setattr("quiltwork.client.connection._PAUSES", (0.0,))
     with pytest.raises(StorageError, match="cannot be reached"):
         Curator("http://127.0.0.1:1", "t").me()
 

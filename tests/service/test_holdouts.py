@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quiltwork.service import holdout_rows, holdouts
+from quiltwork.service import holdouts
 from quiltwork.service.app import open_service
 
 CANARY = "canary-5d1e"
@@ -15,7 +15,7 @@ RULES = {
     "id_column": "id",
     "target": "label",
     "threshold": 0.1,
-    "noise": 0.01,
+    "noise": 0.002,
     "budget": 3,
     "metrics": {"accuracy": None, "neg_mean_absolute_error": [0, 1]},
 }
@@ -79,7 +79,7 @@ def test_rounds_are_debited_and_end(board):
     status = board.service.ledger.status("holdout.board")
     assert status.debits == 3
     # independent rows: each round costs the level of one, 9/(4 sigma n) in all for B = 1
-    assert status.total == pytest.approx(3 * 9 / (4 * 0.01 * 400), rel=0.05)
+    assert status.total == pytest.approx(3 * 9 / (4 * 0.002 * 400), rel=0.05)
     assert status.total <= status.budget
     board.service.ledger.verify()
 
@@ -88,13 +88,13 @@ def test_a_key_is_answered_once_also_after_a_crash_before_it_was_kept(board, set
     said = predictions(1.0, 0.5)
     first = score(board, said, "a").json()
     assert score(board, said, "a").json() == first
-    board.service.storage.write(lambda t: t.rows("DELETE FROM curator_scores"))
+    board.service.storage.write(lambda t: t.rows("DELETE FROM curator_standings"))
     again = score(board, said, "a").json()
     assert {**again, "at": first["at"]} == first
     changed = score(board, predictions(0.4, 0.5), "a")
     assert changed.status_code == 422
     other = open_service(settings)  # a new process goes on where this one was
-    stored = other.storage.read(lambda t: holdout_rows.current(t, "board"))
+    stored = other.storage.read(lambda t: holdouts.HOLDOUTS.current(t, "board"))
     assert len(holdouts.transcript_of(other, stored).entries) == 1
     other.ledger.close()
 

@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from quiltwork.service.app import open_service
 from quiltwork.service.datasets import registered
-from quiltwork.service.members import invite
-from quiltwork.service.questions import Question, ask
-from quiltwork.service.rows import mended
+from quiltwork.service.problems import Problem
+from quiltwork.service.rows import _files, _keep, _pieces
+from quiltwork.service.vault import Vault
 
 SMALL = {"query": {"kind": "count", "state": "walk"}, "epsilon": "1/100"}
 CANARY = "zq7xcanary"
@@ -121,16 +120,60 @@ def test_rows_are_in_no_answer_log_or_metric(team, caplog):
     assert not [text for text in seen if CANARY in text]
 
 
-def test_a_crash_between_rows_and_their_length_is_mended(team, steps, settings, monkeypatch):
-    from quiltwork.service import rows
+def test_questions_and_rows_that_come_at_the_same_time_are_all_taken(team, steps, monkeypatch):
+    """The ledger grows before rows do, also where a crash comes between the two."""
+    more = "activity\n" + "rest\n" * 3
+    with ThreadPoolExecutor(3) as pool:
+        sent = [pool.submit(team.send, "pia", "steps", more) for _ in range(8)]
+        answers = list(pool.map(lambda n: asked(team, f"k{n}"), range(24)))
+    assert [one.result()["rows"] for one in sent] == [3] * 8
+    assert {answer.status_code for answer in answers} == {201}, answers[-1].text
 
-    monkeypatch.setattr(rows, "grow", lambda *_: None)
-    team.send("pia", "steps", "activity\n" + "rest\n" * 10)
-    assert team.service.ledger.status("steps").length == 100
-    monkeypatch.undo()
-    service = open_service(settings)
-    assert service.ledger.status("steps").length == 110
-    mended(service)
-    invite(service, "zoe", "analyst", "olga")
-    question = Question(query=SMALL["query"], epsilon="1/100")
-    assert ask(service, registered(service, "steps"), question, "k", "anna").values
+    def crash(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(Vault, "write", crash)
+    with pytest.raises(RuntimeError):
+        _keep(team.service, registered(team.service, "steps"), _piece(team), "pia")
+    assert team.service.ledger.status("steps").length == 127
+    assert asked(team, "after").status_code == 201
+
+
+def _piece(team):
+    (file, _), *_ = team.service.storage.read(lambda t: _files(t, "steps"))[1:]
+    return _pieces(team.service, [(file, "pia")])[0][0]
+
+
+def test_who_has_sent_little_holds_up_no_question_about_what_others_have_sent(team, steps):
+    team.join("petra", "provider")
+    team.told("olga", "PUT", "/v1/datasets/steps/access/petra", json={})
+    team.send("petra", "steps", "activity\nwalk\n")
+    for number, (window, subjects) in enumerate((([1, 50], 1), ([51, None], 1), ([1, 1], 2))):
+        body = {"query": {"kind": "histogram", "window": window}, "epsilon": "1/100"}
+        team.told("anna", "POST", "/v1/datasets/steps/preview", json=body)
+        assert asked(team, f"w{number}", body).json()["document"]["subjects"] == subjects
+    beyond = {"query": {"kind": "histogram", "window": [1, 101]}, "epsilon": "1/100"}
+    assert asked(team, "beyond", beyond).status_code == 422
+
+
+def test_a_plan_of_many_repeated_questions_is_refused_before_it_takes_memory(team, steps):
+    many = [{"query": {"kind": "histogram"}, "every": 1}] * 1000
+    refused = team.ask("anna", "POST", "/v1/datasets/steps/plan", json={"questions": many})
+    assert refused.status_code == 422
+    assert "at most 20,000" in refused.json()["detail"]
+
+
+def test_the_budget_of_a_holdout_is_nobodys_dataset(team):
+    body = {"name": "holdout.board", "budget": 1, "counts": {"columns": {"sex": ["f"]}}}
+    refused = team.ask("olga", "POST", "/v1/datasets", json=body)
+    assert (refused.status_code, "holdout." in refused.text) == (422, True)
+
+
+def test_rows_that_are_still_being_read_when_all_are_deleted_are_not_kept(team, survey):
+    found = registered(team.service, survey)
+    before = team.service.storage.read(lambda t: _files(t, survey))
+    ((piece, _),) = _pieces(team.service, before)
+    team.told("olga", "DELETE", "/v1/datasets/survey/rows")
+    with pytest.raises(Problem, match="takes no more rows"):
+        _keep(team.service, found, piece, "olga")
+    assert team.service.vault.names() == set()

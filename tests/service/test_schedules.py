@@ -110,6 +110,33 @@ def test_a_schedule_is_refused_as_a_whole_and_nothing_is_debited(steps):
     assert steps.told("anna", "GET", PATH)["items"][0]["state"] == "refused"
 
 
+def test_the_forecast_knows_caps_and_reserves(steps):
+    steps.told("olga", "PUT", "/v1/datasets/steps/access/anna", json={"cap": "0.4"})
+    capped = steps.told("anna", "POST", f"{PATH}/preview", json=ASKED)
+    assert (capped["fits"], "cap" in capped["refusal"]) == (False, True)
+    assert steps.ask("anna", "POST", PATH, "k", json=ASKED).status_code == 409
+    steps.told("olga", "PUT", "/v1/datasets/steps/access/anna", json={"reserved": "0.6"})
+    kept = steps.told("olga", "POST", f"{PATH}/preview", json=ASKED)
+    assert (kept["fits"], "reserved" in kept["refusal"]) == (False, True)
+    assert steps.ask("olga", "POST", PATH, "k", json=ASKED).status_code == 409
+    assert steps.told("anna", "POST", f"{PATH}/preview", json=ASKED)["refusal"] is None
+    assert made(steps)["state"] == "active"
+
+
+def test_a_run_waits_half_a_period_for_who_is_behind(steps, monkeypatch):
+    steps.told("olga", "PUT", "/v1/datasets/steps/access/pia", json={})
+    steps.send("pia", "steps", "activity\nrest\n")
+    schedule = made(steps)
+    worker.finish_waiting(steps.service, PACE)
+    assert states(steps, schedule["id"]) == ["waiting"] * 5
+    later = jobs.now() + 12 * 3_600_000 + 1
+    monkeypatch.setattr(schedules.jobs, "now", lambda: later)
+    worker.finish_waiting(steps.service, PACE)
+    assert states(steps, schedule["id"]) == ["done"] * 3 + ["waiting"] * 2
+    run = steps.told("anna", "GET", f"/v1/schedules/{schedule['id']}/runs/2")
+    assert run["release"]["subjects"] == 1
+
+
 def test_a_schedule_that_was_accepted_runs_to_its_end_though_others_spend_the_rest(steps):
     schedule = made(steps)
     steps.told("olga", "POST", "/v1/datasets/steps/preview", json=question(0.3))

@@ -208,6 +208,32 @@ def test_no_answer_or_error_holds_what_only_a_row_holds(clinic, monkeypatch):
     clinic.service.ledger.verify()
 
 
+def test_what_the_rules_do_not_name_is_not_kept(clinic):
+    file = io.BytesIO()
+    pandas.DataFrame(parsed(rows(7))).to_parquet(file)
+    kind = {"Content-Type": "application/vnd.apache.parquet"}
+    path, vault = "/v1/tables/clinic/rows", clinic.service.vault
+    clinic.told("pia", "PUT", path, content=file.getvalue(), headers=kind)
+    kept = [b"".join(vault.read(name)) for name in vault.names()]
+    assert len(kept) == 3
+    assert not [content for content in kept if CANARY.encode() in content]
+
+
+def test_access_can_be_taken_back_and_a_providers_rows_go_with_it(clinic):
+    before = clinic.told("udo", "GET", "/v1/tables/clinic")
+    assert before["admitted"] == ["anna", "paul", "petra", "pia"]
+    assert clinic.told("pia", "GET", "/v1/tables/clinic")["admitted"] == []
+    for member in ("paul", "anna"):
+        clinic.told("olga", "DELETE", f"/v1/tables/clinic/access/{member}")
+        assert clinic.ask(member, "GET", "/v1/tables/clinic").status_code == 404
+    assert len(clinic.service.vault.names()) == 2
+    parts = clinic.told("olga", "GET", "/v1/tables/clinic")["parts"]
+    assert [part["provider"] for part in parts] == ["petra", "pia"]
+    assert published(clinic)["state"] == "done"
+    clinic.told("olga", "DELETE", "/v1/tables/clinic/access/pia")
+    assert len(clinic.told("olga", "GET", "/v1/tables/clinic/publication")["content"]) > 100
+
+
 def test_rules_stay_as_they_were_when_rows_were_given(clinic):
     """Under other rules the same rows could be published as they are."""
     bare = {"quasi_identifiers": ["remark", "age"], "sensitive": "ill", "k": 1, "l": 1, "m": 0}

@@ -6,11 +6,14 @@ import gzip
 import io
 from dataclasses import replace
 
+import anyio
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quiltwork.service import app
+from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 from tests.service.conftest import PEOPLE, ROWS
 
@@ -47,6 +50,10 @@ def test_long_texts_and_lists_in_parquet_are_refused_before_they_are_unpacked(te
     """One text of five million letters, said a hundred times, is a small file."""
     kind = {"Content-Type": "application/vnd.apache.parquet"}
     before = team.service.vault.names()
+    file = io.BytesIO()
+    pq.write_table(pa.table({"who": ["p"], "sexé": ["f"], "smoker": ["yes"]}), file)
+    broken = file.getvalue().replace("sexé".encode(), b"sex\xff\xfe")
+    assert sent(team, broken, **kind).status_code == 422
     for column in (["r" * 5_000_000] * 100, [["f"]] * 3):
         file = io.BytesIO()
         rows = {"who": ["p"] * len(column), "sex": column, "smoker": ["yes"] * len(column)}
@@ -81,7 +88,24 @@ def test_what_cannot_be_taken_is_refused_and_kept_nowhere(team, survey, content,
     answer = sent(team, content, **headers)
     assert answer.status_code == status, answer.text
     assert CANARY not in answer.text
+    assert "/" not in answer.json()["detail"].replace("text/csv", "").replace("application/", "")
     assert team.service.vault.names() == before
+
+
+def test_a_body_that_stops_coming_gives_its_place_back(monkeypatch):
+    async def stalled():
+        yield b"some"
+        await anyio.sleep_forever()
+
+    async def read():
+        stream = stalled()
+        assert await app._next(stream) == b"some"
+        with pytest.raises(Problem) as told:
+            await app._next(stream)
+        assert told.value.status == 408
+
+    monkeypatch.setattr(app, "_SECONDS_FOR_A_PART", 0.01)
+    anyio.run(read)
 
 
 def test_a_series_takes_rows_of_its_states_that_follow_each_other(team, steps):

@@ -33,6 +33,29 @@ def test_what_is_written_is_read(vault, size):
     assert not any(vault.folder.iterdir())
 
 
+def test_what_a_killed_process_has_left_is_removed_after_an_hour(vault):
+    needed, kept = vault.write([b"needed"]), vault.write([b"young"])
+    left = [vault.folder / f"{n:032x}{end}" for n, end in enumerate((".csv", ".part", "", ".csv"))]
+    left[0].symlink_to("/proc/1/fd/99999")
+    left[3].symlink_to("/proc/1/fd/99999")
+    for path in (*left[1:3], vault.folder / needed):
+        path.write_bytes(b"old")
+    for path in (*left[:3], vault.folder / needed):
+        os.utime(path, (1, 1), follow_symlinks=False)
+    vault.clean({needed})
+    assert {path.name for path in vault.folder.iterdir()} == {needed, kept, left[3].name}
+
+
+def test_an_error_about_a_lent_file_does_not_say_where_it_is(vault):
+    name = vault.write([b"a"])
+    with (
+        pytest.raises(InvalidInputError, match=r"^the file and the file: wrong$"),
+        vault.plain(name, ".csv") as path,
+    ):
+        raise InvalidInputError(f"{str(path)!r} and {path}: wrong")
+    assert vault.names() == {name}
+
+
 def test_a_file_is_for_its_user_only(vault):
     name = vault.write([b"secret"])
     assert (vault.folder / name).stat().st_mode & 0o077 == 0

@@ -24,7 +24,13 @@ from quiltwork.cli.command import (
     written_options,
 )
 from quiltwork.cli.output import check_targets, deliver, pictures, text_table
-from quiltwork.cli.paying import ledger_options, open_ledger
+from quiltwork.cli.paying import (
+    asked_counts,
+    curator_option,
+    ledger_options,
+    open_ledger,
+    refuse_with_curator,
+)
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import float_up
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
         --belief households.json
     quiltwork count people.csv --by sex --categories f,m --epsilon 1 \\
         --ledger sqlite:///budget.db --dataset survey --key 2026-05
+    quiltwork count survey --curator https://curator.example.org --by sex --epsilon 0.5
     """
 )
 @click.argument("file", required=False)
@@ -111,6 +118,7 @@ if TYPE_CHECKING:
     multiple=True,
 )
 @ledger_options
+@curator_option("--by, --where COLUMN=VALUE, --epsilon, --key")
 @confidence_option("Of the intervals.")
 @output_option
 @plot_option
@@ -136,6 +144,7 @@ def count(
     dataset: str | None,
     key: str | None,
     analyst: str | None,
+    curator: str | None,
     confidence: Fraction,
     output: str | None,
     plot: str | None,
@@ -174,10 +183,22 @@ def count(
     from quiltwork.counts import release_table
     from quiltwork.counts.people import LimitedCounts
 
-    conditions = [read_condition(text) for text in where]
     by = tuple(column for text in by for column in split_list(text))
     if len(set(by)) < len(by):
         raise click.UsageError("A column is named twice with --by: name each once")
+    if curator is not None:
+        given_too: dict[str, Any] = {
+            "categories": categories,
+            "subject": subject,
+            "max_rows": at_most,
+        }
+        given_too |= {"alpha": alpha, "belief": beliefs, "ledger": ledger_url, "total": total}
+        given_too |= {"dataset": dataset, "analyst": analyst}
+        refuse_with_curator({**given_too, "categories_from_data": categories_from_data})
+        told = asked_counts(curator, file, by, where, epsilon, key)
+        _show_table(told, where, confidence, pictures(told, report, plot, confidence), output)
+        return
+    conditions = [read_condition(text) for text in where]
     limit = None if subject is None else Contributor(subject, at_most or 1)
     given = GivenDialect(delimiter, encoding=encoding, by_rows=False)
     if paid := debit():

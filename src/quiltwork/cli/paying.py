@@ -14,6 +14,7 @@ from quiltwork.cli.series import read_query
 
 if TYPE_CHECKING:
     from quiltwork.client import Curator, Preview
+    from quiltwork.counts import CountTable
     from quiltwork.queries import Query
     from quiltwork.series import Release
 
@@ -49,11 +50,14 @@ def open_ledger(
 TOKEN = "QUILTWORK_TOKEN"  # noqa: S105  (the name of a variable)
 """The environment variable with the token; on a command line others could read it."""
 
-curator_option = option(
-    "--curator URL",
-    f"Ask a curator about its dataset FILE, with the token in {TOKEN}; only --query, "
-    "--window, --epsilon, --key, --preview and what becomes of the answer go with it.",
-)
+
+def curator_option(taken: str) -> Callable[[Any], Any]:
+    """Add `--curator`; `taken` are the options that say what is asked."""
+    return option(
+        "--curator URL",
+        f"Ask a curator about its dataset FILE, with the token in {TOKEN}; only {taken} and "
+        "what becomes of the answer go with it.",
+    )
 
 
 def open_curator(url: str) -> Curator:
@@ -87,6 +91,25 @@ def asked(
 ) -> Release:
     """Ask, and return the release."""
     found: Release = curator.ask(dataset, query, epsilon, key).result
+    return found
+
+
+def asked_counts(
+    url: str,
+    dataset: str,
+    by: tuple[str, ...],
+    where: tuple[str, ...],
+    epsilon: Fraction | None,
+    key: str | None,
+) -> CountTable:
+    """Ask for counts of people by some columns, among those whose columns have some values."""
+    if epsilon is None:
+        raise click.UsageError("Give the privacy level with --epsilon, for example --epsilon 1")
+    among = dict(text.split("=", 1) for text in where if "=" in text and text[0] != "=")
+    if len(among) < len(where) or any(name[-1] in "!<>" for name in among):
+        raise click.UsageError("A curator takes --where COLUMN=VALUE, once for a column")
+    asked = {"kind": "table", "by": list(by), "where": {n: [v] for n, v in among.items()}}
+    found: CountTable = open_curator(url).ask(dataset, asked, epsilon, key).result
     return found
 
 

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -93,7 +92,7 @@ if TYPE_CHECKING:
 )
 @option("--preview", "Show the error to expect; nothing is released.", bool)
 @ledger_options
-@curator_option
+@curator_option("--query, --window, --epsilon, --key, --preview")
 @confidence_option("Of the intervals.")
 @output_option
 @plot_option

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from quiltwork import files
 from quiltwork.cli.command import exact_number, option, with_options
 from quiltwork.cli.config import config_options

@@ -61,11 +61,7 @@ def open_service(settings: Settings, parts: tuple[Part, ...] = PARTS) -> Service
         lambda t: {name for part in parts if part.files is not None for name in part.files(t)}
     )
     vault.clean(needed)
-    service = Service(settings, ledger, storage, vault, parts)
-    for part in parts:
-        if part.mend is not None:
-            part.mend(service)
-    return service
+    return Service(settings, ledger, storage, vault, parts)
 
 
 def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette:

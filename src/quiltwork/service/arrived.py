@@ -38,12 +38,13 @@ def series_of(service: Service, dataset: str) -> CodedSequences:
     return series_rows(service, dataset, found.about)
 
 
-def rows_arrived(service: Service, dataset: str) -> int:
-    """Return how many time points every subject has; 0 without rows."""
+def have_arrived(service: Service, dataset: str, point: int, *, late: bool) -> bool:
+    """Whether every subject has come as far as a time point; once it is late, whether any has."""
     try:
-        return min(len(one.codes) for one in series_of(service, dataset).coded.values())
+        arrived = [len(one) >= point for one in series_of(service, dataset).coded.values()]
     except Problem:
-        return 0
+        return False  # there are no rows
+    return any(arrived) if late else all(arrived)
 
 
 def data_clock(service: Service, dataset: str) -> DataClock | None:
@@ -52,7 +53,7 @@ def data_clock(service: Service, dataset: str) -> DataClock | None:
     Raises:
         InvalidInputError: if subjects begin at different times, so that no day is theirs alike.
     """
-    if not rows_arrived(service, dataset):
+    if not have_arrived(service, dataset, 1, late=True):
         return None
     coded = series_of(service, dataset).coded.values()
     found = {(one.start, one.origin.grid.step, one.origin.local) for one in coded}

@@ -16,10 +16,9 @@ from quiltwork.beliefs import Belief, beliefs_from_json
 from quiltwork.budget import PEOPLE, Status
 from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.members import paged
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import (
     Document,
@@ -29,6 +28,7 @@ from quiltwork.service.structs import (
     PageQuery,
     Text,
     exact_number,
+    paged,
 )
 
 Kind: TypeAlias = Literal["series", "counts"]
@@ -56,6 +56,10 @@ SCHEMA = Schema(
         ),
     ),
 )
+
+
+_OF_DATASET = "/v1/datasets/{dataset}"
+_routes = Routes()
 
 
 class SeriesOf(Document, frozen=True):
@@ -128,12 +132,6 @@ class Dataset(Document, frozen=True):
     deleted: str | None
     share: ShareOf | None
     shares: list[ShareOf] | None
-
-
-class Datasets(Page, frozen=True, kw_only=True):
-    """A page of datasets."""
-
-    items: list[Dataset]
 
 
 class Reason(Document, frozen=True):
@@ -324,12 +322,16 @@ def _share(status: Status, member: str) -> ShareOf:
     )
 
 
-def _register(call: Call) -> Dataset:
+@_routes.at("POST", "/v1/datasets", "dataset.create", request=NewDataset, status=201)
+def _register_dataset(call: Call) -> Dataset:
+    """Register a dataset: what it is about, and its budget, set once."""
     found = register(call.service, call.caller.member, call.body)
     return shown(call.service, found, call.caller)
 
 
-def _list(call: Call) -> Datasets:
+@_routes.at("GET", "/v1/datasets", "dataset.list", query=PageQuery)
+def _list_datasets(call: Call) -> Page[Dataset]:
+    """List the datasets that you may use."""
     caller, query = call.caller, call.query
     all_of_them = "1 = 1" if caller.role == "auditor" else "(owner = ? OR a.member IS NOT NULL)"
     who = () if caller.role == "auditor" else (caller.member,)
@@ -349,20 +351,24 @@ def _list(call: Call) -> Datasets:
         shown(call.service, registered(call.service, name), caller)
         for name in names[: query.limit + 1]
     ]
-    return Datasets(**paged(page, query.limit, lambda one: one.name))
+    return paged(page, query.limit, lambda one: one.name)
 
 
-def _show(call: Call) -> Dataset:
+@_routes.at("GET", _OF_DATASET, "dataset.read")
+def _show_dataset(call: Call) -> Dataset:
+    """Show one dataset with its budget."""
     return shown(call.service, registered(call.service, call.path["dataset"]), call.caller)
 
 
-def _retire(call: Call) -> Dataset:
+@_routes.at("POST", f"{_OF_DATASET}/retirement", "dataset.retire", request=Reason)
+def _retire_dataset(call: Call) -> Dataset:
+    """Release nothing more from a dataset, for good."""
     service, dataset = call.service, call.path["dataset"]
     if service.ledger.status(dataset).retired is None:
         service.ledger.retire(dataset, call.body.reason)
         text = "retired it"
         service.storage.write(lambda t: t.note("act", text, call.caller.member, dataset))
-    return _show(call)
+    return _show_dataset(call)
 
 
 def retire_quietly(service: Service, dataset: str, reason: str) -> None:
@@ -371,35 +377,4 @@ def retire_quietly(service: Service, dataset: str, reason: str) -> None:
         service.ledger.retire(dataset, reason)
 
 
-_OF_DATASET = "/v1/datasets/{dataset}"
-
-PART = Part(
-    schema=SCHEMA,
-    belongs={"dataset": dataset_is_own},
-    routes=(
-        Route(
-            *("register_dataset", "POST", "/v1/datasets", "dataset.create", _register),
-            "Register a dataset: what it is about, and its budget, set once.",
-            request=NewDataset,
-            response=Dataset,
-            status=201,
-        ),
-        Route(
-            *("list_datasets", "GET", "/v1/datasets", "dataset.list", _list),
-            "List the datasets that you may use.",
-            response=Datasets,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_dataset", "GET", _OF_DATASET, "dataset.read", _show),
-            "Show one dataset with its budget.",
-            response=Dataset,
-        ),
-        Route(
-            *("retire_dataset", "POST", f"{_OF_DATASET}/retirement", "dataset.retire", _retire),
-            "Release nothing more from a dataset, for good.",
-            request=Reason,
-            response=Dataset,
-        ),
-    ),
-)
+PART = Part(schema=SCHEMA, belongs={"dataset": dataset_is_own}, routes=tuple(_routes))

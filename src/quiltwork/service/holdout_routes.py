@@ -5,42 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-from quiltwork.exact import float_up, to_fraction, typed_fraction
+from quiltwork.exact import float_up
 from quiltwork.holdout.transcript import Transcript
-from quiltwork.service import holdout_rows, holdouts
-from quiltwork.service.admission import admit, listed, own
-from quiltwork.service.jobs import written
-from quiltwork.service.members import paged
+from quiltwork.service import holdouts
+from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout, Score
 from quiltwork.service.problems import Problem, not_found
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.rights import Caller
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Name, Number, Page, PageQuery, exact_number
-from quiltwork.service.tables import told_without
+from quiltwork.service.structs import Document, Page, PageQuery, paged
 
-_Column = Annotated[str, Meta(min_length=1, max_length=200)]
 _Label = Annotated[str, Meta(max_length=1000)]
-Metric = Literal["accuracy", "neg_brier_score", "neg_mean_absolute_error", "neg_mean_squared_error"]
 
 
 State = Literal["waiting for tables", "ready to open", "open"]
 
 
-class NewHoldout(Document, frozen=True):
-    """A holdout to register; `metrics` names those that may be asked, errors with public ends."""
-
-    name: Name
-    id_column: _Column
-    target: _Column
-    threshold: Number
-    noise: Number
-    budget: Annotated[int, Meta(ge=1, le=10**6)]
-    group: _Column | None = None
-    metrics: Annotated[dict[Metric, tuple[Number, Number] | None], Meta(min_length=1)] = (
-        msgspec.field(default_factory=lambda: {"accuracy": None})
-    )
+_ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
+_routes = Routes()
 
 
 class Promise(Document, frozen=True):
@@ -68,12 +52,7 @@ class Holdout(Document, frozen=True):
     asked: int
     rows: int | None
     promise: Promise | None
-
-
-class Holdouts(Page, frozen=True, kw_only=True):
-    """A page of holdouts."""
-
-    items: list[Holdout]
+    admitted: list[str]
 
 
 class SideRows(Document, frozen=True):
@@ -88,25 +67,13 @@ class Question(Document, frozen=True):
     """How good predictions are, one for every id of both tables."""
 
     predictions: Annotated[dict[_Label, _Label], Meta(min_length=1)]
-    metric: Metric = "accuracy"
+    metric: MetricName = "accuracy"
 
 
 class MetricQuery(Document, frozen=True):
     """By which metric."""
 
-    metric: Metric = "accuracy"
-
-
-class Score(Document, frozen=True):
-    """An answer; larger is better. `overfit` says that it came from the holdout, with noise."""
-
-    member: str
-    metric: str
-    number: int
-    value: float
-    overfit: bool
-    remaining: int
-    at: str
+    metric: MetricName = "accuracy"
 
 
 class Standings(Document, frozen=True):
@@ -116,30 +83,25 @@ class Standings(Document, frozen=True):
     items: list[Score]
 
 
-def _found(call: Call) -> holdout_rows.Stored:
-    found = call.service.storage.read(lambda t: holdout_rows.find(t, call.path["holdout"]))
-    if found is None:
-        raise not_found()
-    return found
-
-
-def _described(service: Service, stored: holdout_rows.Stored) -> Holdout:
-    transcript, rules = holdouts.transcript_of(service, stored), stored.rules
-    state: State = "ready to open" if stored.train and stored.holdout else "waiting for tables"
+def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdout:
+    transcript, asked = holdouts.transcript_of(service, stored), stored.asked
+    ready = stored.made.keys() >= set(holdouts.SIDES)
+    state: State = "ready to open" if ready else "waiting for tables"
     return Holdout(
         name=stored.name,
         owner=stored.owner,
-        id_column=rules.identity,
-        target=rules.target,
-        group=rules.group,
-        metrics=sorted(rules.metrics),
+        id_column=asked.id_column,
+        target=asked.target,
+        group=asked.group,
+        metrics=sorted(asked.metrics),
         state=state if transcript is None else "open",
-        created=written(stored.created),
-        budget=rules.budget,
-        remaining=rules.budget if transcript is None else transcript.remaining,
+        created=stored.created,
+        budget=asked.budget,
+        remaining=asked.budget if transcript is None else transcript.remaining,
         asked=0 if transcript is None else len(transcript.entries),
         rows=None if transcript is None else transcript.settings.rows,
         promise=None if transcript is None else _promise(transcript),
+        admitted=service.storage.read(lambda t: HOLDOUTS.admitted(t, stored, caller)),
     )
 
 
@@ -165,155 +127,98 @@ def _promise(transcript: Transcript) -> Promise:
     )
 
 
-def _register(call: Call) -> Holdout:
+@_routes.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)
+def _register_holdout(call: Call) -> Holdout:
+    """Register a holdout: which column is what, and how often it may answer."""
     asked, who = call.body, call.caller.member
-    rules = holdout_rows.Rules(
-        identity=asked.id_column,
-        target=asked.target,
-        group=asked.group,
-        threshold=str(exact_number(asked.threshold, "threshold")),
-        noise=str(exact_number(asked.noise, "noise")),
-        budget=asked.budget,
-        metrics={name: _ends(ends) for name, ends in asked.metrics.items()},
-    )
-    holdouts.check_metrics(rules)
-    call.service.storage.write(lambda t: holdout_rows.create(t, asked.name, who, rules))
-    stored = call.service.storage.read(lambda t: holdout_rows.current(t, asked.name))
-    return _described(call.service, stored)
+    holdouts.check_asked(asked)
+
+    def work(t: Transaction) -> holdouts.Held:
+        HOLDOUTS.create(t, asked.name, who, asked)
+        return HOLDOUTS.current(t, asked.name)
+
+    return _described(call.service, call.service.storage.write(work), call.caller)
 
 
-def _ends(ends: tuple[int | float | str, int | float | str] | None) -> tuple[str, str] | None:
-    """Write the public ends of a target exactly; the lower one is often 0 or below."""
-    if ends is None:
-        return None
-    low, high = (typed_fraction(end) if isinstance(end, str) else end for end in ends)
-    return str(to_fraction(low, "limits")), str(to_fraction(high, "limits"))
+@_routes.at("GET", _ONE, "holdout.read")
+def _show_holdout(call: Call) -> Holdout:
+    """Show how many rounds are left, and what is promised."""
+    return _described(call.service, HOLDOUTS.named(call), call.caller)
 
 
-def _read(call: Call) -> Holdout:
-    return _described(call.service, _found(call))
+@_routes.at("GET", _ALL, "holdout.list", query=PageQuery)
+def _list_holdouts(call: Call) -> Page[Holdout]:
+    """List the holdouts that you may use."""
+    found = call.service.storage.read(lambda t: HOLDOUTS.listed(t, call.caller, call.query))
+    items = [_described(call.service, one, call.caller) for one in found]
+    return paged(items, call.query.limit, lambda one: one.name)
 
 
-def _list(call: Call) -> Holdouts:
-    def read(t: Transaction) -> list[holdout_rows.Stored]:
-        names = listed(t, "holdout", call.caller, call.query)
-        return [holdout_rows.current(t, name) for name in names]
-
-    items = [_described(call.service, one) for one in call.service.storage.read(read)]
-    return Holdouts(**paged(items, call.query.limit, lambda one: one.name))
+@_routes.at("PUT", f"{_ONE}/access/{{member}}", "holdout.admit")
+def _admit_to_holdout(call: Call) -> Holdout:
+    """Let an analyst ask."""
+    HOLDOUTS.admit(call)
+    return _show_holdout(call)
 
 
-def _admit(call: Call) -> Holdout:
-    stored, member = _found(call), call.path["member"]
-    call.service.storage.write(lambda t: admit(t, "holdout", stored.name, member, stored.owner))
-    return _described(call.service, stored)
+@_routes.at("DELETE", f"{_ONE}/access/{{member}}", "holdout.admit", status=204)
+def _dismiss_from_holdout(call: Call) -> None:
+    """Take access back; her answers stay."""
+    call.service.storage.write(lambda t: HOLDOUTS.dismiss(t, call))
 
 
-def _put_side(call: Call) -> SideRows:
+@_routes.at("PUT", f"{_ONE}/tables/{{side}}", "holdout.give", upload=True, free=("side",))
+def _give_side(call: Call) -> SideRows:
+    """Give the table `train` or `holdout`, as CSV."""
     side = call.path["side"]
     if side not in holdouts.SIDES:
         raise not_found()
-    rows = holdouts.put_side(call.service, _found(call), side, call.sent)
+    rows = holdouts.put_side(call.service, HOLDOUTS.named(call), side, call.sent)
     return SideRows(name=call.path["holdout"], side=side, rows=rows)
 
 
-def _open(call: Call) -> Holdout:
-    holdouts.open_holdout(call.service, _found(call))
-    return _read(call)
+@_routes.at("POST", f"{_ONE}/opening", "holdout.open")
+def _open_holdout(call: Call) -> Holdout:
+    """Check both tables and let questions in; nothing of them changes afterwards."""
+    holdouts.open_holdout(call.service, HOLDOUTS.named(call))
+    return _show_holdout(call)
 
 
-def _ask(call: Call) -> Score:
-    return _scored(call, call.body.metric, call.body.predictions)
+@_routes.at("POST", f"{_ONE}/questions", "holdout.ask", request=Question, spends=True)
+def _ask_holdout(call: Call) -> Score:
+    """Ask how good predictions are; answered at once."""
+    return _asked(call, call.body.metric, call.body.predictions)
 
 
-def _ask_by_file(call: Call) -> Score:
+@_routes.at("PUT", f"{_ONE}/questions", "holdout.ask", query=MetricQuery, spends=True, upload=True)
+def _ask_holdout_by_file(call: Call) -> Score:
+    """The same with a CSV file of ids and predictions."""
     from quiltwork.holdout.studies import read_predictions
 
-    stored = _found(call)
+    stored = HOLDOUTS.named(call)
     if call.sent.suffix != ".csv":
         raise Problem(415, "unsupported-media", "Send predictions as text/csv.")
-    with call.sent.table() as path, told_without(path):
-        said = read_predictions(str(path), stored.rules.identity)
-    return _scored(call, call.query.metric, said)
+    with call.sent.table() as path:
+        said = read_predictions(str(path), stored.asked.id_column)
+    return _asked(call, call.query.metric, said)
 
 
-def _scored(call: Call, metric: str, said: Mapping[str, str]) -> Score:
-    found = holdouts.ask(call.service, _found(call), call.caller.member, call.key, metric, said)
-    return _score(found)
+def _asked(call: Call, metric: str, said: Mapping[str, str]) -> Score:
+    stored = HOLDOUTS.named(call)
+    return holdouts.ask(call.service, stored, call.caller.member, call.key, metric, said)
 
 
-def _score(found: holdout_rows.Score) -> Score:
-    fields = {n: v for n, v in vars(found).items() if n != "created"}
-    return Score(**fields, at=written(found.created))
+@_routes.at("GET", f"{_ONE}/standings", "holdout.standings")
+def _show_standings(call: Call) -> Standings:
+    """Show every member's best answers."""
+    name = HOLDOUTS.named(call).name
+    found = call.service.storage.read(lambda t: holdouts.standings(t, name))
+    return Standings(name=name, items=found)
 
-
-def _standings(call: Call) -> Standings:
-    name = _found(call).name
-    found = call.service.storage.read(lambda t: holdout_rows.standings(t, name))
-    return Standings(name=name, items=[_score(one) for one in found])
-
-
-_ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
 
 PART = Part(
-    schema=holdout_rows.SCHEMA,
-    belongs={"holdout": own("holdout")},
-    files=holdout_rows.files,
-    routes=(
-        Route(
-            *("register_holdout", "POST", _ALL, "holdout.create", _register),
-            "Register a holdout: which column is what, and how often it may answer.",
-            request=NewHoldout,
-            response=Holdout,
-            status=201,
-        ),
-        Route(
-            *("list_holdouts", "GET", _ALL, "holdout.list", _list),
-            "List the holdouts that you may use.",
-            response=Holdouts,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_holdout", "GET", _ONE, "holdout.read", _read),
-            "Show how many rounds are left, and what is promised.",
-            response=Holdout,
-        ),
-        Route(
-            *("admit_to_holdout", "PUT", f"{_ONE}/access/{{member}}", "holdout.admit", _admit),
-            "Let an analyst ask.",
-            response=Holdout,
-        ),
-        Route(
-            *("give_side", "PUT", f"{_ONE}/tables/{{side}}", "holdout.give", _put_side),
-            "Give the table `train` or `holdout`, as CSV.",
-            response=SideRows,
-            upload=True,
-            free=("side",),
-        ),
-        Route(
-            *("open_holdout", "POST", f"{_ONE}/opening", "holdout.open", _open),
-            "Check both tables and let questions in; nothing of them changes afterwards.",
-            response=Holdout,
-        ),
-        Route(
-            *("ask_holdout", "POST", f"{_ONE}/questions", "holdout.ask", _ask),
-            "Ask how good predictions are; answered at once.",
-            request=Question,
-            response=Score,
-            spends=True,
-        ),
-        Route(
-            *("ask_holdout_by_file", "PUT", f"{_ONE}/questions", "holdout.ask", _ask_by_file),
-            "The same with a CSV file of ids and predictions.",
-            response=Score,
-            query=MetricQuery,
-            spends=True,
-            upload=True,
-        ),
-        Route(
-            *("show_standings", "GET", f"{_ONE}/standings", "holdout.standings", _standings),
-            "Show every member's best answers.",
-            response=Standings,
-        ),
-    ),
+    schema=holdouts.SCHEMA,
+    belongs={"holdout": HOLDOUTS.is_own},
+    files=holdouts.files,
+    routes=tuple(_routes),
 )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from quiltwork.budget.ledger.tables import now
 from quiltwork.service import jobs
-from quiltwork.service.members import paged
 from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Page, PageQuery
+from quiltwork.service.structs import Document, Page, PageQuery, paged
 
 _NO_WORKER = 60
 """Seconds without a sign of life after which nobody is said to be at work."""
+
+
+_routes = Routes()
 
 
 class Job(Document, frozen=True):
@@ -38,12 +40,6 @@ class Job(Document, frozen=True):
     started: str | None
     finished: str | None
     error: str
-
-
-class Jobs(Page, frozen=True, kw_only=True):
-    """A page of jobs, the latest first."""
-
-    items: list[Job]
 
 
 def shown(transaction: Transaction, job: jobs.Job) -> Job:
@@ -90,7 +86,10 @@ def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     return None if found is None else found.owner == caller.member
 
 
-def _list(call: Call) -> Jobs:
+@_routes.at("GET", "/v1/jobs", "job.list", query=PageQuery)
+def _list_jobs(call: Call) -> Page[Job]:
+    """List the long work that you asked for."""
+
     def read(transaction: Transaction) -> list[Job]:
         after = call.query.after
         before = int(after) if after and after.isdecimal() and len(after) < 16 else None
@@ -101,20 +100,31 @@ def _list(call: Call) -> Jobs:
     made: list[int] = []
     items = call.service.storage.read(read)
     numbers = dict(zip((one.id for one in items), made, strict=True))
-    return Jobs(**paged(items, call.query.limit, lambda one: numbers[one.id]))
+    return paged(items, call.query.limit, lambda one: numbers[one.id])
 
 
-def _read(call: Call) -> Job:
-    def read(transaction: Transaction) -> Job:
-        found = jobs.find(transaction, call.path["job"])
+@_routes.at("GET", "/v1/jobs/{job}", "job.read")
+def _show_job(call: Call) -> Job:
+    """Show where a job is, how far, and when its worker was last heard of."""
+    return shown_by_id(call.service, call.path["job"])
+
+
+def shown_by_id(service: Service, identity: str) -> Job:
+    """Describe a job that is there."""
+
+    def read(t: Transaction) -> Job:
+        found = jobs.find(t, identity)
         if found is None:
             raise not_found()
-        return shown(transaction, found)
+        return shown(t, found)
 
-    return call.service.storage.read(read)
+    return service.storage.read(read)
 
 
-def _cancel(call: Call) -> Job:
+@_routes.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")
+def _cancel_job(call: Call) -> Job:
+    """Cancel a job: at once while it waits, else where its worker next looks."""
+
     def work(transaction: Transaction) -> Job:
         found = jobs.cancel(transaction, call.path["job"])
         if found is None:
@@ -125,25 +135,4 @@ def _cancel(call: Call) -> Job:
     return call.service.storage.write(work)
 
 
-PART = Part(
-    schema=jobs.SCHEMA,
-    belongs={"job": job_is_own},
-    routes=(
-        Route(
-            *("list_jobs", "GET", "/v1/jobs", "job.list", _list),
-            "List the long work that you asked for.",
-            response=Jobs,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_job", "GET", "/v1/jobs/{job}", "job.read", _read),
-            "Show where a job is, how far, and when its worker was last heard of.",
-            response=Job,
-        ),
-        Route(
-            *("cancel_job", "POST", "/v1/jobs/{job}/cancellation", "job.cancel", _cancel),
-            "Cancel a job: at once while it waits, else where its worker next looks.",
-            response=Job,
-        ),
-    ),
-)
+PART = Part(schema=jobs.SCHEMA, belongs={"job": job_is_own}, routes=tuple(_routes))

@@ -11,11 +11,13 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from quiltwork.errors import StorageError
-from quiltwork.service.members import paged
-from quiltwork.service.routes import Call, Part, Route
-from quiltwork.service.structs import Document, Page
+from quiltwork.service.routes import Call, Part, Routes
+from quiltwork.service.structs import Document, Page, paged
 
 _LONGEST = 2**63 - 1
+
+
+_routes = Routes()
 
 
 class LogQuery(Document, frozen=True):
@@ -35,12 +37,6 @@ class LogEntry(Document, frozen=True):
     hash: str
 
 
-class LogPage(Page, frozen=True, kw_only=True):
-    """A page of the log, oldest first."""
-
-    items: list[LogEntry]
-
-
 class Verified(Document, frozen=True):
     """What a verification found, and where the chain ends: keep it, to compare later."""
 
@@ -51,7 +47,9 @@ class Verified(Document, frozen=True):
     hash: str | None = None
 
 
-def _read(call: Call) -> LogPage:
+@_routes.at("GET", "/v1/log", "log.read", query=LogQuery)
+def _read_log(call: Call) -> Page[LogEntry]:
+    """Read who did what, without answers."""
     found = call.service.ledger.log(call.query.after, call.query.limit + 1)
     items = [
         LogEntry(
@@ -63,10 +61,12 @@ def _read(call: Call) -> LogPage:
         )
         for entry in found
     ]
-    return LogPage(**paged(items, call.query.limit, lambda one: one.number))
+    return paged(items, call.query.limit, lambda one: one.number)
 
 
-def _verify(call: Call) -> Verified:
+@_routes.at("POST", "/v1/log/verification", "log.verify")
+def _verify_log(call: Call) -> Verified:
+    """Check the chain of hashes and every total."""
     try:
         end = call.service.ledger.verify()
     except StorageError as error:
@@ -80,18 +80,4 @@ def _verify(call: Call) -> Verified:
     )
 
 
-PART = Part(
-    routes=(
-        Route(
-            *("read_log", "GET", "/v1/log", "log.read", _read),
-            "Read who did what, without answers.",
-            response=LogPage,
-            query=LogQuery,
-        ),
-        Route(
-            *("verify_log", "POST", "/v1/log/verification", "log.verify", _verify),
-            "Check the chain of hashes and every total.",
-            response=Verified,
-        ),
-    ),
-)
+PART = Part(routes=tuple(_routes))

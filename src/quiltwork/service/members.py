@@ -20,9 +20,9 @@ from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import RIGHTS, Caller, Role
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery, Text
+from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, paged
 from quiltwork.service.tokens import hashed, is_token, new_token
 
 SCHEMA = Schema(
@@ -56,6 +56,10 @@ _SECONDS_BETWEEN_WRITES = 30
 _LISTED = "SELECT id, member, label, created, expires, revoked, used, datasets, actions"
 
 
+_OF_MEMBER = "/v1/members/{member}"
+_routes = Routes()
+
+
 class NewMember(Document, frozen=True):
     """Somebody to invite."""
 
@@ -71,12 +75,6 @@ class Member(Document, frozen=True):
     invited_by: str
     created: str
     removed: str | None = None
-
-
-class Members(Page, frozen=True, kw_only=True):
-    """A page of members."""
-
-    items: list[Member]
 
 
 class NewToken(Document, frozen=True):
@@ -107,12 +105,6 @@ class IssuedToken(Document, frozen=True):
 
     secret: str
     token: Token
-
-
-class Tokens(Page, frozen=True, kw_only=True):
-    """A page of tokens."""
-
-    items: list[Token]
 
 
 class Self(Document, frozen=True):
@@ -252,7 +244,9 @@ def token_is_own(service: Service, caller: Caller, token: str) -> bool | None:
     return None if found is None else member_is_own(service, caller, found[0])
 
 
+@_routes.at("GET", "/v1/me", "self.read")
 def _show_self(call: Call) -> Self:
+    """Say who is asking."""
     caller = call.caller
     allowed = [action for action, roles in RIGHTS.items() if caller.role in roles]
     return Self(
@@ -264,11 +258,15 @@ def _show_self(call: Call) -> Self:
     )
 
 
-def _invite(call: Call) -> Member:
+@_routes.at("POST", "/v1/members", "member.create", request=NewMember, status=201)
+def _invite_member(call: Call) -> Member:
+    """Invite somebody, in one role."""
     return invite(call.service, call.body.name, call.body.role, call.caller.member)
 
 
-def _list_members(call: Call) -> Members:
+@_routes.at("GET", "/v1/members", "member.list", query=PageQuery)
+def _list_members(call: Call) -> Page[Member]:
+    """List yourself and those whom you invited."""
     found = call.service.storage.read(
         lambda t: t.rows(
             "SELECT name, role, invited_by, created, removed FROM curator_members "
@@ -278,10 +276,12 @@ def _list_members(call: Call) -> Members:
         )
     )
     items = [Member(**_row(Member, row)) for row in found]
-    return Members(**paged(items, call.query.limit, lambda one: one.name))
+    return paged(items, call.query.limit, lambda one: one.name)
 
 
-def _remove(call: Call) -> None:
+@_routes.at("DELETE", _OF_MEMBER, "member.remove", status=204)
+def _remove_member(call: Call) -> None:
+    """Remove somebody whom you invited, with all tokens."""
     name, at = call.path["member"], now()
     if name == call.caller.member:
         raise InvalidInputError("Nobody can remove herself: a curator would be without an owner.")
@@ -296,7 +296,9 @@ def _remove(call: Call) -> None:
     call.service.storage.write(work)
 
 
-def _issue(call: Call) -> IssuedToken:
+@_routes.at("POST", f"{_OF_MEMBER}/tokens", "token.create", request=NewToken, status=201)
+def _make_token(call: Call) -> IssuedToken:
+    """Make a token for yourself or somebody whom you invited; it is shown once."""
     asked, caller = call.body, call.caller
     unknown = sorted(set(asked.actions or ()) - RIGHTS.keys())
     if unknown:
@@ -323,7 +325,9 @@ def _end(service: Service, caller: Caller) -> str:
     return now() if found is None else str(found[0])
 
 
-def _list_tokens(call: Call) -> Tokens:
+@_routes.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
+def _list_tokens(call: Call) -> Page[Token]:
+    """List tokens, with their last use."""
     found = call.service.storage.read(
         lambda t: t.rows(
             f"{_LISTED} FROM curator_tokens WHERE member = ? AND id > ? ORDER BY id LIMIT ?",
@@ -332,10 +336,12 @@ def _list_tokens(call: Call) -> Tokens:
     )
     items = [Token(**_row(Token, _read_lists(row))) for row in found]
     items = [_with_use(call.service, one) for one in items]
-    return Tokens(**paged(items, call.query.limit, lambda one: one.id))
+    return paged(items, call.query.limit, lambda one: one.id)
 
 
-def _revoke(call: Call) -> None:
+@_routes.at("DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", status=204)
+def _revoke_token(call: Call) -> None:
+    """Revoke a token, at once."""
     member, token, at = call.path["member"], call.path["token"], now()
 
     def work(t: Transaction) -> None:
@@ -348,12 +354,6 @@ def _revoke(call: Call) -> None:
         t.note("act", f"revoked token {token} of {member}", call.caller.member)
 
     call.service.storage.write(work)
-
-
-def paged(items: list[Any], limit: int, cursor: Any) -> dict[str, Any]:
-    """Return the fields of a page from `limit` items or one more, which says that more follow."""
-    page = items[:limit]
-    return {"items": page, "next": str(cursor(page[-1])) if len(items) > limit else None}
 
 
 def _with_use(service: Service, token: Token) -> Token:
@@ -392,51 +392,9 @@ async def _running(service: Service) -> AsyncIterator[None]:
     write_uses(service)
 
 
-_OF_MEMBER = "/v1/members/{member}"
-
 PART = Part(
     schema=SCHEMA,
     belongs={"member": member_is_own, "token": token_is_own},
     running=_running,
-    routes=(
-        Route(
-            "show_self", "GET", "/v1/me", "self.read", _show_self, "Say who is asking.", None, Self
-        ),
-        Route(
-            *("invite_member", "POST", "/v1/members", "member.create", _invite),
-            "Invite somebody, in one role.",
-            request=NewMember,
-            response=Member,
-            status=201,
-        ),
-        Route(
-            *("list_members", "GET", "/v1/members", "member.list", _list_members),
-            "List yourself and those whom you invited.",
-            response=Members,
-            query=PageQuery,
-        ),
-        Route(
-            *("remove_member", "DELETE", _OF_MEMBER, "member.remove", _remove),
-            "Remove somebody whom you invited, with all tokens.",
-            status=204,
-        ),
-        Route(
-            *("make_token", "POST", f"{_OF_MEMBER}/tokens", "token.create", _issue),
-            "Make a token for yourself or somebody whom you invited; it is shown once.",
-            request=NewToken,
-            response=IssuedToken,
-            status=201,
-        ),
-        Route(
-            *("list_tokens", "GET", f"{_OF_MEMBER}/tokens", "token.list", _list_tokens),
-            "List tokens, with their last use.",
-            response=Tokens,
-            query=PageQuery,
-        ),
-        Route(
-            *("revoke_token", "DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", _revoke),
-            "Revoke a token, at once.",
-            status=204,
-        ),
-    ),
+    routes=tuple(_routes),
 )

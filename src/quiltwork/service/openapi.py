@@ -24,7 +24,7 @@ def description(routes: Iterable[Route]) -> dict[str, Any]:
     """Return the API's description as JSON values."""
     listed = [route for route in routes if route.path.startswith("/v1/")]
     structs = {part for route in listed for part in (route.request, route.response) if part}
-    kinds = sorted({ProblemDetails, *structs}, key=lambda kind: kind.__name__)
+    kinds = sorted({ProblemDetails, *structs}, key=str)
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     refs = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from quiltwork.service import (
-    admission,
     dashboard,
     datasets,
     holdout_routes,
     job_routes,
     log,
     members,
+    objects,
     plans,
     questions,
     releases,
@@ -30,7 +30,7 @@ PARTS: tuple[Part, ...] = (
     releases.PART,
     job_routes.PART,
     schedule_routes.PART,
-    admission.PART,
+    objects.PART,
     table_routes.PART,
     holdout_routes.PART,
     log.PART,

@@ -11,10 +11,13 @@ from quiltwork.budget import Planned, plan, repeated
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.service.datasets import SeriesOf, registered
 from quiltwork.service.questions import read_query
-from quiltwork.service.routes import Call, Part, Route
+from quiltwork.service.routes import Call, Part, Routes
 from quiltwork.service.structs import Document, Number, exact_number
 
 _MOST = 20_000
+
+
+_routes = Routes()
 
 
 class PlannedQuestion(Document, frozen=True):
@@ -57,7 +60,9 @@ class Plan(Document, frozen=True):
     text: str
 
 
+@_routes.at("POST", "/v1/datasets/{dataset}/plan", "question.plan", request=NewPlan)
 def _plan(call: Call) -> Plan:
+    """Find the noise with which questions to come cost a budget together."""
     service, found = call.service, registered(call.service, call.path["dataset"])
     if not isinstance(found.about, SeriesOf):
         raise UnsupportedError("Levels of counts add up; plans are for series.")
@@ -96,13 +101,4 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name in PlanItem.__struct_fields__}
 
 
-PART = Part(
-    routes=(
-        Route(
-            *("plan", "POST", "/v1/datasets/{dataset}/plan", "question.plan", _plan),
-            "Find the noise with which questions to come cost a budget together.",
-            request=NewPlan,
-            response=Plan,
-        ),
-    ),
-)
+PART = Part(routes=tuple(_routes))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -43,13 +43,16 @@ from quiltwork.service.examples import Example, example_of
 from quiltwork.service.marks import MarkedLedger, mark_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
-from quiltwork.service.routes import Call, Part, Route, Service
-from quiltwork.service.rows import Counted, counted_rows, series_rows
-from quiltwork.service.storage import Transaction
+from quiltwork.service.routes import Call, Part, Routes, Service
+from quiltwork.service.rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.structs import Document, Number, converted, exact_number
 
 _MOST_CELLS = 10_000
 _CONFIDENCE = 0.95
+
+
+_OF_DATASET = "/v1/datasets/{dataset}"
+_routes = Routes()
 
 
 class Question(Document, frozen=True):
@@ -89,20 +92,6 @@ class Preview(Document, frozen=True):
     example: Example | None = None
 
 
-class Asked(Protocol):
-    """A question that was read: what it would cost, how far off it would be, and its answer."""
-
-    def preview(self, quote: Quote) -> Preview:
-        """Say what it would be like."""
-
-    @property
-    def price(self) -> Any:
-        """What a ledger would debit."""
-
-    def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
-        """Debit, draw and store."""
-
-
 @dataclass(frozen=True)
 class AskedSeries:
     """A query about a series, read and found to fit what is public about it."""
@@ -112,6 +101,7 @@ class AskedSeries:
     epsilon: Fraction
     beliefs: Any
     episode: int
+    length: int | None
     data: CodedSequences
 
     @property
@@ -152,7 +142,7 @@ class AskedSeries:
             key=key,
             analyst=analyst,
             episode=self.episode,
-            beginning_of=ledger.status(self.dataset).length,  # a schedule may be paid for ahead
+            beginning_of=self.length,  # a schedule may be paid for ahead
         )
 
 
@@ -232,6 +222,9 @@ class AskedTable:
         return replace(counts, subject=self.about.subject)
 
 
+Asked: TypeAlias = AskedSeries | AskedTable
+
+
 def _previewed(
     quote: Quote,
     *,
@@ -271,8 +264,9 @@ def read_question(service: Service, found: Registered, question: Question) -> As
     if isinstance(found.about, SeriesOf):
         query = read_query(question.query)
         status = service.ledger.status(found.name)
-        data = series_rows(service, found.name, found.about)
-        return AskedSeries(found.name, query, epsilon, status.beliefs, status.episode, data)
+        data = reaching(series_rows(service, found.name, found.about), query.stop or query.start)
+        about = (status.beliefs, status.episode, status.length)
+        return AskedSeries(found.name, query, epsilon, *about, data)
     table = converted(question.query, TableQuery)
     _check_table(table, found.about)
     rows = counted_rows(service, found.name)
@@ -345,21 +339,17 @@ def ask(
 def _answer(
     service: Service, found: Registered, question: Question, key: str, analyst: str
 ) -> None:
-    """Debit, draw and store; again if the series has grown in between."""
+    """Debit, draw and store; again as long as the series grows in between."""
     ledger = MarkedLedger(service.ledger, mark_of(question))
-
-    def look(_: Transaction) -> tuple[int | None, Asked]:
-        length = service.ledger.status(found.name).length
-        return length, read_question(service, found, question)
-
-    for last in (False, True):
-        length, asked = service.storage.read(look)
+    while True:
+        asked = service.storage.read(lambda _: read_question(service, found, question))
         try:
             with remembering(service.plans):
                 asked.answer(ledger, key, analyst)
             return
         except InvalidInputError:
-            if last or service.ledger.status(found.name).length == length:
+            known = asked.length if isinstance(asked, AskedSeries) else None
+            if known is None or service.ledger.status(found.name).length == known:
                 raise
         except NotPrivateError as error:
             raise Problem(409, "not-private", str(error), {"Retry-After": "1"}) from None
@@ -388,12 +378,18 @@ def _known(
     return shown_release(debit, answer)
 
 
+@_routes.at(
+    "POST", f"{_OF_DATASET}/releases", "question.ask", request=Question, status=201, spends=True
+)
 def _ask(call: Call) -> Released:
+    """Answer a question, once for each key; its budget is debited first."""
     found = registered(call.service, call.path["dataset"])
     return ask(call.service, found, call.body, call.key, call.caller.member)
 
 
+@_routes.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=Question)
 def _preview(call: Call) -> Preview:
+    """Say what an answer would cost and how far off it would be; nothing is spent."""
     service, found = call.service, registered(call.service, call.path["dataset"])
     asked = read_question(service, found, call.body)
     with remembering(service.plans):
@@ -401,23 +397,4 @@ def _preview(call: Call) -> Preview:
         return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
 
 
-_OF_DATASET = "/v1/datasets/{dataset}"
-
-PART = Part(
-    routes=(
-        Route(
-            *("preview", "POST", f"{_OF_DATASET}/preview", "question.preview", _preview),
-            "Say what an answer would cost and how far off it would be; nothing is spent.",
-            request=Question,
-            response=Preview,
-        ),
-        Route(
-            *("ask", "POST", f"{_OF_DATASET}/releases", "question.ask", _ask),
-            "Answer a question, once for each key; its budget is debited first.",
-            request=Question,
-            response=Released,
-            status=201,
-            spends=True,
-        ),
-    ),
-)
+PART = Part(routes=tuple(_routes))

@@ -15,12 +15,16 @@ from quiltwork.counts.remaps.remap import optimal_remap
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.releases.record import Release
 from quiltwork.service.log import LogQuery
-from quiltwork.service.members import paged
 from quiltwork.service.problems import not_found
-from quiltwork.service.routes import Call, Part, Route
-from quiltwork.service.structs import Document, Number, Page, exact_number
+from quiltwork.service.routes import Call, Part, Routes
+from quiltwork.service.structs import Document, Number, Page, exact_number, paged
 
 _MOST_RUNS = 2000
+
+
+_OF_DATASET = "/v1/datasets/{dataset}"
+_RELEASE = f"{_OF_DATASET}/releases/{{release}}"
+_routes = Routes()
 
 
 class Released(Document, frozen=True):
@@ -42,12 +46,6 @@ class Released(Document, frozen=True):
     document: dict[str, Any]
 
 
-class ReleasePage(Page, frozen=True, kw_only=True):
-    """A page of releases, oldest first."""
-
-    items: list[Released]
-
-
 class DebitOf(Document, frozen=True):
     """One debit of a dataset's ledger: what was spent, for whom; never an answer."""
 
@@ -62,12 +60,6 @@ class DebitOf(Document, frozen=True):
     composes_by: str
     charge: float | None
     hash: str
-
-
-class DebitPage(Page, frozen=True, kw_only=True):
-    """A page of debits, oldest first."""
-
-    items: list[DebitOf]
 
 
 class Run(Document, frozen=True):
@@ -160,14 +152,16 @@ def _shown_table(debit: Debit, table: CountTable, document: dict[str, Any]) -> R
     )
 
 
-def _list(call: Call) -> ReleasePage:
+@_routes.at("GET", f"{_OF_DATASET}/releases", "release.read", query=LogQuery)
+def _list_releases(call: Call) -> Page[Released]:
+    """List what was released, with error bars."""
     found = call.service.ledger.released(
         call.path["dataset"], call.query.after, call.query.limit + 1
     )
     page = found[: call.query.limit]
     items = [shown_release(debit, answer) for debit, answer in page if answer is not None]
     more = len(found) > len(page)
-    return ReleasePage(items=items, next=str(page[-1][0].number) if more else None)
+    return Page[Released](items=items, next=str(page[-1][0].number) if more else None)
 
 
 def _found(call: Call) -> tuple[Debit, str]:
@@ -180,11 +174,15 @@ def _found(call: Call) -> tuple[Debit, str]:
     return found[0][0], found[0][1]
 
 
-def _show(call: Call) -> Released:
+@_routes.at("GET", _RELEASE, "release.read", free=("release",))
+def _show_release(call: Call) -> Released:
+    """Show one release."""
     return shown_release(*_found(call))
 
 
+@_routes.at("POST", f"{_RELEASE}/remap", "release.remap", request=Reader, free=("release",))
 def _remap(call: Call) -> Reading:
+    """Read released counts by one consumer's prior and loss; it costs nothing."""
     _, answer = _found(call)
     if json.loads(answer)["schema"] != "quiltwork/count-table":
         raise InvalidInputError("Only counts are read by a prior and a loss.")
@@ -218,7 +216,9 @@ def _prior(reader: Reader) -> Any:
     raise InvalidInputError("parameter is a probability, or a mean of at most 1e15.")
 
 
-def _ledger(call: Call) -> DebitPage:
+@_routes.at("GET", f"{_OF_DATASET}/ledger", "ledger.read", query=LogQuery)
+def _show_ledger(call: Call) -> Page[DebitOf]:
+    """List what was debited, for whom and by which theorem it adds up."""
     found = call.service.ledger.history(
         call.path["dataset"], call.query.after, call.query.limit + 1
     )
@@ -238,10 +238,12 @@ def _ledger(call: Call) -> DebitPage:
         )
         for one in found
     ]
-    return DebitPage(**paged(items, call.query.limit, lambda one: one.number))
+    return paged(items, call.query.limit, lambda one: one.number)
 
 
-def _leakage(call: Call) -> Leakage:
+@_routes.at("GET", f"{_OF_DATASET}/leakage", "dataset.read")
+def _show_leakage(call: Call) -> Leakage:
+    """Say what all releases together tell about each time point."""
     name = call.path["dataset"]
     profile = call.service.ledger.ask(name, lambda accountant: accountant.profile())
     runs = [Run(run.first, run.last, run.epsilon) for run in profile]
@@ -251,40 +253,4 @@ def _leakage(call: Call) -> Leakage:
     return Leakage(name, call.service.ledger.status(name).budget, runs)
 
 
-_OF_DATASET = "/v1/datasets/{dataset}"
-_RELEASE = f"{_OF_DATASET}/releases/{{release}}"
-
-PART = Part(
-    routes=(
-        Route(
-            *("list_releases", "GET", f"{_OF_DATASET}/releases", "release.read", _list),
-            "List what was released, with error bars.",
-            response=ReleasePage,
-            query=LogQuery,
-        ),
-        Route(
-            *("show_release", "GET", _RELEASE, "release.read", _show),
-            "Show one release.",
-            response=Released,
-            free=("release",),
-        ),
-        Route(
-            *("remap", "POST", f"{_RELEASE}/remap", "release.remap", _remap),
-            "Read released counts by one consumer's prior and loss; it costs nothing.",
-            request=Reader,
-            response=Reading,
-            free=("release",),
-        ),
-        Route(
-            *("show_ledger", "GET", f"{_OF_DATASET}/ledger", "ledger.read", _ledger),
-            "List what was debited, for whom and by which theorem it adds up.",
-            response=DebitPage,
-            query=LogQuery,
-        ),
-        Route(
-            *("show_leakage", "GET", f"{_OF_DATASET}/leakage", "dataset.read", _leakage),
-            "Say what all releases together tell about each time point.",
-            response=Leakage,
-        ),
-    ),
-)
+PART = Part(routes=tuple(_routes))

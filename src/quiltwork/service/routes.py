@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_type_hints
 
 from quiltwork.errors import StorageError
 from quiltwork.service.problems import Problem, not_found
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _NARROW = ("self.read", "dataset.list")
 """What a token that is for some datasets may do without naming one of them."""
 
+Handler = TypeVar("Handler", bound="Callable[[Call], Any]")
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
 Belongs: TypeAlias = "Callable[[Service, Caller, str], bool | None]"
 """Whether an object is the caller's own; None if there is no such object."""
@@ -97,6 +99,26 @@ class Route:
     free: tuple[str, ...] = ()
 
 
+class Routes(list[Route]):
+    """The routes of a part, in the order in which their handlers stand in its module."""
+
+    def at(
+        self, method: Method, path: str, action: str, **rest: Any
+    ) -> Callable[[Handler], Handler]:
+        """Make a handler a route, with the other fields of `Route` as they are not usual.
+
+        Its name (without the underscore), its sentence and what it returns are those of the route.
+        """
+
+        def added(handler: Handler) -> Handler:
+            name, told = handler.__name__.removeprefix("_"), get_type_hints(handler)["return"]
+            fields = {"response": None if told is NoneType else told, **rest}
+            self.append(Route(name, method, path, action, handler, handler.__doc__ or "", **fields))
+            return handler
+
+        return added
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of the curator: its tables, routes, whose its objects are, what runs beside it.
@@ -107,7 +129,6 @@ class Part:
         belongs: by the name of a path's parameter, whether an object is a caller's own.
         running: entered while the application runs, for workers and the like.
         files: which files of the vault it needs; others are deleted when the curator starts.
-        mend: sets right, when the curator starts, what a crash has left half done.
     """
 
     schema: Schema | None = None
@@ -115,7 +136,6 @@ class Part:
     belongs: Mapping[str, Belongs] = field(default_factory=dict)
     running: Callable[[Service], AbstractAsyncContextManager[None]] | None = None
     files: Callable[[Transaction], Iterable[str]] | None = None
-    mend: Callable[[Service], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +153,18 @@ class Service:
     """Rows that were read lately, by dataset (`rows.py`)."""
     plans: dict[Any, Any] = field(default_factory=dict)
     """Plans of releases that were made lately, for those who ask after a preview, or again."""
+
+    def keep(self, content: bytes, naming: Callable[[Transaction, str], Iterable[str]]) -> None:
+        """Keep a file at rest that a transaction names; those that it replaces are deleted."""
+        file = self.vault.write([content])
+        try:
+            replaced = self.storage.write(lambda t: list(naming(t, file)))
+        except BaseException:
+            self.vault.delete(file)
+            raise
+        for old in replaced:
+            if old != file:  # the transaction may have run twice
+                self.vault.delete(old)
 
     @property
     def routes(self) -> tuple[Route, ...]:

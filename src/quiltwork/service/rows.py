@@ -34,7 +34,7 @@ from quiltwork.service.datasets import (
     retire_quietly,
 )
 from quiltwork.service.problems import Problem
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import Document
 from quiltwork.service.uploads import Upload
@@ -58,6 +58,10 @@ SCHEMA = Schema(
 _MOST_LOADED = 16
 _adding = threading.Lock()
 """Rows are added by one thread at a time: each is checked against those before."""
+
+
+_DATA = "/v1/datasets/{dataset}/rows"
+_routes = Routes()
 
 
 class Added(Document, frozen=True):
@@ -88,6 +92,16 @@ class _Piece:
 Pieces: TypeAlias = list[tuple[_Piece, str]]
 """What was added, in order, each with who did."""
 Rows = TypeVar("Rows")
+
+
+def reaching(data: CodedSequences, point: int | None) -> CodedSequences:
+    """Return the subjects that have come as far as a time point; all of them if none has.
+
+    How long series are is public. So who has sent little holds up no question about what others
+    have sent.
+    """
+    far = {who: one for who, one in data.coded.items() if len(one) >= (point or 1)}
+    return CodedSequences(far or data.coded)
 
 
 def series_rows(service: Service, name: str, about: SeriesOf) -> CodedSequences:
@@ -143,7 +157,7 @@ def add(service: Service, found: Registered, upload: Upload, by: str) -> Added:
         InvalidInputError: for anything that is wrong with the rows, by place.
     """
     if found.deleted or service.ledger.status(found.name).retired is not None:
-        raise Problem(409, "conflict", "The dataset is retired, and takes no more rows.")
+        raise _retired()
     with upload.table() as path:
         if isinstance(found.about, SeriesOf):
             piece = _read_series(str(path), found.about)
@@ -165,10 +179,12 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
             raise InvalidInputError(
                 f"The longest series has {length:,} time points, and {least:,} were registered."
             )
-    file = service.vault.write([_packed(piece)])
+    grow(service, found.name, length)  # first: a question never meets rows the ledger knows not of
     place = len(before)
 
-    def work(t: Transaction) -> None:
+    def work(t: Transaction, file: str) -> tuple[str, ...]:
+        if t.row("SELECT deleted FROM curator_datasets WHERE name = ?", found.name)[0]:
+            raise _retired()  # while these were read
         taken = t.row(
             "SELECT file FROM curator_rows WHERE dataset = ? AND place = ?", found.name, place
         )
@@ -180,14 +196,14 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
             *(found.name, place, file, by, now(), piece.rows),
         )
         t.note("act", f"added {piece.rows} rows", by, found.name)
+        return ()
 
-    try:
-        service.storage.write(work)
-    except Problem:
-        service.vault.delete(file)
-        raise
-    grow(service, found.name, length)
+    service.keep(_packed(piece), work)
     return Added(dataset=found.name, rows=piece.rows, length=length)
+
+
+def _retired() -> Problem:
+    return Problem(409, "conflict", "The dataset is retired, and takes no more rows.")
 
 
 def grow(service: Service, dataset: str, length: int | None) -> None:
@@ -342,7 +358,9 @@ def _unpacked(content: bytes) -> _Piece:
     return _Piece(arrays, about, about["rows"])
 
 
-def _add(call: Call) -> Added:
+@_routes.at("POST", _DATA, "data.add", status=201, upload=True)
+def _add_rows(call: Call) -> Added:
+    """Add rows from a CSV or Parquet file; a series grows by them."""
     found = registered(call.service, call.path["dataset"])
     return add(call.service, found, call.sent, call.caller.member)
 
@@ -364,7 +382,9 @@ def delete(service: Service, dataset: str, by: str) -> None:
         service.vault.delete(file)
 
 
-def _delete(call: Call) -> None:
+@_routes.at("DELETE", _DATA, "data.delete", status=204)
+def _delete_rows(call: Call) -> None:
+    """Delete all rows and retire the dataset; its ledger and releases stay."""
     delete(call.service, call.path["dataset"], call.caller.member)
 
 
@@ -373,40 +393,4 @@ def in_use(t: Transaction) -> list[str]:
     return [str(file) for (file,) in t.rows("SELECT file FROM curator_rows")]
 
 
-def mended(service: Service) -> None:
-    """Let the ledger grow where a crash came between rows and their length."""
-    names = service.storage.read(
-        lambda t: t.rows(
-            "SELECT DISTINCT d.name FROM curator_datasets d JOIN curator_rows r "
-            "ON r.dataset = d.name WHERE d.kind = 'series' AND d.deleted IS NULL"
-        )
-    )
-    for (name,) in names:
-        if service.ledger.status(name).retired is None:
-            about = registered(service, name).about
-            if isinstance(about, SeriesOf):
-                found = series_rows(service, name, about)
-                grow(service, name, max(map(len, found.coded.values())))
-
-
-_DATA = "/v1/datasets/{dataset}/rows"
-
-PART = Part(
-    schema=SCHEMA,
-    files=in_use,
-    mend=mended,
-    routes=(
-        Route(
-            *("add_rows", "POST", _DATA, "data.add", _add),
-            "Add rows from a CSV or Parquet file; a series grows by them.",
-            response=Added,
-            status=201,
-            upload=True,
-        ),
-        Route(
-            *("delete_rows", "DELETE", _DATA, "data.delete", _delete),
-            "Delete all rows and retire the dataset; its ledger and releases stay.",
-            status=204,
-        ),
-    ),
-)
+PART = Part(schema=SCHEMA, files=in_use, routes=tuple(_routes))

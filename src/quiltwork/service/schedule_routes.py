@@ -15,7 +15,6 @@ from quiltwork.service.arrived import data_clock
 from quiltwork.service.datasets import registered
 from quiltwork.service.jobs import find as find_job
 from quiltwork.service.jobs import written
-from quiltwork.service.members import paged
 from quiltwork.service.occurrences import (
     MOST_RUNS,
     Every,
@@ -26,11 +25,16 @@ from quiltwork.service.occurrences import (
 )
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number
+from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number, paged
 
 _Short = Annotated[str, Meta(max_length=100)]
+
+
+_OF_DATASET = "/v1/datasets/{dataset}/schedules"
+_ONE = "/v1/schedules/{schedule}"
+_routes = Routes()
 
 
 class NewSchedule(Document, frozen=True):
@@ -76,6 +80,7 @@ class Forecast(Document, frozen=True):
     after: float
     budget: float
     fits: bool
+    refusal: str | None
     by: list[CostBy]
 
 
@@ -102,12 +107,6 @@ class Schedule(Document, frozen=True):
     asked: NewSchedule
     noise: float
     runs: list[Run]
-
-
-class Schedules(Page, frozen=True, kw_only=True):
-    """The schedules of a dataset, the latest first."""
-
-    items: list[Schedule]
 
 
 class RunAnswer(Document, frozen=True):
@@ -158,9 +157,11 @@ def _drafted(call: Call) -> schedules.Draft:
     return schedules.draft(call.service, dataset, asked.question, level, timing)
 
 
-def _preview(call: Call) -> Forecast:
+@_routes.at("POST", f"{_OF_DATASET}/preview", "schedule.preview", request=NewSchedule)
+def _preview_schedule(call: Call) -> Forecast:
+    """Say what a schedule would cost as a whole, and by when; nothing is spent."""
     drafted = _drafted(call)
-    cost = schedules.price(call.service, call.path["dataset"], drafted)
+    cost = schedules.price(call.service, call.path["dataset"], drafted, call.caller.member)
     item = drafted.plan.items[0]
     dues = [one.due.isoformat(timespec="minutes") for one in drafted.occurrences]
     return Forecast(
@@ -174,12 +175,15 @@ def _preview(call: Call) -> Forecast:
         before=cost.before,
         after=cost.after,
         budget=cost.budget,
-        fits=cost.after <= cost.budget,
+        fits=cost.refusal is None,
+        refusal=cost.refusal,
         by=[CostBy(day=str(day), total=total) for day, total in cost.by],
     )
 
 
-def _make(call: Call) -> Schedule:
+@_routes.at("POST", _OF_DATASET, "schedule.create", request=NewSchedule, status=201, spends=True)
+def _make_schedule(call: Call) -> Schedule:
+    """Make a schedule and debit all its runs, or refuse it as a whole."""
     caller, dataset = call.caller, call.path["dataset"]
     body = msgspec.to_builtins(call.body)
     known = call.service.storage.read(
@@ -230,14 +234,16 @@ def _run(t: Transaction, stored: schedule_rows.Stored, run: schedule_rows.Run) -
     )
 
 
-def _list(call: Call) -> Schedules:
+@_routes.at("GET", _OF_DATASET, "schedule.list", query=PageQuery)
+def _list_schedules(call: Call) -> Page[Schedule]:
+    """List the schedules of a dataset."""
     found = call.service.storage.read(lambda t: schedule_rows.schedules_of(t, call.path["dataset"]))
     ids = [one.id for one in found]
     after = call.query.after
     start = ids.index(after) + 1 if after in ids else 0
     wanted = found[start : start + call.query.limit + 1]
     items = [_shown(call.service, one) for one in wanted]
-    return Schedules(**paged(items, call.query.limit, lambda one: one.id))
+    return paged(items, call.query.limit, lambda one: one.id)
 
 
 def _found(call: Call) -> schedule_rows.Stored:
@@ -247,25 +253,33 @@ def _found(call: Call) -> schedule_rows.Stored:
     return found
 
 
-def _read(call: Call) -> Schedule:
+@_routes.at("GET", _ONE, "schedule.read")
+def _show_schedule(call: Call) -> Schedule:
+    """Show a schedule and where each of its runs is."""
     return _shown(call.service, _found(call))
 
 
-def _cost(call: Call) -> CostBy:
+@_routes.at("GET", f"{_ONE}/cost", "schedule.read", query=DayQuery)
+def _cost_of_schedule(call: Call) -> CostBy:
+    """Say what everything debited will have told by a day."""
     by = call.query.by
     day = read_day(by, "by") if by else datetime.now(UTC).date()
     return CostBy(day=str(day), total=schedules.cost_by(call.service, _found(call), day))
 
 
-def _end(call: Call) -> Schedule:
+@_routes.at("POST", f"{_ONE}/end", "schedule.end")
+def _end_schedule(call: Call) -> Schedule:
+    """Let no further run begin; what was debited stays debited."""
     stored, who = _found(call), call.caller.member
     if who not in (stored.owner, registered(call.service, stored.dataset).owner):
         raise Problem(403, "forbidden", "Who made a schedule ends it, or the dataset's owner.")
     call.service.storage.write(lambda t: schedules.end(t, stored.id, who))
-    return _read(call)
+    return _show_schedule(call)
 
 
-def _answer(call: Call) -> RunAnswer:
+@_routes.at("GET", f"{_ONE}/runs/{{run}}", "release.read", free=("run",))
+def _show_run(call: Call) -> RunAnswer:
+    """Show the release of one run."""
     stored, number = _found(call), call.path["run"]
     if not number.isdecimal() or len(number) > 9:
         raise not_found()
@@ -277,54 +291,6 @@ def _answer(call: Call) -> RunAnswer:
     return RunAnswer(schedule=stored.id, run=run.number, release=json.loads(text))
 
 
-_OF_DATASET = "/v1/datasets/{dataset}/schedules"
-_ONE = "/v1/schedules/{schedule}"
-
 PART = Part(
-    schema=schedule_rows.SCHEMA,
-    belongs={"schedule": schedule_is_own},
-    routes=(
-        Route(
-            *("preview_schedule", "POST", f"{_OF_DATASET}/preview", "schedule.preview", _preview),
-            "Say what a schedule would cost as a whole, and by when; nothing is spent.",
-            request=NewSchedule,
-            response=Forecast,
-        ),
-        Route(
-            *("make_schedule", "POST", _OF_DATASET, "schedule.create", _make),
-            "Make a schedule and debit all its runs, or refuse it as a whole.",
-            request=NewSchedule,
-            response=Schedule,
-            status=201,
-            spends=True,
-        ),
-        Route(
-            *("list_schedules", "GET", _OF_DATASET, "schedule.list", _list),
-            "List the schedules of a dataset.",
-            response=Schedules,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_schedule", "GET", _ONE, "schedule.read", _read),
-            "Show a schedule and where each of its runs is.",
-            response=Schedule,
-        ),
-        Route(
-            *("cost_of_schedule", "GET", f"{_ONE}/cost", "schedule.read", _cost),
-            "Say what everything debited will have told by a day.",
-            response=CostBy,
-            query=DayQuery,
-        ),
-        Route(
-            *("end_schedule", "POST", f"{_ONE}/end", "schedule.end", _end),
-            "Let no further run begin; what was debited stays debited.",
-            response=Schedule,
-        ),
-        Route(
-            *("show_run", "GET", f"{_ONE}/runs/{{run}}", "release.read", _answer),
-            "Show the release of one run.",
-            response=RunAnswer,
-            free=("run",),
-        ),
-    ),
+    schema=schedule_rows.SCHEMA, belongs={"schedule": schedule_is_own}, routes=tuple(_routes)
 )

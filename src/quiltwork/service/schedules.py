@@ -26,19 +26,30 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.budget import Accountant, Planned, ReleasePlan, Request, Spending, plan
 from quiltwork.budget.ledger.debits import stored_answer
 from quiltwork.budget.ledger.records import Receipt
-from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
+from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    NotPrivateError,
+    QuiltworkError,
+    StorageError,
+)
 from quiltwork.exact import float_up
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.series.releases.planned import check_planned, release_planned
 from quiltwork.service import jobs
-from quiltwork.service.arrived import rows_arrived, series_of
+from quiltwork.service.arrived import have_arrived, series_of
 from quiltwork.service.occurrences import Occurrence, Timing, occurrences
+from quiltwork.service.rows import reaching
 from quiltwork.service.schedule_rows import Run, Stored, find, run_of, runs_of
 from quiltwork.service.storage import Transaction
 
 if TYPE_CHECKING:
+    from quiltwork.budget import Status
+    from quiltwork.budget.accounting.account import Account
     from quiltwork.service.routes import Service
 
+_DAY = 86_400_000
 _SETTLE_AFTER = 60_000
 """Milliseconds after which the worker finishes what a server that ended began to make."""
 _LOST = (
@@ -69,12 +80,14 @@ class Price:
         before: the total without it.
         after: the total with all its runs.
         budget: of the dataset.
+        refusal: why it would not be granted to who asks, by budget, cap or reserve; else None.
         by: (day, total) when so many of the runs are out, at a few days and the last.
     """
 
     before: float
     after: float
     budget: float
+    refusal: str | None
     by: tuple[tuple[date, float], ...]
 
 
@@ -98,11 +111,14 @@ def draft(service: Service, dataset: str, question: Any, epsilon: Any, timing: T
     return Draft(found, planned, length)
 
 
-def price(service: Service, dataset: str, asked: Draft) -> Price:
+def price(service: Service, dataset: str, asked: Draft, member: str) -> Price:
     """Say what a schedule would cost together with everything debited so far."""
-    status = service.ledger.status(dataset)
+    status, history = service.ledger.status(dataset), service.ledger.history(dataset)
     account = Accountant(status.beliefs, asked.length, status.exact_budget, status.episode)
-    account.record(*(debit.spending for debit in service.ledger.history(dataset)))
+    own = account.after(
+        *(debit.spending for debit in history if debit.analyst == member), *asked.plan.spendings
+    )
+    account.record(*(debit.spending for debit in history))
     spendings = asked.plan.spendings
     marks = sorted({(len(spendings) * part + 3) // 4 for part in range(1, 5)})
     totals = [account.cost_after(*spendings[:number]) for number in marks]
@@ -111,8 +127,27 @@ def price(service: Service, dataset: str, asked: Draft) -> Price:
         before=account.epsilon(),
         after=totals[-1],
         budget=status.budget,
+        refusal=_refusal(status, member, account.after(*spendings), own),
         by=tuple(zip(days, totals, strict=True)),
     )
+
+
+def _refusal(status: Status, member: str, whole: Account, own: Account) -> str | None:
+    """Say why a ledger would refuse debits: `whole` and `own` are the accounts with them."""
+    total, share = whole.total, status.shares.get(member)
+    charged = status.charged.get(member, Fraction(0)) + max(Fraction(0), total - status.exact_total)
+    kept = unused_by_others(status.shares, status.charged, member)
+    try:
+        if status.retired is not None:
+            return f"The dataset is retired ({status.retired})."
+        if not whole.fits(status.exact_budget):
+            return f"All runs would raise the total to {float_up(total):.4g}, above the budget."
+        refuse_reserved(status.dataset, kept, total, status.exact_budget)
+        if share is not None and share.cap is not None:
+            refuse_above_cap(member, share.cap, charged, min(total, own.total))
+    except BudgetExceeded as refusal:
+        return str(refusal)
+    return None
 
 
 def identity(owner: str, key: str) -> str:
@@ -237,13 +272,14 @@ def cost_by(service: Service, stored: Stored, day: date) -> float:
 def submit_due(service: Service) -> None:
     """Queue the runs that are due and whose data are there; skip what is missed and to be skipped.
 
+    A run waits for every subject, and after half the time to the next run for none that is behind.
     With "skip", a run that has not begun when the next one is due is not made up for. A schedule
     of a retired dataset ends. Cost: one look at the runs that are due.
     """
     at = jobs.now()
     due = service.storage.read(
         lambda t: t.rows(
-            "SELECT r.schedule, r.number, r.stop, s.dataset, s.owner, s.missed, "
+            "SELECT r.schedule, r.number, r.due, r.stop, s.created, s.dataset, s.owner, s.missed, "
             "(SELECT MIN(n.due) FROM curator_runs n WHERE n.schedule = r.schedule "
             "AND n.number > r.number) FROM curator_runs r "
             "JOIN curator_schedules s ON s.id = r.schedule "
@@ -251,12 +287,13 @@ def submit_due(service: Service) -> None:
             at,
         )
     )
-    for schedule, number, stop, dataset, owner, missed, following in due:
+    for schedule, number, since, stop, created, dataset, owner, missed, following in due:
+        patience = _DAY // 2 if following is None else (following - since) // 2
         if service.ledger.status(dataset).retired is not None:
             service.storage.write(partial(end, name=schedule, who="the worker"))
         elif missed == "skip" and following is not None and following <= at:
             _skip(service, schedule, number)
-        elif rows_arrived(service, dataset) >= stop:
+        elif have_arrived(service, dataset, stop, late=at >= max(since, created) + patience):
             _queue(service, schedule, number, owner)
     for name in _unsettled(service, at):
         try:
@@ -314,7 +351,9 @@ def carry_out(service: Service, lease: jobs.Job, progress: jobs.Progress) -> job
     stored, run = service.storage.read(lambda t: (find(t, name), run_of(t, name, number)))
     if stored is None:
         raise InvalidInputError("The schedule of this run is gone.")
-    data = series_of(service, stored.dataset)  # all that can fail comes before the first draw
+    data = reaching(
+        series_of(service, stored.dataset), run.stop
+    )  # all that can fail comes before the first draw
     query = from_document(stored.body["question"]).on(run.start, run.stop)
     status = service.ledger.status(stored.dataset)
     if status.retired is not None:

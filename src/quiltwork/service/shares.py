@@ -6,9 +6,12 @@ from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.datasets import Dataset, registered, shown
 from quiltwork.service.members import member_of
-from quiltwork.service.routes import Call, Part, Route
+from quiltwork.service.routes import Call, Part, Routes
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Number, exact_number
+
+_ACCESS = "/v1/datasets/{dataset}/access/{member}"
+_routes = Routes()
 
 
 class NewShare(Document, frozen=True):
@@ -18,8 +21,9 @@ class NewShare(Document, frozen=True):
     reserved: Number | None = None
 
 
-def _share_out(call: Call) -> Dataset:
-    """Give access, and a share of the budget to those who ask."""
+@_routes.at("PUT", _ACCESS, "dataset.share", request=NewShare)
+def _share_dataset(call: Call) -> Dataset:
+    """Let somebody use a dataset, an analyst with a cap or a reserved share."""
     service, dataset, member = call.service, call.path["dataset"], call.path["member"]
     invited = member_of(service, member)
     if invited is None or invited.role not in ("analyst", "provider"):
@@ -46,7 +50,9 @@ def _share_out(call: Call) -> Dataset:
     return shown(service, registered(service, dataset), call.caller)
 
 
-def _take_back(call: Call) -> None:
+@_routes.at("DELETE", _ACCESS, "dataset.share", status=204)
+def _unshare_dataset(call: Call) -> None:
+    """Take access back."""
     service, dataset, member = call.service, call.path["dataset"], call.path["member"]
 
     def work(t: Transaction) -> None:
@@ -59,20 +65,4 @@ def _take_back(call: Call) -> None:
         service.ledger.allot(dataset, member, status.shares[member].cap)
 
 
-_ACCESS = "/v1/datasets/{dataset}/access/{member}"
-
-PART = Part(
-    routes=(
-        Route(
-            *("share_dataset", "PUT", _ACCESS, "dataset.share", _share_out),
-            "Let somebody use a dataset, an analyst with a cap or a reserved share.",
-            request=NewShare,
-            response=Dataset,
-        ),
-        Route(
-            *("unshare_dataset", "DELETE", _ACCESS, "dataset.share", _take_back),
-            "Take access back.",
-            status=204,
-        ),
-    ),
-)
+PART = Part(routes=tuple(_routes))

@@ -11,8 +11,9 @@ import json
 import math
 import re
 import sys
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import positive_fraction, typed_fraction
 from quiltwork.service.problems import Problem
 
+Item = TypeVar("Item")
 Kind = TypeVar("Kind")
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -40,9 +42,10 @@ class Document(
     """Base of what is sent and answered."""
 
 
-class Page(Document, frozen=True):
-    """Base of the pages of a list: ask for the next with `after=` its `next`."""
+class Page(Document, Generic[Item], frozen=True):
+    """A page of a list: ask for the next with `after=` its `next`."""
 
+    items: list[Item]
     next: str | None = None
 
 
@@ -51,6 +54,12 @@ class PageQuery(Document, frozen=True):
 
     after: Name | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+
+
+def paged(items: list[Item], limit: int, cursor: Callable[[Item], object]) -> Page[Item]:
+    """Return a page from `limit` items or one more, which says that more follow."""
+    page = items[:limit]
+    return Page(items=page, next=str(cursor(page[-1])) if len(items) > limit else None)
 
 
 def exact_number(value: Number, name: str) -> Fraction:

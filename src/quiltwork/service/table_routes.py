@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from msgspec import Meta
+import msgspec
 
 from quiltwork.service import jobs, tables
-from quiltwork.service.admission import admit, listed, own
-from quiltwork.service.job_routes import Job, shown
-from quiltwork.service.jobs import written
-from quiltwork.service.members import paged
-from quiltwork.service.problems import not_found
+from quiltwork.service.job_routes import Job, shown, shown_by_id
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route
+from quiltwork.service.routes import Call, Part, Routes
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery
+from quiltwork.service.structs import Document, Name, Page, PageQuery, paged
+from quiltwork.service.tables import TABLES, TableRules
 from quiltwork.service.worker import Pace, carry_out
 
-_Column = Annotated[str, Meta(min_length=1, max_length=200)]
-_Small = Annotated[int, Meta(ge=1, le=10**6)]
-
-
-class TableRules(Document, frozen=True):
-    """Which columns are what, and what every group of the published table must withstand."""
-
-    quasi_identifiers: Annotated[list[_Column], Meta(min_length=1, max_length=50)]
-    sensitive: _Column
-    k: _Small
-    l: _Small = 1  # noqa: E741  (the literature's own name)
-    m: Annotated[int, Meta(ge=0, le=100)] = 1
+_ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
+_routes = Routes()
 
 
 class NewTable(Document, frozen=True):
@@ -52,16 +39,11 @@ class Table(Document, frozen=True):
     name: str
     owner: str
     rules: TableRules
-    state: Literal["collecting", "publishing", "published"]
+    state: tables.State
     created: str
     parts: list[PartOfTable]
+    admitted: list[str]
     job: Job | None
-
-
-class Tables(Page, frozen=True, kw_only=True):
-    """A page of tables."""
-
-    items: list[Table]
 
 
 class Published(Document, frozen=True):
@@ -113,190 +95,126 @@ class SelfCheck(Document, frozen=True):
     found: dict[str, Any]
 
 
-def _found(call: Call) -> tables.Stored:
-    found = call.service.storage.read(lambda t: tables.find(t, call.path["table"]))
-    if found is None:
-        raise not_found()
-    return found
-
-
-def _rules(asked: TableRules) -> tables.Rules:
-    fields = {name: getattr(asked, name) for name in ("sensitive", "k", "l", "m")}
-    return tables.Rules(quasi_identifiers=tuple(asked.quasi_identifiers), **fields)
-
-
-def _described(t: Transaction, stored: tables.Stored, caller: Caller) -> Table:
+def _described(t: Transaction, stored: tables.Collected, caller: Caller) -> Table:
     everything = caller.role == "auditor" or caller.member == stored.owner
-    job = jobs.find(t, stored.job) if everything else None
-    found = jobs.find(t, stored.job)
-    busy = found is not None and found.state in ("queued", "running")
-    rules = stored.rules
+    job = jobs.find(t, stored.made.get("job", "")) if everything else None
     return Table(
         name=stored.name,
         owner=stored.owner,
-        rules=TableRules(**{**vars(rules), "quasi_identifiers": list(rules.quasi_identifiers)}),
-        state="published" if stored.publication else "publishing" if busy else "collecting",
-        created=written(stored.created),
+        rules=stored.asked,
+        state=tables.state(t, stored),
+        created=stored.created,
         parts=[
             PartOfTable(provider=part.provider, rows=part.rows)
             for part in tables.parts_of(t, stored.name)
             if everything or part.provider == caller.member
         ],
+        admitted=TABLES.admitted(t, stored, caller),
         job=None if job is None else shown(t, job),
     )
 
 
-def _read(call: Call) -> Table:
-    stored = _found(call)
-    return call.service.storage.read(lambda t: _described(t, stored, call.caller))
+@_routes.at("GET", _ONE, "table.read")
+def _show_table(call: Call, name: str | None = None) -> Table:
+    """Show a table, its rules and where its publication is."""
+    found = name or call.path["table"]
+    return call.service.storage.read(lambda t: _described(t, TABLES.current(t, found), call.caller))
 
 
-def _list(call: Call) -> Tables:
-    def read(t: Transaction) -> list[Table]:
-        names = listed(t, "table", call.caller, call.query)
-        return [_described(t, tables.current(t, name), call.caller) for name in names]
-
-    items = call.service.storage.read(read)
-    return Tables(**paged(items, call.query.limit, lambda one: one.name))
-
-
-def _create(call: Call) -> Table:
-    name, rules, who = call.body.name, _rules(call.body.rules), call.caller.member
-    call.service.storage.write(lambda t: tables.create(t, name, who, rules))
-    return call.service.storage.read(lambda t: _described(t, tables.current(t, name), call.caller))
+@_routes.at("GET", _ALL, "table.list", query=PageQuery)
+def _list_tables(call: Call) -> Page[Table]:
+    """List the tables that you may use."""
+    items = call.service.storage.read(
+        lambda t: [
+            _described(t, one, call.caller) for one in TABLES.listed(t, call.caller, call.query)
+        ]
+    )
+    return paged(items, call.query.limit, lambda one: one.name)
 
 
-def _set(call: Call) -> Table:
-    name, rules = call.path["table"], _rules(call.body)
-    call.service.storage.write(lambda t: tables.set_rules(t, tables.current(t, name), rules))
-    return _read(call)
+@_routes.at("POST", _ALL, "table.create", request=NewTable, status=201)
+def _make_table(call: Call) -> Table:
+    """Make a table that providers give rows to."""
+    name, rules, who = call.body.name, call.body.rules, call.caller.member
+    call.service.storage.write(lambda t: TABLES.create(t, name, who, rules))
+    return _show_table(call, name)
 
 
-def _admit(call: Call) -> Table:
-    stored, member = _found(call), call.path["member"]
-    call.service.storage.write(lambda t: admit(t, "table", stored.name, member, stored.owner))
-    return _read(call)
+@_routes.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
+def _set_table_rules(call: Call) -> Table:
+    """Set columns, k, l and m, until rows are given."""
+    name = call.path["table"]
+    call.service.storage.write(lambda t: tables.set_rules(t, TABLES.current(t, name), call.body))
+    return _show_table(call)
 
 
-def _put_rows(call: Call) -> PartOfTable:
-    count = tables.put_rows(call.service, _found(call), call.caller.member, call.sent)
+@_routes.at("PUT", f"{_ONE}/access/{{member}}", "table.admit")
+def _admit_to_table(call: Call) -> Table:
+    """Let a provider give rows, or an analyst read what is published."""
+    TABLES.admit(call)
+    return _show_table(call)
+
+
+@_routes.at("DELETE", f"{_ONE}/access/{{member}}", "table.admit", status=204)
+def _dismiss_from_table(call: Call) -> None:
+    """Take access back; a provider's rows are deleted with it."""
+    tables.drop_rows(call.service, TABLES.named(call), call.path["member"], call)
+
+
+@_routes.at("PUT", f"{_ONE}/rows", "table.give", upload=True)
+def _give_rows(call: Call) -> PartOfTable:
+    """Give your rows, in the place of those that you gave before."""
+    count = tables.put_rows(call.service, TABLES.named(call), call.caller.member, call.sent)
     return PartOfTable(provider=call.caller.member, rows=count)
 
 
-def _drop_rows(call: Call) -> None:
-    tables.drop_rows(call.service, _found(call), call.caller.member)
+@_routes.at("DELETE", f"{_ONE}/rows", "table.give", status=204)
+def _delete_own_rows(call: Call) -> None:
+    """Delete your rows."""
+    tables.drop_rows(call.service, TABLES.named(call), call.caller.member)
 
 
-def _publish(call: Call) -> Job:
-    """Queue the publication; a small table is published within the request."""
-    service, stored = call.service, _found(call)
+@_routes.at("POST", f"{_ONE}/publication", "table.publish")
+def _publish_table(call: Call) -> Job:
+    """Publish a table, once; a large one in the background."""
+    service, stored = call.service, TABLES.named(call)
     identity = tables.submit(service, stored)
-    rows = sum(
-        part.rows for part in service.storage.read(lambda t: tables.parts_of(t, stored.name))
-    )
-    if rows <= tables.SMALL:
+    parts = service.storage.read(lambda t: tables.parts_of(t, stored.name))
+    if sum(part.rows for part in parts) <= tables.SMALL:
         pace = Pace()
         lease = jobs.claim(service.storage, "the server", pace.lease, only=identity)
         if lease is not None:
             carry_out(service, lease, pace)
-
-    def read(t: Transaction) -> Job:
-        job = jobs.find(t, identity)
-        if job is None:
-            raise not_found()
-        return shown(t, job)
-
-    return service.storage.read(read)
+    return shown_by_id(service, identity)
 
 
-def _publication(call: Call) -> Published:
-    stored = _found(call)
+@_routes.at("GET", f"{_ONE}/publication", "table.published")
+def _show_publication(call: Call) -> Published:
+    """Get the published table."""
+    stored = TABLES.named(call)
     content = tables.published(call.service, stored).decode("utf-8")
     return Published(name=stored.name, media_type="text/csv", content=content)
 
 
-def _report(call: Call) -> TableReport:
-    stored = _found(call)
+@_routes.at("GET", f"{_ONE}/report", "table.report")
+def _show_table_report(call: Call) -> TableReport:
+    """Say what the published table reveals, and who could break what."""
+    stored = TABLES.named(call)
     tables.published(call.service, stored)
-    report = dict(stored.report)
-    weakest = report.pop("weakest")
-    return TableReport(
-        name=stored.name, weakest=None if weakest is None else Weakest(**weakest), **report
-    )
+    return msgspec.convert({"name": stored.name, **stored.made["report"]}, TableReport)
 
 
-def _check(call: Call) -> SelfCheck:
-    stored = _found(call)
+@_routes.at("GET", f"{_ONE}/check", "table.check")
+def _check_own_rows(call: Call) -> SelfCheck:
+    """Say what you learn from the published table with your own rows."""
+    stored = TABLES.named(call)
     found = tables.self_check(call.service, stored, call.caller.member)
     return SelfCheck(name=stored.name, explanation=found.pop("explanation"), found=found)
 
 
-_ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
-
 PART = Part(
     schema=tables.SCHEMA,
-    belongs={"table": own("table")},
+    belongs={"table": TABLES.is_own},
     files=tables.files,
-    routes=(
-        Route(
-            *("make_table", "POST", _ALL, "table.create", _create),
-            "Make a table that providers give rows to.",
-            request=NewTable,
-            response=Table,
-            status=201,
-        ),
-        Route(
-            *("list_tables", "GET", _ALL, "table.list", _list),
-            "List the tables that you may use.",
-            response=Tables,
-            query=PageQuery,
-        ),
-        Route(
-            *("show_table", "GET", _ONE, "table.read", _read),
-            "Show a table, its rules and where its publication is.",
-            response=Table,
-        ),
-        Route(
-            *("set_table_rules", "PUT", f"{_ONE}/rules", "table.rules", _set),
-            "Set columns, k, l and m, until it is published.",
-            request=TableRules,
-            response=Table,
-        ),
-        Route(
-            *("admit_to_table", "PUT", f"{_ONE}/access/{{member}}", "table.admit", _admit),
-            "Let a provider give rows, or an analyst read what is published.",
-            response=Table,
-        ),
-        Route(
-            *("give_rows", "PUT", f"{_ONE}/rows", "table.give", _put_rows),
-            "Give your rows, in the place of those that you gave before.",
-            response=PartOfTable,
-            upload=True,
-        ),
-        Route(
-            *("delete_own_rows", "DELETE", f"{_ONE}/rows", "table.give", _drop_rows),
-            "Delete your rows.",
-            status=204,
-        ),
-        Route(
-            *("publish_table", "POST", f"{_ONE}/publication", "table.publish", _publish),
-            "Publish a table, once; a large one in the background.",
-            response=Job,
-        ),
-        Route(
-            *("show_publication", "GET", f"{_ONE}/publication", "table.published", _publication),
-            "Get the published table.",
-            response=Published,
-        ),
-        Route(
-            *("show_table_report", "GET", f"{_ONE}/report", "table.report", _report),
-            "Say what the published table reveals, and who could break what.",
-            response=TableReport,
-        ),
-        Route(
-            *("check_own_rows", "GET", f"{_ONE}/check", "table.check", _check),
-            "Say what you learn from the published table with your own rows.",
-            response=SelfCheck,
-        ),
-    ),
+    routes=tuple(_routes),
 )

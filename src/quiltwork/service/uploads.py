@@ -6,8 +6,10 @@ compressed (`Content-Encoding: gzip`) and is unpacked while it comes, up to a mu
 
 from __future__ import annotations
 
+import csv
+import io
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -49,6 +51,32 @@ class Upload:
         with self.vault.plain(self.name, self.suffix) as path:
             self._check(path)
             yield path
+
+    def only(self, path: Path, columns: Sequence[str]) -> bytes:
+        """Return the file at a lent path with these columns alone: what is not used is not kept.
+
+        Raises:
+            InvalidInputError: if one of them is not there.
+        """
+        kept = io.BytesIO()
+        if self.suffix == ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(parquet.read_table(path, columns=list(columns)), kept)
+            return kept.getvalue()
+
+        def write(rows: Iterator[list[str]]) -> None:
+            header = next(rows, [])
+            places = [delimited.column_position(header, name, "the file") for name in columns]
+            text = io.TextIOWrapper(kept, "utf-8", newline="")
+            writer = csv.writer(text)
+            writer.writerow(columns)
+            for row in delimited.even_rows(rows, len(header), "the file"):
+                writer.writerow([row[place] for place in places])
+            text.detach()
+
+        delimited.with_csv(str(path), write)
+        return kept.getvalue()
 
     def discard(self) -> None:
         """Forget the file."""

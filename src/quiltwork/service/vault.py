@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import InvalidInputError, QuiltworkError, StorageError
 from quiltwork.files import OWNER_ONLY
 
 _CHUNK = 1 << 20
@@ -95,16 +95,19 @@ class Vault:
         """
         for path in list(self.folder.iterdir()):
             with suppress(FileNotFoundError):
-                old = path.stat().st_mtime < time.time() - _ABANDONED
-                known = path.name in needed or path.is_symlink()
-                if old and not known and (path.suffix == ".part" or _NAME.fullmatch(path.name)):
+                if path.name in needed or path.lstat().st_mtime >= time.time() - _ABANDONED:
+                    continue
+                if path.is_symlink():
+                    path.unlink()  # what it led to ended with its process
+                elif _NAME.fullmatch(path.stem):
                     self._forget(path)
 
     @contextmanager
     def plain(self, name: str, suffix: str) -> Iterator[Path]:
         """Lend a path at which other code can read the file as it was sent.
 
-        On Linux it is in memory only; elsewhere it is on the disk while it is lent.
+        On Linux it is in memory only; elsewhere it is on the disk while it is lent. Errors that
+        quote the path leave as sentences about "the file".
         """
         lent = self.folder / f"{secrets.token_hex(16)}{suffix}"
         create = getattr(os, "memfd_create", None)
@@ -120,6 +123,9 @@ class Vault:
             if create is not None:
                 lent.symlink_to(f"/proc/{os.getpid()}/fd/{descriptor}")
             yield lent
+        except QuiltworkError as error:
+            text = str(error).replace(repr(str(lent)), "the file").replace(str(lent), "the file")
+            raise type(error)(text) from None
         finally:
             os.close(descriptor)
             if lent.is_symlink():

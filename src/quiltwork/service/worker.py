@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from quiltwork.errors import QuiltworkError, StorageError
 from quiltwork.service import jobs, schedules, tables
@@ -164,12 +164,13 @@ def run(service: Service, pace: Pace, *, supervised: bool) -> None:
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: stop.set())
     if supervised:
-        threading.Thread(target=_until_closed, args=(sys.stdin.buffer, stop), daemon=True).start()
+        threading.Thread(target=_until_closed, args=(stop,), daemon=True).start()
     work(service, pace, stop)
 
 
-def _until_closed(pipe: IO[bytes], stop: threading.Event) -> None:
-    pipe.read()
+def _until_closed(stop: threading.Event) -> None:
+    while os.read(0, 1):  # a buffered reader could not be closed while this thread waits in it
+        pass
     stop.set()
 
 

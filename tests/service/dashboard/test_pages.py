@@ -106,6 +106,9 @@ def test_a_form_that_is_sent_twice_is_answered_once(stories):
     again = anna.post(ask, ask, **fields)
     assert first.url == again.url
     assert stories.service.ledger.status("commuting").exact_total == total
+    for page in ("/datasets/activity/ask", "/schedules"):  # nothing is spent on what is usual
+        assert anna.post(page, page).status_code == 422
+        assert anna.post(page, page, key="k", kind="histogram").status_code == 422
 
 
 def test_a_refused_file_is_told_by_place_and_never_by_value(stories):

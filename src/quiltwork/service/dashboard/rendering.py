@@ -11,9 +11,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from quiltwork.report import Html, figure
+from quiltwork.report import Chart, Html
+from quiltwork.report.elements import escaped
 from quiltwork.report.page import mark
 from quiltwork.report.style import LIGHT, PAGE_STYLE
+from quiltwork.report.svg import inline_svg
 from quiltwork.service.dashboard.gauges import gauge
 
 POLICY = (
@@ -32,6 +34,9 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+
+_NARROW = 370
+"""Pixels of a chart on a telephone."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ def environment() -> Environment:
         asset=lambda name: f"/assets/{name}?{assets()[name].version}",
         mark=Html(mark()),
         gauge=gauge,
-        figure=figure,
+        figure=drawn,
     )
     made.filters.update(number=number, moment=moment, window=window, cell=cell)
     return made
@@ -85,6 +90,16 @@ def environment() -> Environment:
 def render(template: str, values: Mapping[str, Any]) -> str:
     """Fill in a template."""
     return environment().get_template(template).render(values)
+
+
+def drawn(chart: Chart) -> Html:
+    """Draw a chart with title and description in two widths, of which a page shows one."""
+    title, said = escaped(chart.title), escaped(chart.description)
+    return Html(
+        f'<figure><p class="figure-title">{title}</p><div class="wide">{inline_svg(chart)}</div>'
+        f'<div class="narrow">{inline_svg(chart, _NARROW)}</div>'
+        f"<figcaption>{said}</figcaption></figure>"
+    )
 
 
 def number(value: Any) -> str:

@@ -360,6 +360,16 @@ def filled(visit: Visit, usual: Mapping[str, str]) -> dict[str, str]:
     return {name: visit.form.get(name, text) for name, text in usual.items()}
 
 
+def whole_form(visit: Visit, *names: str) -> None:
+    """Refuse a form that leaves out what it is about: nothing is spent on what is usual.
+
+    Raises:
+        Problem: 422.
+    """
+    if not {"key", *names} <= visit.form.keys():
+        raise Problem(422, "invalid-input", "The form is not whole; open the page again.")
+
+
 def fresh_key() -> str:
     """Return a key for a form that spends: sent twice, it is answered once."""
     return secrets.token_hex(16)

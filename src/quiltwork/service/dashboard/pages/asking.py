@@ -8,7 +8,15 @@ from typing import Any
 from quiltwork.report import Estimate, IntervalChart
 from quiltwork.service.dashboard.pages.people import whole
 from quiltwork.service.dashboard.rendering import cell
-from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, fresh_key, read_problem
+from quiltwork.service.dashboard.web import (
+    Go,
+    Shown,
+    Visit,
+    filled,
+    fresh_key,
+    read_problem,
+    whole_form,
+)
 from quiltwork.service.problems import Problem
 
 KINDS = {
@@ -31,8 +39,8 @@ def ask(visit: Visit) -> Shown:
 
 def answer(visit: Visit) -> Shown | Go:
     """Ask, once for each form that was shown."""
-    name = {"dataset": visit.path["dataset"]}
-    key = visit.form.get("key") or fresh_key()
+    whole_form(visit, "kind", "epsilon")
+    name, key = {"dataset": visit.path["dataset"]}, visit.form["key"]
     found, refused = read_problem(lambda: visit.ask("ask", name, question(visit), key=key))
     if refused is not None:
         return _page(visit, refused)

@@ -7,7 +7,16 @@ from typing import Any
 
 from quiltwork.report import BarChart
 from quiltwork.service.dashboard.pages.people import whole
-from quiltwork.service.dashboard.web import Go, Shown, Visit, done, filled, fresh_key, read_problem
+from quiltwork.service.dashboard.web import (
+    Go,
+    Shown,
+    Visit,
+    done,
+    filled,
+    fresh_key,
+    read_problem,
+    whole_form,
+)
 from quiltwork.service.problems import Problem
 
 STATES = {"waiting for tables": "warn", "ready to open": "busy", "open": "good"}
@@ -75,10 +84,15 @@ def admit(visit: Visit) -> Shown | Go:
     return _done(visit, "shared", lambda: visit.ask("admit_to_holdout", path))
 
 
+def dismiss(visit: Visit) -> Shown | Go:
+    """Take access back."""
+    return _done(visit, "shared", lambda: visit.ask("dismiss_from_holdout", visit.path))
+
+
 def ask(visit: Visit) -> Shown | Go:
     """Score the predictions of a file."""
-    key = visit.form.get("key") or fresh_key()
-    metric = {"metric": visit.form.get("metric", "accuracy")}
+    whole_form(visit, "metric")
+    key, metric = visit.form["key"], {"metric": visit.form["metric"]}
     return _done(
         visit,
         "scored",

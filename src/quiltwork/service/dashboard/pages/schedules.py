@@ -10,7 +10,15 @@ from quiltwork.report.charts import level
 from quiltwork.service.dashboard.charts import answer_chart, answer_of
 from quiltwork.service.dashboard.pages.asking import KINDS
 from quiltwork.service.dashboard.pages.people import whole
-from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, fresh_key, read_problem
+from quiltwork.service.dashboard.web import (
+    Go,
+    Shown,
+    Visit,
+    filled,
+    fresh_key,
+    read_problem,
+    whole_form,
+)
 from quiltwork.service.problems import Problem
 
 EVERY = {"day": "every day", "week": "every week", "month": "every month"}
@@ -33,8 +41,8 @@ def schedules(visit: Visit) -> Shown:
 
 def make(visit: Visit) -> Shown | Go:
     """Make a schedule: all its runs are debited at once, or none."""
-    name = {"dataset": visit.form.get("dataset", "")}
-    key = visit.form.get("key") or fresh_key()
+    whole_form(visit, "dataset", "kind", "epsilon", "every", "at", "first", "runs")
+    name, key = {"dataset": visit.form["dataset"]}, visit.form["key"]
     made, refused = read_problem(lambda: visit.ask("make_schedule", name, _asked(visit), key=key))
     if refused is not None:
         return _page(visit, refused)

@@ -76,6 +76,11 @@ def admit(visit: Visit) -> Shown | Go:
     return _done(visit, "shared", lambda: visit.ask("admit_to_table", path))
 
 
+def dismiss(visit: Visit) -> Shown | Go:
+    """Take access back."""
+    return _done(visit, "shared", lambda: visit.ask("dismiss_from_table", visit.path))
+
+
 def give(visit: Visit) -> Shown | Go:
     """Give the rows of a file."""
     return _done(visit, "submitted", lambda: visit.send("give_rows", visit.path, "rows"))
