@@ -80,7 +80,7 @@ def by_matplotlib(figure: Any, width: float, height: float) -> str:
     figure.set_size_inches(width, height)
     for axes in figure.axes:
         title = axes.get_title(loc="left").replace("\n", " ")
-        axes.set_title(fill(title, int(10.5 * width)), loc="left", fontsize=11)
+        axes.set_title(fill(title, int(9 * width)), loc="left", fontsize=11)
         axes.tick_params(axis="x", labelrotation=0 if width > 5 else 60)
     drawing = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "font.family": "sans-serif"}):
