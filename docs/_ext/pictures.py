@@ -80,7 +80,7 @@ def by_matplotlib(figure: Any, width: float, height: float) -> str:
     figure.set_size_inches(width, height)
     for axes in figure.axes:
         title = axes.get_title(loc="left").replace("\n", " ")
-        axes.set_title(fill(title, int(12.5 * width)), loc="left", fontsize=11)
+        axes.set_title(fill(title, int(9 * width)), loc="left", fontsize=11)
         axes.tick_params(axis="x", labelrotation=0 if width > 5 else 60)
     drawing = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "font.family": "sans-serif"}):
@@ -91,7 +91,7 @@ def by_matplotlib(figure: Any, width: float, height: float) -> str:
     svg = svg[svg.index("<svg") :].replace("<svg ", begin, 1)
     own = rf"\g<1>w{width * 10:.0f}-"  # both widths are on one page: no name may come twice
     svg = re.sub(r'(id="|href="#|url\(#)', own, svg)
-    return re.sub(r"stroke: #000000", "stroke: var(--muted)", svg)
+    return svg.replace("stroke: #000000", "stroke: var(--muted)").replace("#23667a", "var(--c1)")
 
 
 def drawn(path: Path) -> dict[int, str]:
