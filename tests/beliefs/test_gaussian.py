@@ -134,3 +134,13 @@ def test_samples_have_the_autocorrelation(belief):
     assert found == pytest.approx(belief.autocorrelation(3), abs=0.04)
     assert (belief.sample(5, seed=3) == belief.sample(5, seed=3)).all()
     assert len(belief.sample(1, seed=0)) == 1
+
+
+def test_correlations_as_numpy_computes_them_are_taken_and_never_lowered():
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        found = np.corrcoef(random.normal(size=(5, 40)) + random.normal(size=40))
+        taken = GaussianRows(found).correlation
+        assert (np.diag(taken) == 1).all()
+        assert (np.abs(taken) >= np.minimum(np.abs(found), 1)).all()
+        assert taken == pytest.approx(found, rel=1e-11)

@@ -73,7 +73,9 @@ def test_the_chart_is_written(cli, folder, name):
     assert start in (b"<svg", b"\x89PNG")
 
 
-@pytest.mark.parametrize("answers", ["rest,walk\n\n10\n4\n0\n", "rest,walk\n1h\n10h\n4\n0\n"])
+@pytest.mark.parametrize(
+    "answers", ["rest,walk\n\n10\n4\n0\n", "rest,walk\nsoon\n1h\n10h\na while\n4\n0\n"]
+)
 def test_a_terminal_is_asked(cli, folder, monkeypatch, answers):
     typed = io.StringIO(answers)
     typed.isatty = lambda: True

@@ -203,8 +203,9 @@ def compare(belief: Belief, sample: Sample) -> Comparison:
             ]
         )
         outside = float(np.isneginf(steps).mean())
-    longest = max(map(len, sample.paths))
-    lags = tuple(lag for lag in LAGS if lag == 1 or 2 * lag < longest)
+    lengths = np.array([len(path) for path in sample.paths])
+    pairs = {lag: np.maximum(lengths - lag, 0).sum() for lag in LAGS}  # few of them tell little
+    lags = tuple(lag for lag in LAGS if lag == 1 or 2 * pairs[lag] > lengths.sum())
     size = len(sample.states)
     return Comparison(
         belief=belief,

@@ -33,7 +33,7 @@ class GaussianRows(Gaussian):
     most `bounds` in size, whatever their signs. Means may be any.
 
     Args:
-        correlation: m×m, symmetric, positive definite, 1 on the diagonal.
+        correlation: m×m, symmetric, positive definite, 1 on the diagonal, up to rounding.
         deviations: the standard deviation of each row, where they differ; only ratios matter.
         bounds: the largest correlation between two rows, 0 ≤ bounds < 1.
         rows: how many rows `bounds` is about.
@@ -163,6 +163,7 @@ def _read_correlation(values: Any) -> FloatArray:
             f"correlation has {rows} rows and {columns} columns; it must be square, one row and "
             f"one column per row of the data, at most {_MOST_ROWS:,}."
         )
+    matrix = _rounded(matrix)
     wrong = ~(np.abs(matrix) <= 1) | ((matrix == 1) ^ np.eye(rows, dtype=np.bool_))
     wrong |= ~(np.abs(matrix - matrix.T) <= _SYMMETRY)
     if wrong.any():
@@ -180,6 +181,17 @@ def _read_correlation(values: Any) -> FloatArray:
             "all entries from the same rows."
         ) from None
     return matrix
+
+
+def _rounded(matrix: FloatArray) -> FloatArray:
+    """Take a diagonal that is 1 but for rounding as 1, and the other entries as a little larger."""
+    diagonal = np.diag(matrix)
+    if (diagonal == 1).all() or not (np.abs(diagonal - 1) <= _SYMMETRY).all():
+        return matrix
+    inner = np.abs(matrix) < 1 - 2 * _SYMMETRY
+    raised = np.where(inner, matrix * (1 + 2 * _SYMMETRY), matrix)
+    np.fill_diagonal(raised, 1.0)
+    return raised
 
 
 def _read_deviations(values: Any, rows: int) -> FloatArray:

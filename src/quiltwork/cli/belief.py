@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.belief_check import check, turn
 from quiltwork.cli.command import command, exact_number, option
-from quiltwork.cli.output import check_targets, emit, text_table
+from quiltwork.cli.output import Read, asked, check_targets, emit, text_table
 from quiltwork.cli.series import split_list
 from quiltwork.errors import InvalidInputError
 
@@ -93,12 +93,16 @@ def make(
     from quiltwork.report.figures import write_figure
     from quiltwork.series.reading.values import as_labels
 
-    named = as_labels(split_list(_answer(states, "--states", "Which states are there")))
+    named = _answer(
+        states, "--states", "Which states are there", lambda text: as_labels(split_list(text))
+    )
     every = _step(every, lasting)
     grid = None if every is None else Grid(step=seconds_of(every))
     stays = _stays(lasting, named, every)
     chain = chain_from_stays(named, stays, _followers(to, named), grid)
-    sure = _sure(sure)
+    if sure is None:
+        question = "How far may each probability be off (0 exact, 0.05 careful, 0.2 very unsure)"
+        sure = _answer(None, "--sure", question, exact_number)
     made, why = around(chain, sure), reasons(chain, sure)
     length = _POINTS if grid is None or grid.step is None else max(1, _DAY // grid.step)
     distances = {float(distance): distance for distance in (*DISTANCES, sure)}
@@ -112,33 +116,43 @@ def make(
     emit(document, _lines(made, why, length, own, noise, output))
 
 
-def _answer(given: str | None, option: str, question: str) -> str:
+def _answer(given: str | None, option: str, question: str, read: Callable[[str], Read]) -> Read:
+    """Read what was given, or ask until an answer can be read."""
     if given is not None:
-        return given
+        return read(given)
     if not sys.stdin.isatty():
         raise click.UsageError(f"{question}? Nobody can be asked here; give {option}")
-    return str(click.prompt(question, err=True))
+    return asked(question, read)
 
 
 def _step(every: str | None, lasting: str | None) -> str | None:
     """Ask how long a time point is where stays will be asked for; nothing may be known of it."""
+    from quiltwork.beliefs.grids import seconds_of
+
     if every is not None or lasting is not None or not sys.stdin.isatty():
         return every
+
+    def read(text: str) -> str | None:
+        return text if text and seconds_of(text) else None
+
     question = "How long is one time point, such as 1min (leave empty if it has no length)"
-    return click.prompt(question, default="", show_default=False, err=True).strip() or None
+    return asked(question, read, default="")
 
 
 def _stays(lasting: str | None, states: Sequence[Label], every: str | None) -> list[Fraction]:
     """Read how long stays last, in time points."""
-    if lasting is None:
-        unit = "time points" if every is None else f"steps of {every}, or durations"
-        given = [
-            _answer(None, "--lasting", f"How long does a stay in {state!r} last ({unit})")
-            for state in states
-        ]
-    else:
-        given = split_list(lasting)
-    return [_points(text, every) for text in given]
+    if lasting is not None:
+        return [_points(text, every) for text in split_list(lasting)]
+    unit = "time points" if every is None else f"steps of {every}, or durations"
+    return [
+        _answer(
+            None,
+            "--lasting",
+            f"How long does a stay in {state!r} last ({unit})",
+            lambda text: _points(text, every),
+        )
+        for state in states
+    ]
 
 
 def _points(text: str, every: str | None) -> Fraction:
@@ -171,13 +185,6 @@ def _known(name: str, known: dict[str, Any]) -> Any:
     if name not in known:
         raise InvalidInputError(f"{name!r} is none of the states {', '.join(known)}.")
     return known[name]
-
-
-def _sure(given: Fraction | None) -> Fraction:
-    if given is not None:
-        return given
-    question = "How far may each probability be off (0 exact, 0.05 careful, 0.2 very unsure)"
-    return exact_number(_answer(None, "--sure", question))
 
 
 def _document(made: MarkovChain | ChainBox, why: list[str], length: int, scale: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -310,3 +311,17 @@ def _prices(tried: list[_Tried], series: Series) -> Iterator[str]:
             for state in decides.drives
         )
         yield f"Neighbours tell {one} and {other} apart best: the noise is for these."
+    yield from _usefulness(decides.scale, length, len(series.states))
+
+
+def _usefulness(scale: float, length: int, states: int) -> Iterator[str]:
+    """Whether such a histogram says anything, and what would help."""
+    from quiltwork.budget.judging import judged
+
+    found = judged(scale, length / states, "an even share of the time points")
+    yield str(found)
+    if found.verdict != "useful":
+        yield (
+            f"About {math.ceil(10 * scale * states):,} time points, over all subjects, would "
+            "make it useful; a longer step (--every) or fewer states may need less noise."
+        )

@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from quiltwork import files
 from quiltwork.cli.command import JSON_KEY
+from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
+
+Read = TypeVar("Read")
 
 
 def as_json() -> bool:
@@ -141,6 +144,26 @@ def patience(quiet: bool) -> Iterator[None]:
         yield
     finally:
         _PATIENCE.stop()
+
+
+def asked(question: str, read: Callable[[str], Read], default: str | None = None) -> Read:
+    """Ask on the terminal until `read` takes the answer; a sentence says why it did not."""
+
+    def taken(text: str) -> Read:
+        try:
+            return read(text.strip())
+        except InvalidInputError as error:
+            raise click.UsageError(in_options(str(error))) from None
+
+    _PATIENCE.stop()
+    try:
+        found: Read = click.prompt(
+            question, default, value_proc=taken, show_default=default != "", err=True
+        )
+    finally:
+        if _has_terminal() and not as_json():
+            _PATIENCE.start()
+    return found
 
 
 def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[ProgressBar[Any]]:

@@ -66,6 +66,7 @@ class Calibration(ResultBase):
         unit: what one integer of the query is worth in the answer; 1 without a query.
         before: of `influence`, what earlier nodes add; 0 where the method does not say.
         leakage: what "entry" may leak where that is more than epsilon, rounded up; else 0.
+        scales: what each of the beliefs asks for alone, in their order; () where it is not known.
     """
 
     schema = ("calibration", 1)
@@ -86,6 +87,7 @@ class Calibration(ResultBase):
     unit: Fraction = Fraction(1)
     before: float = 0.0
     leakage: float = 0.0
+    scales: tuple[float, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def guarantee(self) -> Fraction:
@@ -226,6 +228,7 @@ def calibrate(
     index = max(range(len(answers)), key=lambda i: answers[i].scale)
     unit, leakage, decides = answer_unit(query, read_lengths(members, length)), 0.0, index
     scale = answers[index].scale * unit
+    scales = tuple(float_up(one.scale * unit) for one in answers)
     if method == "entry":
         honest = outlooks(members, points, None)
         told = [one.told(question, answers[index].scale) for one in honest]
@@ -252,6 +255,7 @@ def calibrate(
         unit=unit,
         before=found.before,
         leakage=leakage,
+        scales=scales,
     )
 
 

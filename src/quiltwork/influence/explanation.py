@@ -37,9 +37,17 @@ def explain(found: Calibration) -> str:
             "Its states alternate, so that one answer may tell far less than the worst one with "
             'this noise: for a single release compare method="optimal-scale".'
         )
-    if len(found.outlooks) > 1:
-        lines.append(f"Belief {found.belief} of {len(found.outlooks)} decides.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *deciding(found)])
+
+
+def deciding(found: Calibration) -> list[str]:
+    """Say which of several beliefs decides, and what the others ask for."""
+    if len(found.outlooks) < 2:
+        return []
+    others = [scale for n, scale in enumerate(found.scales, 1) if n != found.belief]
+    noise = f" For the others noise of scale {max(others):.6g} would do." if others else ""
+    belief = found.outlooks[found.belief - 1].belief
+    return [f"Belief {found.belief} of {len(found.outlooks)} decides: {belief!r}.{noise}"]
 
 
 _BY_NODES = ("sweep", "gaussian")

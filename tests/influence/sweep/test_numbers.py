@@ -140,3 +140,16 @@ def test_a_slow_chain_with_a_given_start_is_not_protected_all_at_once():
     told = told_by_two_states(matrix, [0.9, 0.1], 1 / found, length)
     assert 0.7 < told.max() <= 1 + 1e-9
     assert found == pytest.approx(qw.calibrate(qw.MarkovChain(matrix), length, 1).scale, rel=0.01)
+
+
+def test_an_endless_bound_is_found_where_several_trees_are_as_good_as_each_other():
+    ends = [[0.1, 0.13, 0.59, 0.07], [0.22, 0.58, 0.06, 0.14], [0.17, 0.1, 0.31, 0.38]]
+    inner = np.zeros((12, 12))
+    for state, row in enumerate(ends):
+        for age, end in enumerate(row):
+            inner[4 * state + age, 4 * state + min(age + 1, 3)] = 1 - end
+            inner[4 * state + age, [4 * other for other in range(3) if other != state]] = end / 2
+    belief = qw.HiddenChain(inner, np.repeat(range(3), 4))
+    endless = sweep_of(belief, 1000).constant(0.05, 0.05, 0.05)
+    swept = sweep_of(belief, 100).worst(Levels.constant(0.05, 100), range(1, 101))
+    assert swept.leak <= endless.leak <= 1.01 * swept.leak

@@ -24,8 +24,9 @@ _CLOSE = 2.0**-41
 _STUCK = 2.0**-26
 _FIRST_INFLATION = 2.0**-36
 _MOST_INFLATION = 2.0**-8
+_TIES = 4
 _FAR = 200.0
-_SPARSE = 600
+_SPARSE = 150
 _FEW_ENTRIES = 8
 """From so many pairs of states on equations are solved by iteration: a row has k − 1 entries."""
 _ITERATIONS = 200
@@ -162,14 +163,26 @@ class Homogeneous:
     def _certified(
         self, level: float, r: FloatArray, jacobian: Any, infinite: BoolArray
     ) -> FloatArray | None:
-        """Inflate towards (I − J)⁻¹·1 until a step stays below."""
+        """Inflate towards (I − J)⁻¹·1 until a step stays below.
+
+        Where several trees are as good as each other, another one may lead upwards than the one
+        whose slopes were taken: then Newton's method goes on for F plus the inflation.
+        """
         direction = _solve(jacobian, np.where(infinite, 0.0, 1.0))
         direction = np.where(np.isfinite(direction) & (direction > 0), direction, 1.0)
         amount = _FIRST_INFLATION
         while amount <= _MOST_INFLATION:
             raised = np.where(infinite, np.inf, r + amount * direction)
-            if (self.step(level, raised)[0].values <= raised).all():
-                return raised
+            for _ in range(_TIES):
+                found = self.step(level, raised)[0]
+                if (found.values <= raised).all():
+                    return raised
+                with np.errstate(invalid="ignore"):
+                    above = np.where(infinite, 0.0, found.values + amount - raised)
+                further = _solve(self.jacobian(found, infinite), above)
+                if not np.isfinite(further).all():
+                    break
+                raised = np.maximum(raised + further, self.rest)
             amount *= 4
         return None
 

@@ -17,6 +17,7 @@ from quiltwork.beliefs import Label
 from quiltwork.budget.accounting.planning import signal_range
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.influence import Calibration
+from quiltwork.influence.explanation import deciding
 from quiltwork.influence.fitted import driving_states
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum
@@ -63,6 +64,7 @@ def advice(plan: Plan, error: float, signal: float) -> Iterator[str]:
         if 1 < short < math.inf:
             yield f"About {math.ceil(plan.subjects * short):,} persons would make it useful."
         return
+    yield from deciding(calibration)
     share = 100 * calibration.influence / float(calibration.epsilon)
     drives = driving_states(calibration) if share > _TIED else None
     if share > _TIED:
