@@ -122,8 +122,6 @@ class Models:
         recursive_c: the smallest whole c for which every group is recursively (c, l)-diverse with
             l = distinct_l: the most frequent value occurs less often than c times all those from
             the l-th most frequent on together. None if l is 1.
-        recursive_c_ascending: the same formula with frequencies in ascending order, as pycanon
-            computes it; it is not the definition, and says less. For comparison only.
         t: the largest distance between a group's distribution and the table's: ordered distance
             for numeric and ordinal columns, equal distance for categorical ones.
         beta: the largest relative gain (q − p)/p of a value in a group (β-likeness).
@@ -136,7 +134,6 @@ class Models:
     distinct_l: int
     entropy_l: float
     recursive_c: int | None
-    recursive_c_ascending: int | None
     t: float
     beta: float
     enhanced_beta: float
@@ -196,8 +193,7 @@ def models_of(columns: Sequence[tuple[ValueCounts, bool]], k: int) -> Models:
         alpha=max(float(one.shares.max()) for one in counts),
         distinct_l=level,
         entropy_l=float(min(np.exp(entropies(one).min()) for one in counts)),
-        recursive_c=_recursive_c(counts, level, descending=True),
-        recursive_c_ascending=_recursive_c(counts, level, descending=False),
+        recursive_c=None if level < 2 else max(_recursive_c(one, level) for one in counts),
         t=float(max(distances)),
         beta=max(betas),
         enhanced_beta=max(map(min, betas, rarest)),
@@ -247,16 +243,9 @@ def ordered_distance(counts: ValueCounts) -> NDArray[np.float64]:
     return np.asarray(total / (counts.values - 1), dtype=np.float64)
 
 
-def _recursive_c(counts: Sequence[ValueCounts], level: int, descending: bool) -> int | None:
+def _recursive_c(counts: ValueCounts, level: int) -> int:
     """Return the smallest whole c with r_1 < c (r_l + … + r_last) in every group."""
-    if level < 2:
-        return None
-    return max(_ratio(one, level, descending) for one in counts)
-
-
-def _ratio(counts: ValueCounts, level: int, descending: bool) -> int:
-    key = -counts.records if descending else counts.records
-    order = np.lexsort((key, counts.group))
+    order = np.lexsort((-counts.records, counts.group))
     records = counts.records[order]
     place = np.arange(len(records)) - counts.starts[counts.group]
     tails = np.add.reduceat(np.where(place >= level - 1, records, 0), counts.starts)
