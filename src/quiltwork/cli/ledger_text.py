@@ -135,8 +135,8 @@ def plan_document(found: ReleasePlan) -> dict[str, Any]:
     releases = [
         {
             **row,
-            "window": [item.spending.start, item.spending.stop],
-            "naive_scale": item.naive_scale,
+            "window": [one.spending.start, one.spending.stop],
+            "naive_scale": one.naive_scale,
         }
         for row, one in zip(found.records(), found.items, strict=True)
     ]
