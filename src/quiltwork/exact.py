@@ -73,6 +73,18 @@ def positive_fraction(value: object, name: str) -> Fraction:
     return fraction
 
 
+def proper_fraction(value: object, name: str) -> Fraction:
+    """Read a number strictly between 0 and 1 exactly: a confidence, a share.
+
+    >>> proper_fraction(0.95, "confidence")
+    Fraction(19, 20)
+    """
+    number = to_fraction(value, name)
+    if not 0 < number < 1:
+        raise InvalidInputError(f"{name} must lie between 0 and 1, not {shortened(value)}.")
+    return number
+
+
 def privacy_level(value: object, name: str) -> Fraction:
     """Read a level or a budget that somebody asks for, as `positive_fraction` does.
 

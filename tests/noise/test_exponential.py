@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.noise import exponential_mechanism
-from quiltwork.noise.exponential import choice_probabilities
+from quiltwork.noise.exponential import choice_thresholds
 
 utilities = st.lists(st.integers(-50, 50), min_size=1, max_size=8)
 rates = st.fractions(Fraction(1, 100), 5, max_denominator=100)
@@ -26,7 +27,11 @@ def test_probabilities_are_enclosed_to_sixty_bits(values, rate):
             for u in values
         ]
         truth = [Fraction(weight / sum(weights)) for weight in weights]
-    for (low, high), exact in zip(choice_probabilities(values, rate), truth, strict=True):
+    thresholds = choice_thresholds(values, rate)
+    inside = [thresholds.enclose(j, 64) for j in range(thresholds.count)]
+    edges = [(Fraction(a, 2**64), Fraction(b, 2**64)) for a, b in [(0, 0), *inside, (2**64,) * 2]]
+    for (before, after), exact in zip(pairwise(edges), truth, strict=True):
+        low, high = after[0] - before[1], after[1] - before[0]
         assert low <= exact + Fraction(1, 10**40)
         assert exact <= high + Fraction(1, 10**40)
         assert high - low <= Fraction(8, 2**64)

@@ -23,14 +23,14 @@ from quiltwork.tables.constraints import (
 )
 from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.encoding import Column, encode_column
-from quiltwork.tables.generalization.reading import Reader
+from quiltwork.tables.generalization.reading import LabelReader
 from quiltwork.tables.provider_side import own_view
 from quiltwork.tables.table import Table
 
 
 def covers(text, column, order=()):
     """Tell for each value of a column whether a published text covers it."""
-    return np.isin(np.arange(len(column.values)), Reader(column, order).codes(text))
+    return np.isin(np.arange(len(column.values)), LabelReader(column, order).codes(text))
 
 
 ROLES = {"provider": None, "quasi_identifiers": ["age", "zip"], "sensitive": "disease"}

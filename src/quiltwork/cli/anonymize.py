@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.cli.command import command, exact_number, option
-from quiltwork.cli.output import emit, progress
+from quiltwork.cli.output import check_targets, emit, progress
 from quiltwork.cli.tables import (
     TableFiles,
     backend_option,
-    check_outputs,
     constraint_options,
     counted,
     declaration_options,
@@ -109,7 +108,7 @@ def anonymize(
     require_provider(source, m)
     formulas: Formulas = "escape" if escape_formulas else "keep"
     check_formulas(formulas, check_ending(output))
-    check_outputs((output, report), (*source.files, *declared["hierarchies"].values()))
+    check_targets(output, report, None, (*source.files, *declared["hierarchies"].values()))
     if backend == "spark" and Path(output).exists():
         raise InvalidInputError(f"{output!r} exists already; choose another folder.")
     table = read_table(source, backend, **declared)

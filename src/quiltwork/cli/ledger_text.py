@@ -16,26 +16,9 @@ if TYPE_CHECKING:
 
 
 def status_document(status: Status) -> dict[str, Any]:
-    """Write a dataset; exact numbers are text."""
-    return {
-        "dataset": status.dataset,
-        "beliefs": [repr(belief) for belief in status.beliefs],
-        "length": status.length,
-        "episode": status.episode,
-        "budget": str(status.exact_budget),
-        "total": status.total,
-        "remaining": status.remaining,
-        "debits": status.debits,
-        "retired": status.retired,
-        "shares": {
-            name: {
-                "cap": None if share.cap is None else str(share.cap),
-                "reserved": str(share.reserved),
-            }
-            for name, share in status.shares.items()
-        },
-        "charged": {name: float(charge) for name, charge in status.charged.items()},
-    }
+    """Write a dataset; the budget is exact."""
+    charged = {name: float(charge) for name, charge in status.charged.items()}
+    return {**status.body(), "budget": str(status.exact_budget), "charged": charged}
 
 
 def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
@@ -77,18 +60,8 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
 
 def debit_document(debit: Debit) -> dict[str, Any]:
     """Write a debit."""
-    return {
-        "number": debit.number,
-        "at": debit.at,
-        "state": debit.state,
-        "spending": debit.spending.to_body(),
-        "composes_by": debit.composes_by,
-        "mechanism": debit.mechanism,
-        "analyst": debit.analyst,
-        "charge": None if debit.charge is None else str(debit.charge),
-        "key": debit.key,
-        "request": dict(debit.request),
-    }
+    told = {"spending": debit.spending.to_body(), "composes_by": debit.composes_by}
+    return {**debit.body(), **told}
 
 
 def history_lines(debits: Sequence[Debit]) -> Iterator[str]:
@@ -159,22 +132,12 @@ def _asked(text: str, status: Status) -> tuple[Planned, ...]:
 
 def plan_document(found: ReleasePlan) -> dict[str, Any]:
     """Write a plan: one entry per release."""
-    return {
-        "budget": str(found.budget),
-        "total": found.total,
-        "releases": [
-            {
-                "kind": item.kind,
-                "label": item.planned.label,
-                "window": [item.spending.start, item.spending.stop],
-                "scale": item.scale,
-                "expected_error": item.expected_error,
-                "signal_range": item.signal_range,
-                "verdict": item.verdict,
-                "cost_alone": item.cost_alone,
-                "naive_scale": item.naive_scale,
-                "naive_error": item.naive_error,
-            }
-            for item in found.items
-        ],
-    }
+    releases = [
+        {
+            **row,
+            "window": [one.spending.start, one.spending.stop],
+            "naive_scale": one.naive_scale,
+        }
+        for row, one in zip(found.records(), found.items, strict=True)
+    ]
+    return {**found.body(), "releases": releases}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -46,11 +47,30 @@ def note(line: str) -> None:
     click.echo(document if as_json() else line, err=True)
 
 
-def check_targets(output: str | None, report: str | None = None, plot: str | None = None) -> None:
-    """Refuse, before anything is spent, files that cannot be written; - is standard output."""
-    for path in (None if output == "-" else output, report):
-        if path is not None:
-            files.check_writable(path)
+def check_targets(
+    output: str | None,
+    report: str | None = None,
+    plot: str | None = None,
+    inputs: Iterable[str] = (),
+) -> None:
+    """Refuse, before anything is spent, files that cannot be written, are inputs or the same.
+
+    - is standard output.
+    """
+    read = {Path(os.path.realpath(file)) for file in inputs}
+    written: set[Path] = set()
+    for path in (None if output == "-" else output, report, plot):
+        if path is None:
+            continue
+        place = Path(os.path.realpath(path))
+        if place in read:
+            raise click.UsageError(f"{path} is one of the inputs; write to another file")
+        if read & set(place.parents):
+            raise click.UsageError(f"{path} is inside one of the inputs; write to another folder")
+        if place in written:
+            raise click.UsageError(f"{path} is to be written twice; name two files")
+        files.check_writable(path)
+        written.add(place)
     if plot is not None:
         from quiltwork.report.figures import check_figure_path
 

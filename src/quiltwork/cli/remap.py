@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -200,13 +199,7 @@ def remap(
     from quiltwork.counts.consumers.gains import consumer_gain
     from quiltwork.report.figures import write_figure
 
-    if (
-        output is not None
-        and file is not None
-        and os.path.realpath(output) == os.path.realpath(file)
-    ):
-        raise click.UsageError(f"{output} is the input; write to another file")
-    check_targets(output, None, plot)
+    check_targets(output, None, plot, [] if file is None else [file])
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
     consumer = Consumer(read_prior_text(prior, n), read_loss_text(loss))
     table = None if file is None or column is None else _released(file, column)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork.cli.command import command, option
-from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.tables import (
     TableFiles,
-    check_outputs,
     counted,
     declaration_options,
     read_table,
@@ -62,7 +61,7 @@ def risk(
     from quiltwork.tables.risk import assess, definetti_on
 
     read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
-    check_outputs([target], read)
+    check_targets(None, target, None, read)
     orders = _of_sensitive(declared, split(source.sensitive), bool(against or original))
     table = read_table(source, ordinal=orders)
     compared = None if against is None else _compared(table, against, source, declared)

@@ -7,7 +7,6 @@ the files.
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,7 +20,6 @@ import click
 from quiltwork.cli.command import exact_number, option, with_options, written_options
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
-from quiltwork.files import check_writable
 
 if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
@@ -281,24 +279,6 @@ def read_constraint(
     for part in parts[1:]:
         whole = whole & part
     return whole
-
-
-def check_outputs(written: Iterable[str | None], read: Iterable[str]) -> None:
-    """Refuse, before anything is done, files that cannot be written or are inputs or the same."""
-    inputs = {Path(os.path.realpath(file)) for file in read}
-    outputs: set[Path] = set()
-    for file in written:
-        if file is None:
-            continue
-        place = Path(os.path.realpath(file))
-        if place in inputs:
-            raise click.UsageError(f"{file} is one of the inputs; write to another file")
-        if inputs & set(place.parents):
-            raise click.UsageError(f"{file} is inside one of the inputs; write to another folder")
-        if place in outputs:
-            raise click.UsageError(f"{file} is to be written twice; name two files")
-        check_writable(file)
-        outputs.add(place)
 
 
 def counted(number: int, what: str) -> str:

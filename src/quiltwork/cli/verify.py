@@ -23,7 +23,6 @@ from quiltwork.files import dump
 
 if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
-    from quiltwork.tables.provider_side import GroupView
     from quiltwork.tables.table import Table
 
 METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
@@ -160,31 +159,6 @@ def _own(
     from quiltwork.tables.provider_side import own_view
 
     view = own_view(published, rows, constraint, others, at_most)
-    body = {
-        "constraint": str(constraint),
-        "groups": view.groups,
-        "own_rows": view.own_rows,
-        "unmatched": view.unmatched,
-        "ambiguous": view.ambiguous,
-        "others": others,
-        "smallest": None if view.smallest is None else _group(view.smallest),
-        "disclosed": [_group(group) for group in view.disclosed],
-        "broken": [_group(group) for group in view.broken],
-        "unsure": [_group(group) for group in view.unsure],
-        "withstood": view.withstood,
-    }
+    body = {**view.body(), "constraint": str(constraint), "others": others}
     emit(dump("own-view", 1, body), [view.explain()])
     return view.withstood is True
-
-
-def _group(view: GroupView) -> dict[str, Any]:
-    left, most = (
-        [{"value": str(value), "records": number} for value, number in counts.items()]
-        for counts in (view.left, view.left_most)
-    )
-    return {
-        "group": [str(text) for text in view.group],
-        "published": view.published,
-        "left": left,
-        "left_most": most,
-    }

@@ -1,7 +1,7 @@
 """Counts for everyone: the geometric mechanism, released once, and each consumer's optimum.
 
-`geometric_mechanism` releases a count, `count_table` many of them, `cascade` one count at several
-levels; `people` are those with several rows, or who depend on each other. `consumers` is what
+`geometric_mechanism` releases a count, `count_table` many of them, `several_levels` one for several
+recipients; `people` are those with several rows, or who depend on each other. `consumers` is what
 readers believe and fear, `remaps` each reader's best reading, `optimality` the program that no
 mechanism beats, `chains` the optimal mechanism for people or moments tied by a chain.
 """

@@ -2,7 +2,6 @@ from . import chains as chains
 from . import consumers as consumers
 from . import optimality as optimality
 from . import remaps as remaps
-from .cascade import release_levels as release_levels
 from .chains.certificate import ChainCertificate as ChainCertificate
 from .chains.mechanism import ChainMechanism as ChainMechanism
 from .chains.mechanism import optimal_for_chain as optimal_for_chain
@@ -19,3 +18,4 @@ from .optimality.consumer_program import OptimalMechanism as OptimalMechanism
 from .optimality.consumer_program import optimal_mechanism as optimal_mechanism
 from .people import limited_counts as limited_counts
 from .remaps.remap import Remap as Remap
+from .several_levels import release_levels as release_levels

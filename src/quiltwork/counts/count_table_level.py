@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
 from quiltwork.counts.people import number_of_people, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.exact import Number, privacy_level, to_fraction
+from quiltwork.exact import Number, privacy_level, proper_fraction
 from quiltwork.noise import TwoSidedGeometric
 
 if TYPE_CHECKING:
@@ -97,9 +97,7 @@ def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
     The moment generating function of ratio α is (1−α)²/((1−αe^t)(1−αe^−t)) for αe^t < 1; the
     bound holds for every t, so a coarse search over t is safe.
     """
-    level = to_fraction(confidence, "confidence")
-    if not 0 < level < 1:
-        raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
+    level = proper_fraction(confidence, "confidence")
     if len(alphas) == 1:
         return TwoSidedGeometric.from_alpha(alphas[0]).quantile(level)
     ratios = [float(alpha) for alpha in alphas if alpha]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import positive_fraction, to_fraction
@@ -76,20 +75,6 @@ def choice_thresholds(utilities: Sequence[object], rate: object) -> Thresholds:
         )
 
     return Thresholds(len(gaps) - 1, enclose)
-
-
-def choice_probabilities(
-    utilities: Sequence[object], rate: object, bits: int = 64
-) -> list[tuple[Fraction, Fraction]]:
-    """Enclose each probability of the choice between two fractions, for checks and reports."""
-    thresholds = choice_thresholds(utilities, rate)
-    edges = [(0, 0)]
-    edges += [thresholds.enclose(j, bits) for j in range(thresholds.count)]
-    edges.append((1 << bits, 1 << bits))
-    return [
-        (Fraction(max(0, b[0] - a[1]), 1 << bits), Fraction(b[1] - a[0], 1 << bits))
-        for a, b in pairwise(edges)
-    ]
 
 
 def expected_shortfall(scale: Fraction, states: int) -> float:

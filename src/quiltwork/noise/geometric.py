@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import float_up, integer, to_fraction
+from quiltwork.exact import float_up, integer, proper_fraction, to_fraction
 from quiltwork.noise import bits as random_bits
 from quiltwork.noise import enclosure
 from quiltwork.noise.enclosure import Enclosure
@@ -130,9 +130,7 @@ class TwoSidedGeometric:
         >>> TwoSidedGeometric.from_scale(1).simultaneous_quantile(0.95, 4)
         4
         """
-        level = to_fraction(confidence, "confidence")
-        if not 0 < level < 1:
-            raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
+        level = proper_fraction(confidence, "confidence")
         integer(cells, "cells", 1)
         high = 1
         while not self._covers(high, level, cells):

@@ -85,7 +85,7 @@ class CodedTable:
 
     @cached_property
     def known_by(self) -> tuple[NDArray[np.int64], NumberSets]:
-        """For each row, who knows its person; see `circles`. O(rows log rows), once."""
+        """For each row, who knows its person, as `who_knows` says it. O(rows log rows), once."""
         provider = self.provider.astype(np.int64)
         if self.subject is None:
             return provider, NO_SETS

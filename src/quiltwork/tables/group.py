@@ -148,19 +148,19 @@ class SparseCounts:
         return self._cut_people(group, who, kind, weights)
 
     def _cut_people(self, group: int, who: Ints, kind: Ints, weights: Ints) -> Group:
-        circles = [self.holders(w) for w in who.tolist()]
-        tastes = [self.values_of(k) for k in kind.tolist()]
-        providers = np.unique(np.concatenate([np.array(c, dtype=np.int64) for c in circles]))
-        values = np.unique(np.concatenate([np.array(t, dtype=np.int64) for t in tastes]))
+        holders = [self.holders(w) for w in who.tolist()]
+        held_values = [self.values_of(k) for k in kind.tolist()]
+        providers = np.unique(np.concatenate([np.array(c, dtype=np.int64) for c in holders]))
+        values = np.unique(np.concatenate([np.array(t, dtype=np.int64) for t in held_values]))
         groups, owners = self.contributors or (who, who)
         lo, hi = np.searchsorted(groups, [group, group + 1])
         inside = np.isin(providers, owners[lo:hi])
         held = None
         if int(who[-1]) >= self.providers:
-            held = np.array([np.isin(providers, circle) for circle in circles])
+            held = np.array([np.isin(providers, those) for those in holders])
         kinds = None
         if int(kind[-1]) >= self.values:
-            kinds = np.array([np.isin(values, taste) for taste in tastes]).astype(np.int64)
+            kinds = np.array([np.isin(values, those) for those in held_values]).astype(np.int64)
         return Group(providers, values, weights, None if inside.all() else inside, held, kinds)
 
     def holders(self, who: int) -> tuple[int, ...]:
@@ -230,20 +230,20 @@ def _count_people(
 
     `triples` are the distinct (group, person, value), sorted; `new` marks where a person's values
     in a group begin, and `presence` numbers these pairs of group and person, so that `set_ids`
-    gives each pair the set of its values (`taste`).
+    gives each pair the set of its values (`value_set`).
     """
     people, providers = int(subject.max()) + 1, len(encoded.providers)
     values = len(encoded.sensitive_values)
-    circle, sets = encoded.known_by
+    known_by, sets = encoded.known_by
     known = np.zeros(people, dtype=np.int64)
-    known[subject] = _some(circle, rows)
+    known[subject] = _some(known_by, rows)
     triples, _ = distinct_rows([labels, subject, sensitive], [groups, people, values])
     new = np.append(True, (np.diff(triples[0]) != 0) | (np.diff(triples[1]) != 0))
     presence = np.cumsum(new) - 1
-    taste, kinds = set_ids(presence, triples[2], int(presence[-1]) + 1, values)
+    value_set, kinds = set_ids(presence, triples[2], int(presence[-1]) + 1, values)
     where, whom = triples[0][new], triples[1][new]
     sizes = [groups, providers + len(sets), values + len(kinds)]
-    (group, who, kind), weight = distinct_rows([where, known[whom], taste], sizes)
+    (group, who, kind), weight = distinct_rows([where, known[whom], value_set], sizes)
     start = np.searchsorted(group, np.arange(groups + 1))
     (inside_group, inside_provider), _ = distinct_rows([labels, provider], [groups, providers])
     inside = np.bincount(inside_group, minlength=groups)

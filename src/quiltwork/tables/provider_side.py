@@ -56,6 +56,15 @@ class GroupView:
         """How many records of others are left, at least."""
         return sum(self.left.values())
 
+    def body(self) -> dict[str, Any]:
+        """Return the group as JSON values."""
+        left, most = (
+            [{"value": str(value), "records": number} for value, number in counts.items()]
+            for counts in (self.left, self.left_most)
+        )
+        shown = {"group": [str(text) for text in self.group], "published": self.published}
+        return {**shown, "left": left, "left_most": most}
+
 
 @dataclass(frozen=True)
 class OwnView(ResultBase):
@@ -89,6 +98,15 @@ class OwnView(ResultBase):
     broken: tuple[GroupView, ...]
     unsure: tuple[GroupView, ...]
     withstood: bool | None
+
+    def body(self) -> dict[str, Any]:
+        """Return what the coalition sees as JSON values."""
+        groups = {
+            name: [one.body() for one in getattr(self, name)]
+            for name in ("disclosed", "broken", "unsure")
+        }
+        smallest = None if self.smallest is None else self.smallest.body()
+        return {**super().body(), **groups, "smallest": smallest}
 
     def explain(self) -> str:
         """Say in a few sentences what the coalition learns."""

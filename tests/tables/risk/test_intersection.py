@@ -8,8 +8,8 @@ import pytest
 from evidence.checks.intersections import check
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.risk import assess
-from quiltwork.tables.risk.extents import Reading, overlaps
 from quiltwork.tables.risk.intersection import intersection
+from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.table import Table
 
 
@@ -83,34 +83,34 @@ def test_a_bound_is_reached_and_its_worth_is_seen():
 
 
 def test_labels_of_hierarchies_and_orders_are_read():
-    tree = Reading.of("zip", None, [("12", "1*", "*"), ("13", "1*", "*"), ("21", "2*", "*")])
+    tree = ColumnLabels.of("zip", None, [("12", "1*", "*"), ("13", "1*", "*"), ("21", "2*", "*")])
     assert overlaps(tree, ["12", "1*", "*"], ["13", "1*", "2*"]).tolist() == [
         [False, True, False],
         [True, True, False],
         [True, True, True],
     ]
-    masks = Reading.of("zip", None, None)
+    masks = ColumnLabels.of("zip", None, None)
     assert overlaps(masks, ["98***", "*****", "12345"], ["987**", "99999", "1234*"]).tolist() == [
         [True, False, False],
         [True, True, True],
         [False, False, True],
     ]
-    sizes = Reading.of("size", ["small", "medium", "large"], None)
+    sizes = ColumnLabels.of("size", ["small", "medium", "large"], None)
     assert overlaps(sizes, ["small..medium", "large"], ["medium..large"]).tolist() == [
         [True],
         [True],
     ]
-    dates = Reading.of("born", None, None)
+    dates = ColumnLabels.of("born", None, None)
     assert overlaps(dates, ["1970-01-01..1970-06-30"], ["1970-06-30", "1971-01-01"]).tolist() == [
         [True, False]
     ]
-    times = Reading.of("seen", None, None)
+    times = ColumnLabels.of("seen", None, None)
     given = ["05:00:00..07:00:00", "1 day, 0:00:00..2 days, 1:30:00"]
     assert overlaps(times, given, ["07:00:00", "0:30:00", "1 day, 23:59:59.5"]).tolist() == [
         [True, False, False],
         [False, False, True],
     ]
-    gaps = Reading.of("pay", None, None)
+    gaps = ColumnLabels.of("pay", None, None)
     assert overlaps(gaps, ["{1..3, missing}", "4..5"], ["missing", "2"]).tolist() == [
         [True, True],
         [False, False],
@@ -119,7 +119,7 @@ def test_labels_of_hierarchies_and_orders_are_read():
 
 def test_texts_that_are_no_labels_are_values_as_they_stand():
     strange = ['"x', "{}", "{a", "y"]
-    assert overlaps(Reading.of("note", None, None), strange, strange).tolist() == [
+    assert overlaps(ColumnLabels.of("note", None, None), strange, strange).tolist() == [
         [one == other for other in strange] for one in strange
     ]
 
@@ -139,4 +139,4 @@ def test_tables_that_cannot_be_compared_are_refused():
     with pytest.raises(InvalidInputError, match="Give a Table"):
         assess(first.frame)
     with pytest.raises(InvalidInputError, match="declare the order"):
-        overlaps(Reading.of("size", None, None), ["small..large"], ["large"])
+        overlaps(ColumnLabels.of("size", None, None), ["small..large"], ["large"])

@@ -36,7 +36,7 @@ from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile
 from quiltwork.counts.remaps.costs import sides
 from quiltwork.counts.remaps.posteriors import SMALLEST_ALPHA, Posteriors, posteriors
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, to_fraction
+from quiltwork.exact import Number, proper_fraction
 from quiltwork.report.charts import MatrixChart
 from quiltwork.results import ChartedResult, Interval
 
@@ -92,10 +92,7 @@ class Remap(ChartedResult):
         Both tails have at most half of what is left out. The consumer's prior counts here; an
         interval that holds whatever the count is comes from `GeometricMechanism.interval`.
         """
-        level = to_fraction(confidence, "confidence")
-        if not 0 < level < 1:
-            raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
-        tail = (1 - level) / 2
+        tail = (1 - proper_fraction(confidence, "confidence")) / 2
         at = self._clipped(released)
         low = quantile(self.posteriors, tail)[at]
         high = quantile(self.posteriors, 1 - tail)[at]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import flag, instance
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, integer, shortened, to_fraction
+from quiltwork.exact import Number, integer, proper_fraction, shortened
 
 if TYPE_CHECKING:
     from quiltwork.tables.encoding import CodedTable
@@ -272,13 +272,11 @@ def score(constraint: Constraint, records: SecretCounts, alpha: Number) -> float
     >>> score(KAnonymity(2) & LDiversity(2), SecretCounts.of([0, 0, 0]), alpha=0.5)
     0.9999999999999999
     """
-    weight = to_fraction(alpha, "alpha")
-    if not 0 < weight < 1:
-        raise InvalidInputError(f"alpha must lie between 0 and 1, not {alpha!r}.")
+    weight = float(proper_fraction(alpha, "alpha"))
     first, *others = (part.fitness(records) for part in constraint.parts)
     mean = first
     if others:
-        mean = (1 - float(weight)) * first + float(weight) * (sum(others) / len(others))
+        mean = (1 - weight) * first + weight * (sum(others) / len(others))
     return agreeing(mean, constraint.holds(records))
 
 

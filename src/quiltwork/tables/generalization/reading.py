@@ -132,7 +132,7 @@ _PORTION = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class LabelReader:
     """Reads the published texts of one original column.
 
     Attributes:
@@ -140,7 +140,7 @@ class Reader:
         order: the declared order of the column, which may name values that do not occur in it.
 
     >>> ages = Column("age", "numeric", (20, 25, 31), np.zeros(0, dtype=np.int32))
-    >>> [Reader(ages).codes(text).tolist() for text in ("20..30", "*", "2*", "{20, 31}")]
+    >>> [LabelReader(ages).codes(text).tolist() for text in ("20..30", "*", "2*", "{20, 31}")]
     [[0, 1], [0, 1, 2], [0, 1], [0, 2]]
     """
 
@@ -292,7 +292,7 @@ def _covering(
     Next to sets a word is a value that others have. Next to the root of a hierarchy that was not
     declared, an unknown one may be a label of it.
     """
-    reader = Reader(own, order)
+    reader = LabelReader(own, order)
     covered = np.zeros((len(published.values), len(own.values)), dtype=bool)
     for row, text in zip(covered, published.values, strict=True):
         row[reader.codes(text)] = True

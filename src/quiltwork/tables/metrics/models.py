@@ -11,19 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import counted
-from quiltwork.tables.encoding import Column, by_meaning, encode_column, group_rows
+from quiltwork.tables.distinct import distinct_rows
+from quiltwork.tables.encoding import Column, by_meaning, encode_column
 from quiltwork.tables.table import Table
-
-if TYPE_CHECKING:
-    from quiltwork.tables.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,48 +63,40 @@ class ValueCounts:
         return np.asarray(totals / totals.sum(), dtype=np.float64)
 
 
-def people_counts(
-    labels: NDArray[np.int64],
-    codes: NDArray[np.integer[Any]],
-    subject: NDArray[np.integer[Any]],
-    groups: int,
-    values: int,
-) -> ValueCounts:
-    """Count people instead of records: each once for every value that they have in a group.
-
-    >>> labels, codes = np.zeros(3, dtype=np.int64), np.array([1, 1, 0])
-    >>> people_counts(labels, codes, np.array([7, 7, 7]), 1, 2).records.tolist()
-    [1, 1]
-    """
-    persons = int(subject.max()) + 1
-    once = group_rows([labels, codes, subject], [groups, values, persons]).first
-    counted = value_counts(labels[once], codes[once], groups, values)
-    overall = group_rows([codes, subject], [values, persons]).first
-    return replace(counted, totals=np.bincount(codes[overall], minlength=values))
-
-
 def people_per_group(table: Table) -> NDArray[np.int64]:
     """Return how many different people each group holds: records, if no subjects are named."""
-    groups, subject = table.groups, table.encoded.subject
-    if subject is None:
-        return np.bincount(groups.labels, minlength=groups.count)
-    once = group_rows([groups.labels, subject], [groups.count, int(subject.max()) + 1]).first
-    return np.bincount(groups.labels[once], minlength=groups.count)
+    groups, subject, labels = table.groups, table.encoded.subject, table.groups.labels
+    if subject is not None:
+        (labels, _), _ = distinct_rows([labels, subject], [groups.count, int(subject.max()) + 1])
+    return np.bincount(labels, minlength=groups.count)
 
 
 def value_counts(
-    labels: NDArray[np.int64], codes: NDArray[np.integer[Any]], groups: int, values: int
+    labels: NDArray[np.int64],
+    codes: NDArray[np.integer[Any]],
+    groups: int,
+    values: int,
+    subject: NDArray[np.int64] | None = None,
 ) -> ValueCounts:
     """Count the pairs of group and value that occur.
 
-    >>> counted = value_counts(np.array([0, 0, 1]), np.array([2, 2, 0], dtype=np.int32), 2, 3)
-    >>> counted.records.tolist(), counted.overall.round(2).tolist()
+    With subjects, people instead of records: each once for every value that they have in a group.
+
+    >>> labels, codes = np.array([0, 0, 1]), np.array([2, 2, 0])
+    >>> found = value_counts(labels, codes, 2, 3)
+    >>> found.records.tolist(), found.overall.round(2).tolist()
     ([2, 1], [0.33, 0.0, 0.67])
+    >>> value_counts(labels, codes, 2, 3, subject=np.array([7, 7, 7])).records.tolist()
+    [1, 1]
     """
-    keys = labels.astype(np.int64) * values + codes
-    found, records = counted(keys, groups * values)
-    sizes = np.bincount(labels, minlength=groups)
-    return ValueCounts(found // values, found % values, records, sizes, values)
+    totals = None
+    if subject is not None:
+        people = int(subject.max()) + 1
+        (held, _), _ = distinct_rows([codes, subject], [values, people])
+        totals = np.bincount(held, minlength=values)
+        (labels, codes, _), _ = distinct_rows([labels, codes, subject], [groups, values, people])
+    (group, value), records = distinct_rows([labels, codes], [groups, values])
+    return ValueCounts(group, value, records, np.bincount(labels, minlength=groups), values, totals)
 
 
 @dataclass(frozen=True)
@@ -122,8 +111,6 @@ class Models:
         recursive_c: the smallest whole c for which every group is recursively (c, l)-diverse with
             l = distinct_l: the most frequent value occurs less often than c times all those from
             the l-th most frequent on together. None if l is 1.
-        recursive_c_ascending: the same formula with frequencies in ascending order, as pycanon
-            computes it; it is not the definition, and says less. For comparison only.
         t: the largest distance between a group's distribution and the table's: ordered distance
             for numeric and ordinal columns, equal distance for categorical ones.
         beta: the largest relative gain (q − p)/p of a value in a group (β-likeness).
@@ -136,7 +123,6 @@ class Models:
     distinct_l: int
     entropy_l: float
     recursive_c: int | None
-    recursive_c_ascending: int | None
     t: float
     beta: float
     enhanced_beta: float
@@ -162,12 +148,8 @@ def attribute_counts(table: Table) -> dict[str, tuple[ValueCounts, bool]]:
     found = {}
     for name in table.sensitive:
         column = sensitive_column(table, name)
-        labels, codes, values = groups.labels, column.codes, len(column.values)
-        counts = (
-            value_counts(labels, codes, groups.count, values)
-            if subject is None
-            else people_counts(labels, codes, subject, groups.count, values)
-        )
+        values = len(column.values)
+        counts = value_counts(groups.labels, column.codes, groups.count, values, subject)
         found[name] = counts, column.kind != "categorical"
     return found
 
@@ -196,8 +178,7 @@ def models_of(columns: Sequence[tuple[ValueCounts, bool]], k: int) -> Models:
         alpha=max(float(one.shares.max()) for one in counts),
         distinct_l=level,
         entropy_l=float(min(np.exp(entropies(one).min()) for one in counts)),
-        recursive_c=_recursive_c(counts, level, descending=True),
-        recursive_c_ascending=_recursive_c(counts, level, descending=False),
+        recursive_c=None if level < 2 else max(_recursive_c(one, level) for one in counts),
         t=float(max(distances)),
         beta=max(betas),
         enhanced_beta=max(map(min, betas, rarest)),
@@ -247,16 +228,9 @@ def ordered_distance(counts: ValueCounts) -> NDArray[np.float64]:
     return np.asarray(total / (counts.values - 1), dtype=np.float64)
 
 
-def _recursive_c(counts: Sequence[ValueCounts], level: int, descending: bool) -> int | None:
+def _recursive_c(counts: ValueCounts, level: int) -> int:
     """Return the smallest whole c with r_1 < c (r_l + … + r_last) in every group."""
-    if level < 2:
-        return None
-    return max(_ratio(one, level, descending) for one in counts)
-
-
-def _ratio(counts: ValueCounts, level: int, descending: bool) -> int:
-    key = -counts.records if descending else counts.records
-    order = np.lexsort((key, counts.group))
+    order = np.lexsort((-counts.records, counts.group))
     records = counts.records[order]
     place = np.arange(len(records)) - counts.starts[counts.group]
     tails = np.add.reduceat(np.where(place >= level - 1, records, 0), counts.starts)

@@ -22,7 +22,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.constraint import MOST
 from quiltwork.tables.encoding import Column
-from quiltwork.tables.generalization.reading import Reader
+from quiltwork.tables.generalization.reading import LabelReader
 from quiltwork.tables.publication import LocalPublication, Publication
 from quiltwork.tables.table import Table, read_table
 
@@ -130,7 +130,7 @@ def covered(column: Column, texts: Sequence[Any]) -> SetLabels:
     >>> covered(ages, ["20..30", "31", 25]).sizes().tolist()
     [2, 1, 1]
     """
-    reader = Reader(column)
+    reader = LabelReader(column)
     found = [reader.codes(text) for text in texts]
     nothing = sum(not len(codes) for codes in found)
     if nothing:

@@ -1,7 +1,7 @@
 """Mondrian's rule: along which quasi-identifier a node is cut, and where, from counts alone.
 
 The widest quasi-identifier first, at the most balanced place. The rule takes counts per code,
-whoever made them: passes over the rows of a level (`cuts`), or workers whose sums reach the
+whoever made them: passes over the rows of a level (`nodes`), or workers whose sums reach the
 driver (`spark.tree`). Under a hierarchy widths are those of labels, and cuts lie between them.
 """
 

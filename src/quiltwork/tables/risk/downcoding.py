@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from quiltwork.results import ResultBase
 from quiltwork.tables.generalization.reading import RANGE, label_of
 from quiltwork.tables.publication import Publication, made_here
-from quiltwork.tables.risk.extents import EVERYTHING
+from quiltwork.tables.risk.overlaps import EVERYTHING
 from quiltwork.tables.table import Table, read_table
 
 Counts = NDArray[np.int64]

@@ -26,7 +26,7 @@ from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.metrics.models import value_counts
-from quiltwork.tables.risk.extents import Reading, overlaps
+from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.risk.worlds import Memberships, pinned_down
 from quiltwork.tables.table import Table, read_orders, read_table
 
@@ -155,7 +155,7 @@ def intersection(
     if earlier.subject is not None and later.subject is not None:
         return _by_subject(earlier, later, releases)
     readings = {
-        name: Reading.of(name, orders.get(name), trees.get(name))
+        name: ColumnLabels.of(name, orders.get(name), trees.get(name))
         for name in earlier.quasi_identifiers
     }
     return _by_groups(earlier, later, releases, readings)
@@ -266,7 +266,7 @@ def _by_groups(
     earlier: Table,
     later: Table,
     releases: tuple[_Release, _Release],
-    readings: Mapping[str, Reading],
+    readings: Mapping[str, ColumnLabels],
 ) -> Intersection:
     first, second = releases
     pairs = len(first.counts) * len(second.counts)
@@ -365,7 +365,7 @@ class _Partners:
 
 
 def _label_overlaps(
-    earlier: Table, later: Table, readings: Mapping[str, Reading]
+    earlier: Table, later: Table, readings: Mapping[str, ColumnLabels]
 ) -> tuple[list[NDArray[np.bool_]], tuple[list[Counts], list[Counts]]]:
     """Return for each column which labels overlap, and the label of each group in both tables."""
     meets, mine, theirs = [], [], []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quiltwork.errors import NotPrivateError
-from quiltwork.results import ResultBase
+from quiltwork.results import ResultBase, plain
 
 _MOST_LISTED = 20
 
@@ -91,20 +91,8 @@ class Verdict(ResultBase):
 
     def body(self) -> dict[str, Any]:
         """Return the verdict as JSON values."""
-        return {
-            "private": self.private,
-            "m": self.m,
-            "constraint": self.constraint,
-            "method": self.method,
-            "checks": self.checks,
-            "settled": self.settled,
-            "coalition": [_plain(provider) for provider in self.coalition],
-            "group": [_plain(value) for value in self.group],
-            "broken": self.broken,
-            "left": [{"value": _plain(v), "records": n} for v, n in self.left.items()],
-            "left_size": self.left_size,
-            "outsiders": self.outsiders,
-        }
+        left = [{"value": plain(value), "records": n} for value, n in self.left.items()]
+        return {**super().body(), "left": left}
 
 
 def never_private(rows: int, m: int, constraint: object) -> NotPrivateError:
@@ -142,10 +130,3 @@ def _listed(items: Sequence[Any]) -> str:
     shown = ", ".join(map(str, items[:_MOST_LISTED]))
     more = len(items) - _MOST_LISTED
     return f"{shown} and {more:,} more" if more > 0 else shown
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON can hold."""
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 import quiltwork as qw
 from papers.examples.derivation import derive
 from quiltwork.budget import Ledger
-from quiltwork.counts.cascade import (
+from quiltwork.counts.optimality.exact_matrix import compose
+from quiltwork.counts.several_levels import (
     LevelledCount,
     draw_step,
     nothing_added,
     release_levels,
 )
-from quiltwork.counts.optimality.exact_matrix import compose
 from quiltwork.errors import InvalidInputError
 from tests.counts.oracle import ALPHAS, geometric
 

@@ -24,7 +24,7 @@ _DAY = 86_400
 
 
 @dataclass(frozen=True)
-class Reading:
+class ColumnLabels:
     """How the texts of one column are understood.
 
     Attributes:
@@ -38,7 +38,7 @@ class Reading:
     leaves: Mapping[str, frozenset[str]]
 
     @classmethod
-    def of(cls, name: str, order: Sequence[Any] | None, tree: Any) -> Reading:
+    def of(cls, name: str, order: Sequence[Any] | None, tree: Any) -> ColumnLabels:
         """Take the declarations of a column."""
         ranks = {leaf_text(value): rank for rank, value in enumerate(order or ())}
         leaves: dict[str, set[str]] = {}
@@ -61,10 +61,12 @@ class Reading:
         return found[1] // _DAY if found[0] == "date" else found[1]
 
 
-def overlaps(reading: Reading, first: Sequence[Any], second: Sequence[Any]) -> NDArray[np.bool_]:
+def overlaps(
+    reading: ColumnLabels, first: Sequence[Any], second: Sequence[Any]
+) -> NDArray[np.bool_]:
     """Tell for each value of one column and each of the other whether a person can have both.
 
-    >>> ages = Reading.of("age", None, None)
+    >>> ages = ColumnLabels.of("age", None, None)
     >>> overlaps(ages, ["20..29", "*"], ["25..34", "30"]).tolist()
     [[True, False], [True, True]]
     """
@@ -94,7 +96,7 @@ def _is_range(label: Label) -> bool:
     return label.form == "range" and label.values[0] != label.values[1]
 
 
-def _members(reading: Reading, label: Label) -> frozenset[str]:
+def _members(reading: ColumnLabels, label: Label) -> frozenset[str]:
     found: set[str] = {MISSING} if label.missing else set()
     for text in label.values:
         found |= reading.leaves.get(text, {text})
@@ -102,7 +104,7 @@ def _members(reading: Reading, label: Label) -> frozenset[str]:
 
 
 def _by_stars(
-    members: frozenset[str], others: list[frozenset[str]], reading: Reading
+    members: frozenset[str], others: list[frozenset[str]], reading: ColumnLabels
 ) -> NDArray[np.bool_]:
     """Tell which other sets have a member that one of these masks can stand for."""
     masks = [text for text in members if "*" in text and text not in reading.leaves]
@@ -130,14 +132,14 @@ def _membership(sets: list[frozenset[str]], known: Mapping[str, int]) -> NDArray
     return table
 
 
-def _on_a_line(reading: Reading, left: list[Label], right: list[Label]) -> NDArray[np.bool_]:
+def _on_a_line(reading: ColumnLabels, left: list[Label], right: list[Label]) -> NDArray[np.bool_]:
     low, high, gap = zip(*(_ends(reading, side) for side in (left, right)), strict=True)
     meet = (low[0][:, None] <= high[1]) & (low[1] <= high[0][:, None])
     return np.asarray(meet | (gap[0][:, None] & gap[1]))
 
 
 def _ends(
-    reading: Reading, labels: list[Label]
+    reading: ColumnLabels, labels: list[Label]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Return the ends of each label, and whether a missing value is in it."""
     ends = []
