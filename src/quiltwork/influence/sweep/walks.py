@@ -73,6 +73,11 @@ class Walk:
         return bool(self.tells.sum() == self.size * (self.size - 1))
 
     @cached_property
+    def all_secret(self) -> bool:
+        """Whether every node can take all states, and the data tell them apart."""
+        return self.all_told and bool(self.possible.all() and self.late_possible.all())
+
+    @cached_property
     def shown_sets(self) -> BoolArray:
         """(shown states, k) which states show the same."""
         return np.unique(~self.tells, axis=0)
