@@ -74,8 +74,9 @@ class Walk:
 
     @cached_property
     def all_secret(self) -> bool:
-        """Whether every node can take all states, and the data tell them apart."""
-        return self.all_told and bool(self.possible.all() and self.late_possible.all())
+        """Whether every node can take all of several states, and the data tell them apart."""
+        all_possible = bool(self.possible.all() and self.late_possible.all())
+        return self.size > 1 and self.all_told and all_possible
 
     @cached_property
     def shown_sets(self) -> BoolArray:
