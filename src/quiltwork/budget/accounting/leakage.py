@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer
-from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
+from quiltwork.influence.arguments import AnyOutlook, outlooks
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
@@ -306,21 +306,7 @@ def _best_quilt(family: ListedFamily, usage: Usage, node: int) -> WorstPoint:
     return WorstPoint(bounds[best], node, own, 0.0, influence, family.quilt(node, best))
 
 
-def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook | GaussianOutlook, ...]:
-    """The same beliefs seen by their sharpest quilts, whose levels add up (Theorem 3.7).
-
-    Gaussian beliefs have none, and their levels add up as they are.
-    """
-    return tuple(
-        Outlook(one.belief, one.length, default_quilts(one.belief))
-        if isinstance(one, SweptOutlook)
-        else one
-        for one in outlooks
-    )
-
-
-@dataclass(frozen=True)
-class LeakageRun:
+class LeakageRun(NamedTuple):
     """Time points first..last, each of which leaks at most `epsilon`."""
 
     first: int
@@ -347,7 +333,7 @@ class LeakageProfile(ResultBase):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per run."""
-        return [dict(vars(run)) for run in self]
+        return [run._asdict() for run in self]
 
     def explain(self) -> str:
         """Say where the most leaks."""
