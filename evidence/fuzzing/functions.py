@@ -273,7 +273,6 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("compose.sequential", "releases"): lambda: [QUILTED, QUILTED],
     ("GeometricMechanism", "epsilon"): lambda: 1,
     ("counts.release_table", "epsilon"): lambda: 1,
-    ("compose.divergence", "length"): lambda: 12,
     ("MarkovChain.marginal", "t"): lambda: 3,
     ("MarkovChain.support", "t"): lambda: 3,
     ("GaussianRows", "correlation"): lambda: [[1, 0.2], [0.2, 1]],

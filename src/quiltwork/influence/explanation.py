@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quiltwork.beliefs import Belief, Gaussian, MarkovChain
+from quiltwork.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from quiltwork.influence.calibration import Calibration
@@ -35,7 +36,7 @@ def explain(found: Calibration) -> str:
     if found.method == "sweep" and _alternates(found.outlooks[found.belief - 1].belief):
         lines.append(
             "Its states alternate, so that one answer may tell far less than the worst one with "
-            'this noise: for a single release compare method="optimal-scale".'
+            f"this noise: {_alone(found)}."
         )
     return "\n".join([*lines, *deciding(found)])
 
@@ -51,6 +52,25 @@ def deciding(found: Calibration) -> list[str]:
 
 
 _BY_NODES = ("sweep", "gaussian")
+_SHORT = 500
+"""Points up to which the noise of a release that stays alone takes half a second at most."""
+
+
+def _alone(found: Calibration) -> str:
+    """What a release that stays alone needs, where that is found quickly."""
+    from quiltwork.influence.calibration import calibrate
+
+    question, beliefs = found.question, [one.belief for one in found.outlooks]
+    unknown = 'for a single release compare method="optimal-scale"'
+    if question.query is None or question.episode > 1 or found.length > _SHORT:
+        return unknown
+    nodes = question.nodes.start, question.nodes.stop - 1
+    asked = found.length, found.epsilon, "optimal-scale", question.query
+    try:
+        least = calibrate(beliefs, *asked, secrets=nodes).scale
+    except UnsupportedError:
+        return unknown
+    return f'a single release needs {least:.6g}, by method="optimal-scale"'
 
 
 def _alternates(belief: Belief) -> bool:

@@ -17,6 +17,7 @@ from quiltwork.errors import (
     StorageError,
     UnsupportedError,
 )
+from quiltwork.influence import swept
 from quiltwork.series import rehearse
 
 
@@ -40,7 +41,7 @@ def test_a_release_is_debited_and_its_answer_stored(ledger, chain, data):
     assert ledger.accountant("d").epsilon() == reference.epsilon() <= 1
 
 
-def test_a_repeated_release_is_the_same_answer_for_nothing(ledger, url, chain, data):
+def test_a_repeated_release_is_the_same_answer_for_nothing(ledger, url, chain, data, monkeypatch):
     ledger.create("d", chain, 40, 1)
     asked = {"dataset": "d", "key": "k", "epsilon": 0.5}
     query = qw.queries.count("walk").on(3, 30)
@@ -48,6 +49,14 @@ def test_a_repeated_release_is_the_same_answer_for_nothing(ledger, url, chain, d
     total = ledger.status("d").exact_total
     again = qw.release(data, query, chain, ledger=Ledger.open(url), **asked)
     assert again.to_json() == first.to_json()
+    with monkeypatch.context() as later:  # a version that computes other noise
+        later.setattr(swept, "_ROUNDING", Fraction(1001, 1000))
+        other = qw.calibrate(chain, 40, 0.5, query=query).exact_scale
+        assert other != first.noise_scale
+        again = qw.release(data, query, chain, ledger=Ledger.open(url), **asked)
+        assert again.to_json() == first.to_json()
+        with pytest.raises(InvalidInputError, match="another request"):
+            qw.release(data, query, chain, ledger=ledger, **{**asked, "epsilon": 0.25})
     assert ledger.status("d").exact_total == total
     with pytest.raises(InvalidInputError, match="another request"):
         qw.release(data, qw.queries.histogram(), chain, ledger=ledger, **asked)

@@ -16,20 +16,12 @@ from typing import Any
 from quiltwork.arguments import flag, listed
 from quiltwork.beliefs import Belief
 from quiltwork.budget.accounting.account import EXAMPLE
-from quiltwork.budget.accounting.divergence import divergence, max_divergence
 from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
 from quiltwork.influence import Calibration, max_influence
 
-__all__ = [
-    "divergence",
-    "general",
-    "influence_between",
-    "max_divergence",
-    "parallel",
-    "sequential",
-]
+__all__ = ["general", "influence_between", "parallel", "sequential"]
 
 Window = tuple[int, int]
 
@@ -121,8 +113,7 @@ def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
     """Theorem 3.6: any two Pufferfish mechanisms cost ε_A + ε_B + 2E.
 
     Holds for every secret for which E holds: given each secret, the joint law of both answers and
-    the product of their laws differ by a factor of e^E at most, in both directions. `divergence`
-    in this module computes E for small cases.
+    the product of their laws differ by a factor of e^E at most, in both directions.
 
     >>> general(1, 1, 0.5)
     3.0

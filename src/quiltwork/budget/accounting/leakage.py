@@ -13,15 +13,15 @@ import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from quiltwork.budget.accounting.usage import Charges, Integers, Usage
+from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer
-from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
+from quiltwork.influence.arguments import AnyOutlook, outlooks
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
@@ -188,7 +188,8 @@ class Secrets:
             return _swept(self, outlook, usage, levels, endless)
         if isinstance(outlook, GaussianOutlook):
             return _moved(self, outlook, usage)
-        return _near(self, outlook, usage)
+        near = (worst for rows, worst in _near(outlook, usage) if _meets(rows, self.nodes))
+        return max(near, key=lambda worst: worst.exact, default=WorstPoint())
 
     def charged(self, spending: Spending, narrowest: Fraction | None) -> Spending:
         """Return a release as it is charged, after others with this narrowest range.
@@ -265,35 +266,37 @@ def _largest_charge(secrets: Secrets, usage: Usage, levels: Levels, most: float)
     return max(usage.charge(start, start + episode - 1) for start in close)
 
 
-def _near(secrets: Secrets, outlook: Outlook, usage: Usage) -> WorstPoint:
-    """The worst row of clusters or a network. O(length + rows·quilts)."""
-    charges, found = usage.charges(secrets.length), [WorstPoint()]
-    for family in _families(outlook):
+def _near(outlook: Outlook, usage: Usage) -> Iterator[tuple[IntArray, WorstPoint]]:
+    """Rows of clusters or a network, and what each of them leaks. O(rows·quilts)."""
+    families = cast("Iterator[ListedFamily]", outlook.families(_FAR))
+    for family in families:
+        if isinstance(family, KnownNodes):
+            continue
         if isinstance(family, ClusterFamily):
-            rows = family.cluster[secrets.first - 1 : secrets.last]
-            totals = _cluster_totals(family, charges)[rows]
-            row = int(np.argmax(totals))
-            exact = Fraction(int(totals[row]), charges.denominator)
-            found.append(WorstPoint(min(exact, usage.total), secrets.first + row))
+            runs = usage.charges(family.first, family.last)
+            sums = np.add.reduceat(runs, family.offset[:-1])
+            totals, which = np.unique(sums, return_inverse=True)
+            order = np.argsort(which[family.cluster], kind="stable") + 1
+            ends = np.cumsum(np.bincount(which[family.cluster], minlength=len(totals)))
+            for rows, total in zip(np.split(order, ends[:-1]), totals.tolist(), strict=True):
+                exact = min(Fraction(int(total), usage.denominator), usage.total)
+                yield rows, WorstPoint(exact, int(rows[0]))
         else:
-            nodes = (node for node in map(int, family.nodes) if node in secrets.nodes)
-            found += [_best_quilt(family, charges, node) for node in nodes]
-    return max(found, key=lambda worst: worst.exact)
+            for node in map(int, family.nodes):
+                yield np.array([node]), _best_quilt(family, usage, node)
 
 
-def _families(outlook: Outlook) -> list[ListedFamily]:
-    """The families of rows that have something to hide; clusters and networks list theirs."""
-    found = cast("Iterator[ListedFamily]", outlook.families(_FAR))
-    return [f for f in found if not isinstance(f, KnownNodes)]
+def _meets(rows: IntArray, nodes: range) -> bool:
+    return bool(((rows >= nodes.start) & (rows < nodes.stop)).any())
 
 
-def _best_quilt(family: ListedFamily, charges: Charges, node: int) -> WorstPoint:
+def _best_quilt(family: ListedFamily, usage: Usage, node: int) -> WorstPoint:
     """What a row leaks at most: the least, over its quilts, of nearby charges and influence."""
     owner, start, stop = family.spans(node)
     totals = np.zeros(len(family.influence), dtype=object)
-    np.add.at(totals, owner, _charged(charges, start, stop))
+    np.add.at(totals, owner, usage.charges(start, stop).astype(object))
     bounds = {
-        number: Fraction(int(totals[number]), charges.denominator)
+        number: Fraction(int(totals[number]), usage.denominator)
         + Fraction(float(family.influence[number]))
         for number in np.flatnonzero(np.isfinite(family.influence)).tolist()
     }
@@ -303,36 +306,7 @@ def _best_quilt(family: ListedFamily, charges: Charges, node: int) -> WorstPoint
     return WorstPoint(bounds[best], node, own, 0.0, influence, family.quilt(node, best))
 
 
-def _charged(charges: Charges, start: IntArray, stop: IntArray) -> Integers:
-    """Integer charges of runs; an empty run (stop < start) is charged nothing."""
-    full = stop >= start
-    found = np.zeros(len(start), dtype=charges.upto.dtype)
-    found[full] = charges.of(start[full], stop[full])
-    return found
-
-
-def _cluster_totals(family: ClusterFamily, charges: Charges) -> Integers:
-    """What is charged to each cluster as a whole."""
-    runs = _charged(charges, family.first, family.last)
-    totals: Integers = np.add.reduceat(runs, family.offset[:-1])
-    return totals
-
-
-def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook | GaussianOutlook, ...]:
-    """The same beliefs seen by their sharpest quilts, whose levels add up (Theorem 3.7).
-
-    Gaussian beliefs have none, and their levels add up as they are.
-    """
-    return tuple(
-        Outlook(one.belief, one.length, default_quilts(one.belief))
-        if isinstance(one, SweptOutlook)
-        else one
-        for one in outlooks
-    )
-
-
-@dataclass(frozen=True)
-class LeakageRun:
+class LeakageRun(NamedTuple):
     """Time points first..last, each of which leaks at most `epsilon`."""
 
     first: int
@@ -359,7 +333,7 @@ class LeakageProfile(ResultBase):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per run."""
-        return [dict(vars(run)) for run in self]
+        return [run._asdict() for run in self]
 
     def explain(self) -> str:
         """Say where the most leaks."""
@@ -388,38 +362,32 @@ def leakage_profile(
     secrets: Secrets, usage: Usage, most: Fraction, added: Fraction
 ) -> LeakageProfile:
     """Bound what every secret leaks, `most` at most, and `added` to each. O(changes) or O(rows)."""
-    found = [_profile(secrets, one, usage) for one in secrets.outlooks]
-    first = np.unique(np.concatenate([one.first for one in found]))
-    last = np.append(first[1:] - 1, secrets.last)
-    rows = [one.epsilon[np.searchsorted(one.first, first, side="right") - 1] for one in found]
-    return _joined(first, last, np.minimum(np.max(rows, axis=0), float_up(most)) + float_up(added))
+    (first, leak), *others = (_profile(secrets, one, usage) for one in secrets.outlooks)
+    for other in others:
+        begins = np.union1d(first, other[0])
+        rows = (
+            values[np.searchsorted(starts, begins, side="right") - 1]
+            for starts, values in ((first, leak), other)
+        )
+        first, leak = begins, np.maximum(*rows)
+    leak = np.minimum(leak, float_up(most)) + float_up(added)
+    begins = np.flatnonzero(np.append(True, leak[1:] != leak[:-1]))
+    last = np.append(first[begins[1:]] - 1, secrets.last)
+    return LeakageProfile(first[begins], last, leak[begins])
 
 
-def _profile(secrets: Secrets, outlook: AnyOutlook, usage: Usage) -> LeakageProfile:
-    """What every secret leaks under one belief; rows that nothing is said about leak nothing."""
+def _profile(secrets: Secrets, outlook: AnyOutlook, usage: Usage) -> tuple[IntArray, FloatArray]:
+    """Where runs of secrets begin and what each leaks under one belief; others leak nothing."""
     if isinstance(outlook, SweptOutlook):
         levels = usage.levels(secrets.length)
-        return _joined(*outlook.sweep(secrets.episode).profile(levels, secrets.nodes))
+        first, _, leak = outlook.sweep(secrets.episode).profile(levels, secrets.nodes)
+        return first, leak
     if isinstance(outlook, GaussianOutlook):
         hidden = outlook.hidden(usage.narrowest or Fraction(1), secrets.episode)
-        return _joined(*hidden.profile(usage.sum_levels(secrets.length), secrets.nodes))
-    charges, values = usage.charges(secrets.length), np.zeros(secrets.length)
-    for family in _families(outlook):
-        if isinstance(family, ClusterFamily):
-            totals, which = np.unique(_cluster_totals(family, charges), return_inverse=True)
-            exact = (Fraction(int(total), charges.denominator) for total in totals)
-            nodes = np.arange(1, len(family.cluster) + 1)
-            bounds = np.array([float_up(one) for one in exact])[which][family.cluster]
-        else:
-            nodes = np.asarray(family.nodes, dtype=np.int64)
-            exact = (_best_quilt(family, charges, node).exact for node in nodes.tolist())
-            bounds = np.array([float_up(one) for one in exact])
-        values[nodes - 1] = np.maximum(values[nodes - 1], bounds)
-    rows = np.array(secrets.nodes)
-    return _joined(rows, rows, values[rows - 1])
-
-
-def _joined(first: IntArray, last: IntArray, values: FloatArray) -> LeakageProfile:
-    begins = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    ends = np.append(begins[1:], len(values)) - 1
-    return LeakageProfile(first[begins], last[ends], values[begins])
+        first, _, leak = hidden.profile(usage.sum_levels(secrets.length), secrets.nodes)
+        return first, leak
+    values = np.zeros(secrets.length)
+    for rows, worst in _near(outlook, usage):
+        values[rows - 1] = np.maximum(values[rows - 1], float_up(worst.exact))
+    nodes = np.array(secrets.nodes)
+    return nodes, values[nodes - 1]

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label
 from quiltwork.budget.accounting.accountant import Accountant
-from quiltwork.budget.accounting.leakage import quilts_only
 from quiltwork.budget.accounting.limits import scale_for
 from quiltwork.budget.accounting.schedule import Planned, as_planned
-from quiltwork.budget.accounting.theorems import singles
+from quiltwork.budget.accounting.theorems import quilts_only, singles
 from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up

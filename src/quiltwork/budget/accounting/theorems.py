@@ -18,9 +18,10 @@ from typing import Any
 
 from quiltwork.budget import compose
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.leakage import Secrets, quilts_only
+from quiltwork.budget.accounting.leakage import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
+from quiltwork.influence.arguments import AnyOutlook, default_quilts
 from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import LeakAt
@@ -198,6 +199,19 @@ _THEOREMS = (swept, general, sequential, same_quilts, group, parallel)
 def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
     """What each release costs alone; windows of one length cost what a central one costs."""
     return _each(spendings, secrets, lambda one: Account(secrets).plus([one]).total)
+
+
+def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook | GaussianOutlook, ...]:
+    """The same beliefs seen by their sharpest quilts, whose levels add up (Theorem 3.7).
+
+    Gaussian beliefs have none, and their levels add up as they are.
+    """
+    return tuple(
+        Outlook(one.belief, one.length, default_quilts(one.belief))
+        if isinstance(one, SweptOutlook)
+        else one
+        for one in outlooks
+    )
 
 
 def quilt_singles(account: Account) -> list[Fraction]:

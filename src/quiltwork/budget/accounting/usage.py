@@ -13,10 +13,10 @@ Theorem: docs/theory/joint-quilt-accountant.md
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,46 +27,28 @@ from quiltwork.influence.gaussian import SumLevels
 from quiltwork.influence.sweep import Levels
 from quiltwork.lazy import cached_property
 
+Times: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[Any]
 """Integers of type int64, or Python's own where int64 could overflow."""
 
-Corner: TypeAlias = tuple[int, int, int, int]
-"""At one time: by how much the charges per point and per pair rise from the time before, and what
-the windows that begin and that end there are charged once."""
-
-_NO_CORNER: Corner = (0, 0, 0, 0)
 _LONGEST_DENOMINATOR_BITS = 1024
 _FINE = 1 << 256
 _SAFE = 1 << 60
 _UP = 1 + 2.0**-49
+_END = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, eq=False)
-class ChargedRuns:
+class Runs(NamedTuple):
     """What each time point from first[j] up to the next run is charged, over the denominator.
 
     `own` if it changes alone, `forward` on top of a change that comes from the left, `backward` of
     one that comes from the right.
     """
 
-    first: NDArray[np.int64]
+    first: Times
     own: Integers
     forward: Integers
     backward: Integers
-
-
-@dataclass(frozen=True, eq=False)
-class Charges:
-    """The sums of a series: upto[r] is G(r), before[l − 1] is H(l), as integers."""
-
-    upto: Integers
-    before: Integers
-    denominator: int
-
-    def of(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Integers:
-        """The charges of the runs start..stop, over `denominator`."""
-        charges: Integers = self.upto[stop] - self.before[start - 1]
-        return charges
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +65,7 @@ class Usage:
     """
 
     denominator: int = 1
-    times: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    times: Times = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     sums: Integers = field(default_factory=lambda: np.empty((0, 5), dtype=np.int64))
     everything: int = 0
     narrowest: Fraction | None = None
@@ -95,44 +77,53 @@ class Usage:
         A denominator that would make the common one longer than 1024 bits is avoided by rounding
         that release's charges up, by less than 2⁻²⁵⁶ each.
         """
-        common, everything, narrowest = self.denominator, self.everything, self.narrowest
-        corners: dict[int, Corner] = {}
-        for one in (part for spending in spendings for part in spending.parts):
+        parts = [part for spending in spendings for part in spending.parts]
+        common, narrowest = self.denominator, self.narrowest
+        for one in parts:
+            costs = one.per_point, one.per_pair, one.once
+            common = _common(common, *(cost.denominator for cost in costs))
             narrowest = least_span(narrowest, one)
-            costs = (one.per_point, one.per_pair, one.once)
-            wanted = _common(common, *(cost.denominator for cost in costs))
-            if wanted != common:
-                factor = wanted // common
-                common, everything, corners = wanted, everything * factor, _times(corners, factor)
+        everything = self.everything * (common // self.denominator)
+        times: list[int] = []
+        rises: list[tuple[int, ...]] = []
+        for one in parts:
+            costs = one.per_point, one.per_pair, one.once
             point, pair, once = (_over(common, cost) for cost in costs)
-            _raise(corners, one.start, (point, pair, once, 0))
-            _raise(corners, one.stop, (0, -pair, 0, once))
-            _raise(corners, one.stop + 1, (-point, 0, 0, 0))
+            times += (one.start, one.stop, one.stop + 1)
+            rises += ((point, pair, once, 0), (0, -pair, 0, once), (-point, 0, 0, 0))
             everything += point * (one.stop - one.start + 1) + pair * (one.stop - one.start) + once
-        return self._raised(common, corners, everything, narrowest)
+        kind = np.int64 if everything < _SAFE else object
+        given = np.array(times, dtype=np.int64), np.array(rises, dtype=kind).reshape(-1, 4)
+        return self._raised(common, *given, everything, narrowest)
 
     def combined(self, other: Usage, factor: Fraction) -> Usage:
         """Add `factor` times another usage. O(rows of both)."""
         common = _common(self.denominator, other.denominator * factor.denominator)
-        scale = common // self.denominator
         times = math.ceil(factor * common / other.denominator)
-        everything = scale * self.everything + times * other.everything
+        everything = common // self.denominator * self.everything + times * other.everything
+        changes, rises = other.rises(0, len(other.times))
+        if everything >= _SAFE:
+            rises = rises.astype(object)
         narrowest = _least(self.narrowest, other.narrowest)
-        return self._raised(common, _times(other.corners, times), everything, narrowest)
+        rises = rises * times if len(rises) else rises
+        return self._raised(common, changes, rises, everything, narrowest)
 
     def _raised(
-        self, common: int, corners: Mapping[int, Corner], everything: int, least: Fraction | None
+        self, common: int, at: Times, by: Integers, everything: int, narrowest: Fraction | None
     ) -> Usage:
-        """The usage with these changes on top, over a multiple of the denominator."""
+        """The usage with charges that change at some times, over a multiple of the denominator."""
         kind = np.int64 if everything < _SAFE else object
-        sums = self.sums.astype(kind)
+        times, sums = self.times, self.sums.astype(kind)
         if len(sums) and common != self.denominator:
             sums = sums * (common // self.denominator)
-        if not corners:
-            return Usage(common, self.times, sums, everything, least)
-        new = np.array(sorted(corners))
-        rises = np.array([corners[time] for time in new.tolist()], dtype=kind)
-        times, sums = _with_rows(self.times, sums, new)
+        new, which = np.unique(at, return_inverse=True)
+        rises = np.zeros((len(new), 4), dtype=kind)
+        np.add.at(rises, which, by)
+        changed = (rises != 0).any(axis=1)
+        new, rises = new[changed], rises[changed]
+        if not len(new):
+            return Usage(common, times, sums, everything, narrowest)
+        times, sums = _with_rows(times, sums, new)
         rows = np.searchsorted(times, new)
         begin, end = int(rows[0]), int(rows[-1]) + 1
         moved = np.zeros((end - begin, 3), dtype=kind)
@@ -144,31 +135,33 @@ class Usage:
         flat = rows[(sums[rows, :3] == before).all(axis=1) & (sums[rows, 3:] == 0).all(axis=1)]
         if len(flat):  # where nothing changes is no row
             times, sums = np.delete(times, flat), np.delete(sums, flat, axis=0)
-        return Usage(common, times, sums, everything, least)
+        return Usage(common, times, sums, everything, narrowest)
 
-    @property
-    def corners(self) -> dict[int, Corner]:
-        """How charges change at every time at which they do. O(rows)."""
-        times, rises = self.rises(0, len(self.times))
-        return dict(zip(times.tolist(), map(tuple, rises.tolist()), strict=True))
+    def rises(self, begin: int, end: int) -> tuple[Times, Integers]:
+        """The times of some rows, and how charges change at each. O(end − begin).
 
-    def rises(self, begin: int, end: int) -> tuple[NDArray[np.int64], Integers]:
-        """The times of some rows, and the corner at each. O(end − begin)."""
-        earlier = self.sums[max(begin - 1, 0) : max(end - 1, 0), :2]
-        if not begin:
-            earlier = np.concatenate([np.zeros((min(1, end), 2), dtype=self.sums.dtype), earlier])
+        By how much those per point and per pair rise from the time before, and what the windows
+        that begin and that end there are charged once.
+        """
+        earlier = self._earlier(begin, end)[:, :2]
         risen = self.sums[begin:end, :2] - earlier
         return self.times[begin:end], np.concatenate([risen, self.sums[begin:end, 3:]], axis=1)
+
+    def _earlier(self, begin: int, end: int) -> Integers:
+        """The row before each of some rows."""
+        nothing = np.zeros((0 if begin else 1, 5), dtype=self.sums.dtype)
+        rows = self.sums[max(begin - 1, 0) : max(end - 1, 0)]
+        return np.concatenate([nothing, rows])[: end - begin]
 
     @classmethod
     def of_rises(
         cls,
         denominator: int,
-        times: NDArray[np.int64],
+        times: Times,
         rises: Integers,
         narrowest: Fraction | None = None,
     ) -> Usage:
-        """The usage with a corner at each of some times in order. O(times)."""
+        """The usage whose charges change so at some times in order. O(times)."""
         if not len(times):
             return cls(denominator, narrowest=narrowest)
         if rises.dtype == object:  # perhaps more than any float is
@@ -179,76 +172,63 @@ class Usage:
         point, pair, begun, ended = rises.astype(np.int64 if fits else object).T
         sums = [*(np.cumsum(rise) for rise in (point, pair, begun - ended)), begun, ended]
         usage = cls(denominator, times, np.stack(sums, axis=1), 0, narrowest)
-        last = int(times[-1])
-        return replace(usage, everything=usage._upto(last) - usage._before(1))
+        everything = usage.charges(np.array([1]), times[-1:])[0]
+        return replace(usage, everything=int(everything))
 
     def highest(self, first: int, last: int) -> Fraction:
-        """A bound on what is spent on a time point of first..last itself, which only grows.
-
-        It is the most, but for pairs and windows that begin where others end. O(rows between).
-        """
-        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
-        end = int(np.searchsorted(self.times, last, side="right"))
-        if begin >= end:
-            return Fraction(0)
-        point, pair, around, begun, _ = self.sums[begin:end].T
-        later = point + 2 * pair + around
-        at = point + pair + begun
-        at[1:] += self.sums[begin : end - 1, 1] + self.sums[begin : end - 1, 2]
-        if begin:
-            at[0] += self.sums[begin - 1, 1] + self.sums[begin - 1, 2]
-        return Fraction(max(int(at.max()), int(later.max())), self.denominator)
+        """The most that is spent on a time point of first..last itself. O(rows between)."""
+        return Fraction(int(self.between(first, last).own.max()), self.denominator)
 
     def same_between(self, other: Usage, first: int, last: int) -> bool:
         """Whether both charge the time points first..last alike. O(rows between)."""
-        times, sums = self._between(first, last)
-        others, theirs = other._between(first, last)
-        if self.denominator != other.denominator and len(times) == len(others):
-            sums = sums.astype(object) * other.denominator
-            theirs = theirs.astype(object) * self.denominator
-        return np.array_equal(times, others) and np.array_equal(sums, theirs)
-
-    def _between(self, first: int, last: int) -> tuple[NDArray[np.int64], Integers]:
-        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
-        end = int(np.searchsorted(self.times, last, side="right"))
-        return self.times[begin:end], self.sums[begin:end]
+        ours, theirs = self.between(first, last), other.between(first, last)
+        if len(ours.first) != len(theirs.first) or (ours.first != theirs.first).any():
+            return False
+        if self.denominator != other.denominator:
+            ours = Runs(ours[0], *(row.astype(object) * other.denominator for row in ours[1:]))
+            theirs = Runs(theirs[0], *(row.astype(object) * self.denominator for row in theirs[1:]))
+        return all(map(np.array_equal, ours, theirs))
 
     @cached_property
-    def runs(self) -> ChargedRuns:
-        """Runs of time points that are charged alike, from the first that is charged on."""
-        return self._runs(0, len(self.times))
+    def runs(self) -> Runs:
+        """Runs of time points that are charged alike, from the first one on without end."""
+        return self.between(1, _END - 1)
 
-    def _runs(self, begin: int, end: int) -> ChargedRuns:
-        """Those of some rows: at the time of each, and right after it. O(end − begin)."""
+    def between(self, first: int, last: int) -> Runs:
+        """Runs of the time points first..last: at the time of a row, and after it. O(rows)."""
+        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
+        end = int(np.searchsorted(self.times, last, side="right"))
         point, pair, around, begun, ended = self.sums[begin:end].T
-        nothing = np.zeros((0 if begin else 1, 5), dtype=self.sums.dtype)
-        earlier = np.concatenate([nothing, self.sums[max(begin - 1, 0) : end - 1]])[: end - begin]
+        earlier = self._earlier(begin, end)
         behind, coming = earlier[:, 1], earlier[:, 2]
-        first = np.stack([self.times[begin:end], self.times[begin:end] + 1], axis=1).ravel()
-        own = np.stack([point + pair + behind + begun + coming, point + 2 * pair + around], axis=1)
-        forward = np.stack([point + pair + begun, point + pair], axis=1)
-        backward = np.stack([point + behind + ended, point + pair], axis=1)
-        last = np.diff(first, append=np.iinfo(np.int64).max) > 0  # the next row begins there
-        return ChargedRuns(first[last], *(row.ravel()[last] for row in (own, forward, backward)))
+        times, once = self.times[begin:end], point + pair
+        pieces = (
+            (times, times + 1),
+            (once + behind + begun + coming, once + pair + around),
+            (once + begun, once),
+            (point + behind + ended, once),
+        )
+        first_of, *rows = (
+            np.concatenate(
+                [
+                    piece[0][:0] if begin else np.zeros_like(piece[0], shape=1),
+                    np.stack(piece, axis=1).ravel(),
+                ]
+            )
+            for piece in pieces
+        )
+        begins = np.maximum(first_of, first)
+        kept = (np.append(begins[1:], last + 1) > begins) & (begins <= last)
+        return Runs(begins[kept], *(row[kept] for row in rows))
 
     def levels(self, length: int) -> Levels:
         """What is spent on each time point, rounded up. O(rows)."""
-        runs = self.runs
-        inside = int(np.searchsorted(runs.first, length, side="right"))
-        first, *rows = (
-            runs.first[:inside],
-            *(_floats(row[:inside], self.denominator) for row in (runs.own, *_sides(runs))),
-        )
-        if not inside or first[0] > 1:
-            first, rows = np.append(1, first), [np.append(0.0, row) for row in rows]
-        own, forward, backward = rows
-        return Levels(first, own, forward, backward, length, float_up(self.total)).joined()
+        return self.levels_between(1, length, length, ())
 
     @cached_property
     def peaks(self) -> tuple[float, ...]:
         """The highest own, forward and backward level, as `levels` rounds them. O(rows)."""
-        rows = (self.runs.own, *_sides(self.runs))
-        most = np.array([row.max(initial=0) for row in rows], dtype=self.sums.dtype)
+        most = np.array([row.max() for row in self.runs[1:]], dtype=self.sums.dtype)
         return tuple(_floats(most, self.denominator).tolist())
 
     def levels_between(self, first: int, last: int, length: int, peaks: Sequence[float]) -> Levels:
@@ -256,16 +236,8 @@ class Usage:
 
         O(rows between), and so quick for one window among many.
         """
-        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
-        end = int(np.searchsorted(self.times, last, side="right"))
-        runs = self._runs(begin, end)
-        rows = [_floats(row, self.denominator) for row in (runs.own, *_sides(runs))]
-        skipped = int(np.searchsorted(runs.first, first, side="right")) - 1
-        kept = slice(max(skipped, 0), int(np.searchsorted(runs.first, last, side="right")))
-        starts = np.maximum(runs.first[kept], first)
-        rows = [row[kept] for row in rows]
-        if skipped < 0:
-            starts, rows = np.append(first, starts), [np.append(0.0, row) for row in rows]
+        starts, *charged = self.between(first, last)
+        rows = [_floats(row, self.denominator) for row in charged]
         if first > 1:
             starts = np.append(1, starts)
             rows = [np.append(peak, row) for peak, row in zip(peaks, rows, strict=True)]
@@ -284,56 +256,39 @@ class Usage:
         once = sum(self.sums[:, 3].tolist()) / self.denominator
         return SumLevels(times, level, length, once * _UP)
 
-    def charges(self, length: int) -> Charges:
-        """The sums on 1..length, O(length)."""
-        runs = self.runs
-        inside = int(np.searchsorted(runs.first, length, side="right"))
-        lengths = np.diff(np.concatenate([[0], runs.first[:inside], [length + 1]]))
-        upto, before = (
-            np.cumsum(np.repeat(np.concatenate([np.zeros_like(row[:1]), row[:inside]]), lengths))
-            if inside
-            else np.zeros(length + 1, dtype=np.int64)
-            for row in _sides(runs)
-        )
-        return Charges(upto, before, self.denominator)
+    def charges(self, start: Times, stop: Times) -> Integers:
+        """What changing each of start..stop is charged, over the denominator; empty ones nothing.
+
+        O(rows) the first time, then O(log rows) each.
+        """
+        found = self._sum(2, stop) - self._sum(3, start - 1)
+        return np.where(stop >= start, found, 0)
 
     def charge(self, first: int, last: int) -> Fraction:
-        """The charge of one run, exactly. O(rows) the first time, then O(log rows)."""
-        if last < first:
-            return Fraction(0)
-        return Fraction(self._upto(last) - self._before(first), self.denominator)
+        """The charge of one run, exactly."""
+        found = self.charges(np.array([first]), np.array([last]))[0]
+        return Fraction(int(found), self.denominator)
 
     @property
     def total(self) -> Fraction:
         """The charge of everything: what group privacy pays."""
         return Fraction(self.everything, self.denominator)
 
-    def _upto(self, last: int) -> int:
-        return self._sum(self.runs.forward, self._sums[0], last)
-
-    def _before(self, first: int) -> int:
-        return self._sum(self.runs.backward, self._sums[1], first - 1)
-
-    def _sum(self, values: Integers, sums: Integers, last: int) -> int:
-        """The sum up to `last`, of what its run adds and the runs before it."""
-        place = int(np.searchsorted(self.runs.first, last, side="right")) - 1
-        if place < 0:
-            return 0
-        return int(sums[place]) + int(values[place]) * (last - int(self.runs.first[place]) + 1)
+    def _sum(self, row: int, last: Times) -> Integers:
+        """A row of `runs` added up over all time points up to `last`."""
+        place = np.searchsorted(self.runs.first, last, side="right") - 1
+        size = (last - self.runs.first[place] + 1).astype(self.sums.dtype)
+        found = self._sums[row - 2][place] + self.runs[row][place] * size
+        return np.where(last > 0, found, 0)
 
     @cached_property
-    def _sums(self) -> tuple[Integers, Integers]:
+    def _sums(self) -> tuple[Integers, ...]:
         """The sums of `forward` and of `backward` over all runs before each."""
         sizes = np.diff(self.runs.first).astype(self.sums.dtype)
-        forward, backward = (
+        return tuple(
             np.concatenate([np.zeros_like(row[:1]), np.cumsum(row[:-1] * sizes)])
-            for row in _sides(self.runs)
+            for row in (self.runs.forward, self.runs.backward)
         )
-        return forward, backward
-
-
-def _sides(runs: ChargedRuns) -> tuple[Integers, Integers]:
-    return runs.forward, runs.backward
 
 
 def _floats(numbers: Integers, denominator: int) -> NDArray[np.float64]:
@@ -343,9 +298,7 @@ def _floats(numbers: Integers, denominator: int) -> NDArray[np.float64]:
     return np.asarray(numbers / float(denominator) * _UP)
 
 
-def _with_rows(
-    times: NDArray[np.int64], sums: Integers, new: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], Integers]:
+def _with_rows(times: Times, sums: Integers, new: Times) -> tuple[Times, Integers]:
     """Rows also for new times, at which nothing changes yet."""
     rows = np.searchsorted(times, new)
     known = np.append(times, -1)[rows] == new
@@ -376,20 +329,3 @@ def _over(common: int, cost: Fraction) -> int:
     """A cost over the common denominator, rounded up where that is not its own."""
     factor, rest = divmod(common, cost.denominator)
     return cost.numerator * factor if not rest else math.ceil(cost * common)
-
-
-def _times(corners: Mapping[int, Corner], factor: int) -> dict[int, Corner]:
-    if factor == 1:
-        return dict(corners)
-    return {
-        time: (a * factor, b * factor, c * factor, d * factor)
-        for time, (a, b, c, d) in corners.items()
-    }
-
-
-def _raise(corners: dict[int, Corner], time: int, by: Corner) -> None:
-    """Add to what changes at one time; where nothing changes is no corner."""
-    a, b, c, d = corners.get(time, _NO_CORNER)
-    corners[time] = (a + by[0], b + by[1], c + by[2], d + by[3])
-    if not any(corners[time]):
-        del corners[time]

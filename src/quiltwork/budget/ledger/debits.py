@@ -27,6 +27,12 @@ from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up
 
+_COMPUTED = {
+    *("before", "dp_epsilon", "influence", "node", "noise_scale", "quilt", "scale"),
+    *("once", "per_pair", "per_point", "quilts"),
+}
+"""What a release's noise says of itself in the request, and in what it spends."""
+
 
 def debited(
     tables: Tables,
@@ -227,11 +233,25 @@ def _refuse_another(earlier: Entry, request: Request, analyst: str | None) -> No
     written = _receipt(earlier).spending.to_body()
     asked["spending"] = {n: one for n, one in asked["spending"].items() if n in written}
     same = {**{name: body.get(name) for name in asked}, "spending": written}
-    if canonical(same) != canonical(asked):
+    if canonical(_as_asked(same)) != canonical(_as_asked(asked)):
         raise InvalidInputError(
             f"The key {body['key']!r} was used for another request at {body['at']} (entry "
             f"{earlier.seq}); a key stands for one request for ever. Use a new key."
         )
+
+
+def _as_asked(body: dict[str, Any]) -> dict[str, Any]:
+    """A request without the noise that was computed for it: later versions may find a little less.
+
+    Only a release says what it was computed from; of other requests everything is compared.
+    """
+    if (body["request"] or {}).get("schema") != "quiltwork/release":
+        return body
+    kept = {
+        part: {name: one for name, one in body[part].items() if name not in _COMPUTED}
+        for part in ("request", "spending")
+    }
+    return {**body, **kept}
 
 
 def _receipt(entry: Entry, stored: str | None = None) -> Receipt:

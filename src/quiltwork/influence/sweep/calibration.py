@@ -59,7 +59,7 @@ def largest_factor(
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
     Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; of
-    chains with many pairs of states whose ends are felt far inside within half a percent.
+    slow chains whose ends are felt far inside within about a percent.
     """
     if isinstance(sweep, Sweep):
         unit = sweep.charged(unit)

@@ -167,7 +167,8 @@ class Sweep:
         with np.errstate(invalid="ignore"):
             both = left + right
         both[np.isnan(both)] = np.inf
-        both[~self._secret(nodes)[:, x, y]] = -np.inf
+        if not self.walk.all_secret:
+            both[~self._secret(nodes)[:, x, y]] = -np.inf
         pair = both.argmax(axis=1)
         rows = np.arange(len(nodes))
         total = np.maximum(both[rows, pair], 0.0)
@@ -302,9 +303,11 @@ class Swept:
             first.append(nodes[shown])
             last.append(np.where(alike, part.last[piece], nodes)[shown])
             values.append(np.where(alike, most, leak)[shown])
-        firsts, lasts = np.concatenate(first), np.concatenate(last)
+        firsts, lasts, leaks = np.concatenate(first), np.concatenate(last), np.concatenate(values)
+        if (np.diff(firsts) > 0).all():
+            return firsts, lasts, leaks
         order = np.argsort(firsts)
-        return firsts[order], lasts[order], np.concatenate(values)[order]
+        return firsts[order], lasts[order], leaks[order]
 
     def swept(
         self, pieces: Pieces
@@ -321,10 +324,12 @@ class Swept:
         own = self.levels.block(nodes, nodes + more)
         before, after = self.sweep.told(nodes, own, left[piece, place], right[piece, place])
         leak = np.minimum((own + before + after) * (1 + 2.0**-50), self.levels.total)
-        known = self.sweep.walk.known_at(nodes)
-        for further in range(1, self.sweep.episode if known.any() else 0):
-            known = known & self.sweep.walk.known_at(nodes + further)
-        return nodes, piece, np.where(known, 0.0, leak), own, before, after
+        if not self.sweep.walk.all_secret:
+            known = self.sweep.walk.known_at(nodes)
+            for further in range(1, self.sweep.episode if known.any() else 0):
+                known = known & self.sweep.walk.known_at(nodes + further)
+            leak[known] = 0.0
+        return nodes, piece, leak, own, before, after
 
     def _lane(
         self, side: Side, toward: int, pieces: Pieces, outer: FloatArray | None

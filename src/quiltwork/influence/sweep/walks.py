@@ -73,6 +73,12 @@ class Walk:
         return bool(self.tells.sum() == self.size * (self.size - 1))
 
     @cached_property
+    def all_secret(self) -> bool:
+        """Whether every node can take all of several states, and the data tell them apart."""
+        all_possible = bool(self.possible.all() and self.late_possible.all())
+        return self.size > 1 and self.all_told and all_possible
+
+    @cached_property
     def shown_sets(self) -> BoolArray:
         """(shown states, k) which states show the same."""
         return np.unique(~self.tells, axis=0)
