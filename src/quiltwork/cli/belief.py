@@ -15,7 +15,7 @@ from quiltwork import files
 from quiltwork.cli.belief_check import check, check_plot, drawn
 from quiltwork.cli.belief_turn import turn
 from quiltwork.cli.command import command, exact_number
-from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.output import check_targets, deliver, text_table
 from quiltwork.cli.series import split_list
 from quiltwork.errors import InvalidInputError
 
@@ -73,7 +73,7 @@ def belief() -> None:
     metavar="NUMBER",
     help="How far may each probability be off? 0 is exact, 0.05 careful, 0.2 very unsure.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write the belief here, as JSON.")
+@click.option("-o", "--output", metavar="FILE", help="Write the belief here, as JSON; - prints it.")
 @click.option(
     "--plot", metavar="FILE", help="Draw noise against how wrong one may be (.svg or .png)."
 )
@@ -91,8 +91,7 @@ def make(
     On a terminal it asks for what is not given. The file keeps the reasons beside the belief, which
     `calibrate` and `release` take as it is.
     """
-    if output is not None:
-        files.check_writable(output)
+    check_targets(output)
     check_plot(plot)
     from quiltwork.beliefs import Grid
     from quiltwork.beliefs.elicited import around, chain_from_stays, reasons
@@ -114,9 +113,7 @@ def make(
     document = _document(made, why, length, own)
     if plot is not None:
         files.write(plot, drawn(caution_chart(noise, length, 1), plot))
-    if output is not None:
-        files.write(output, document + "\n")
-    emit(document, _lines(made, why, length, own, noise, output))
+    deliver(document, _lines(made, why, length, own, noise, output), (), output)
 
 
 def _answer(given: str | None, option: str, question: str) -> str:

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 import click
 
-from quiltwork import files
 from quiltwork.cli.command import command
-from quiltwork.cli.output import emit
+from quiltwork.cli.output import check_targets, deliver
 from quiltwork.cli.series import read_beliefs
 from quiltwork.errors import InvalidInputError
 
@@ -29,7 +28,9 @@ _DAY = 86_400
     metavar="TIME",
     help="When a series begins: 08:00, or 2026-03-01T08:00 where weekdays count; repeat for more.",
 )
-@click.option("-o", "--output", metavar="FILE", required=True, help="Write the beliefs here.")
+@click.option(
+    "-o", "--output", metavar="FILE", required=True, help="Write the beliefs here; - prints them."
+)
 def turn(file: str, begins: tuple[str, ...], output: str) -> None:
     """Turn beliefs about days to series that begin at these times.
 
@@ -38,7 +39,7 @@ def turn(file: str, begins: tuple[str, ...], output: str) -> None:
     """
     from quiltwork.beliefs import Belief, CyclicChain, beliefs_to_json
 
-    files.check_writable(output)
+    check_targets(output)
     given, found = read_beliefs((file,)), dict[Belief, None]()
     for belief in given:
         if not isinstance(belief, CyclicChain):
@@ -54,8 +55,7 @@ def turn(file: str, begins: tuple[str, ...], output: str) -> None:
         phases = {(moment - belief.anchor) // step % belief.period for moment in moments}
         found.update((belief.starting(phase), None) for phase in sorted(phases))
     document = beliefs_to_json(list(found))
-    files.write(output, document + "\n")
-    emit(document, [*map(repr, found), f"Written to {output}."])
+    deliver(document, [*map(repr, found), f"Written to {output}."], (), output)
 
 
 def _moment(text: str, cycle: int) -> int:
