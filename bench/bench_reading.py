@@ -20,10 +20,11 @@ METERS, POINTS = 1_000, 10_400
 EDGES = [0.5, 2]
 STATES = ["low", "middle", "high"]
 
-QUILTWORK = """import sys, numpy as np
+QUILTWORK = """import sys
 from quiltwork.series import read_series
 series = read_series(sys.argv[1], {arguments})
-print(sum(np.bincount(one.codes, minlength=3) for one in series.data.coded.values()))"""
+from quiltwork.queries import histogram
+print(sum(histogram().evaluate(one.codes, series.states) for one in series.data.coded.values()))"""
 PANDAS = """import sys, pandas as pd
 frame = pd.read_csv(sys.argv[1], {arguments})
 print({counted}.value_counts())"""

@@ -147,6 +147,15 @@ def test_no_message_shows_a_row(tmp_path):
     assert "CANARY" not in str(refused.value)
 
 
+def test_a_folder_is_one_table_if_its_files_have_one_header(tmp_path):
+    for name, ill in (("a", "flu"), ("b", "cold")):
+        (tmp_path / f"{name}.csv").write_text(f"age,ill\n0{len(ill)},{ill}\n31,{ill}\n")
+    assert "4 rows" in repr(Table(tmp_path, None, ["age"], "ill"))
+    (tmp_path / "c.csv").write_text("ill,age\nflu,1\n")
+    with pytest.raises(InvalidInputError, match=r"c\.csv' has other columns"):
+        Table(tmp_path, None, ["age"], "ill")
+
+
 def test_an_encoding_is_found_and_told(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("alter,ort\n31,Köln\n".encode("latin-1"))

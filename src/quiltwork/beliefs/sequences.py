@@ -106,6 +106,11 @@ def cells_of(sequence: Any) -> list[Any] | NDArray[Any]:
 def _values(sequence: Any) -> list[Any] | NDArray[Any]:
     if isinstance(sequence, CodedSequence):
         return sequence  # type: ignore[return-value]  # its length and its cells are all one needs
+    if any(hasattr(sequence, name) for name in ("collect_schema", "column_names", "columns")):
+        raise InvalidInputError(
+            f"A {type(sequence).__name__} is a table; give the column that holds the states, or "
+            "read_series(table, 'column').data."
+        )
     if isinstance(sequence, (str, bytes)) or (
         not isinstance(sequence, Sequence)
         and np.ndim(sequence) == 0
@@ -143,10 +148,6 @@ def _from_columnar(series: Any) -> list[Any] | NDArray[Any]:
     """Read Polars and Arrow columns; a column with gaps goes through Python to keep its None."""
     if hasattr(series, "to_pylist"):
         return list(series.to_pylist())
-    if not hasattr(series, "to_list"):
-        raise InvalidInputError(
-            f"A {type(series).__name__} has several columns; give the one that holds the states."
-        )
     if series.null_count() == 0:
         values = series.to_numpy()
         if values.dtype.kind in "biuf":

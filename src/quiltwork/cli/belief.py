@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork import files
 from quiltwork.cli.belief_check import check, turn
 from quiltwork.cli.command import command, exact_number, option
-from quiltwork.cli.output import Read, asked, check_targets, emit, text_table
+from quiltwork.cli.output import Read, asked, check_targets, deliver, text_table
 from quiltwork.cli.series import split_list
 from quiltwork.errors import InvalidInputError
 
@@ -69,7 +68,7 @@ def belief() -> None:
     "How far may each probability be off? 0 is exact, 0.05 careful, 0.2 very unsure.",
     exact_number,
 )
-@option("-o --output FILE", "Write the belief here, as JSON.")
+@option("-o --output FILE", "Write the belief here, as JSON; - prints it.")
 @option("--plot FILE", "Draw noise against how wrong one may be.")
 def make(
     states: str | None,
@@ -111,9 +110,7 @@ def make(
     document = _document(made, why, length, own)
     if plot is not None:
         write_figure(plot, caution_chart(noise, length, 1))
-    if output is not None:
-        files.write(output, document + "\n")
-    emit(document, _lines(made, why, length, own, noise, output))
+    deliver(document, _lines(made, why, length, own, noise, output), (), output)
 
 
 def _answer(given: str | None, option: str, question: str, read: Callable[[str], Read]) -> Read:

@@ -12,7 +12,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs, option
-from quiltwork.cli.output import check_targets, emit, progress, text_table
+from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
 from quiltwork.cli.series import read, read_beliefs, reading_options
 from quiltwork.errors import InvalidInputError
 
@@ -195,7 +195,7 @@ _DAY = 86_400
     multiple=True,
     required=True,
 )
-@option("-o --output FILE", "Write the beliefs here.", required=True)
+@option("-o --output FILE", "Write the beliefs here; - prints them.", required=True)
 def turn(file: str, begins: tuple[str, ...], output: str) -> None:
     """Turn beliefs about days to series that begin at these times.
 
@@ -204,7 +204,7 @@ def turn(file: str, begins: tuple[str, ...], output: str) -> None:
     """
     from quiltwork.beliefs import Belief, CyclicChain, beliefs_to_json
 
-    files.check_writable(output)
+    check_targets(output)
     given, found = read_beliefs((file,)), dict[Belief, None]()
     for belief in given:
         if not isinstance(belief, CyclicChain):
@@ -220,8 +220,7 @@ def turn(file: str, begins: tuple[str, ...], output: str) -> None:
         phases = {(moment - belief.anchor) // step % belief.period for moment in moments}
         found.update((belief.starting(phase), None) for phase in sorted(phases))
     document = beliefs_to_json(list(found))
-    files.write(output, document + "\n")
-    emit(document, [*map(repr, found), f"Written to {output}."])
+    deliver(document, [*map(repr, found), f"Written to {output}."], (), output)
 
 
 def _moment(text: str, cycle: int) -> int:

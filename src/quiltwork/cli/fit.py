@@ -14,7 +14,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import command, confidence_number, exact_number, option
-from quiltwork.cli.output import emit, progress, text_table
+from quiltwork.cli.output import check_targets, emit, progress, text_table
 from quiltwork.cli.series import read, reading_options, split_list
 from quiltwork.errors import QuiltworkWarning
 
@@ -58,7 +58,7 @@ _PRICED_STATES = 60
     "With --box: that the region holds the whole true matrix.  [default: 0.95]",
     confidence_number,
 )
-@option("-o --output FILE", "Write the beliefs here, as JSON.")
+@option("-o --output FILE", "Write the beliefs here, as JSON; - prints them.")
 def fit(
     file: str,
     states: str | None,
@@ -108,8 +108,7 @@ def fit(
         raise click.UsageError(
             "--edges make the states: leave out --states, or name them by --labels"
         )
-    if output is not None:
-        files.check_writable(output)
+    check_targets(output)
     from quiltwork.beliefs import beliefs_to_json
     from quiltwork.series.reading.values import as_labels
 
@@ -120,6 +119,9 @@ def fit(
     turns: Any = int(period) if period is not None and period.isdecimal() else period
     tried = _fitted(series, chosen, order, turns, options)
     document = beliefs_to_json([one.belief for one in tried if one.kept])
+    if output == "-":
+        emit(document, [document])
+        return
     if output is not None:
         files.write(output, document + "\n")
     tried = _priced(tried, max(series.lengths))

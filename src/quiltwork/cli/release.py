@@ -306,9 +306,8 @@ def _preview(
     return preview(
         query,
         beliefs,
-        length=max(lengths),
+        length=lengths,
         confidence=float(confidence),
-        subjects=len(lengths),
         **asked,
     )
 

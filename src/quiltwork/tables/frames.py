@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
-from quiltwork.files import TABLES, Unpacked, refuse_device, table_file
+from quiltwork.files import TABLES, Unpacked, listed_files, refuse_device, table_file
 from quiltwork.tables.csv_files import read_texts, typed
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
@@ -105,11 +105,20 @@ def _is_known(frame: Any) -> bool:
 
 
 def _is_table(path: Path | None) -> bool:
-    return path is not None and path.suffix in TABLES
+    return path is not None and listed_files(str(path))[0].endswith(TABLES)
 
 
 def _read(path: Path, given: GivenDialect | None) -> Any:
-    """Read a file as an Arrow table; of a CSV file, all columns are text yet."""
+    """Read a file, or those of a folder or pattern, as an Arrow table; of CSV, texts yet."""
+    paths = listed_files(str(path))
+    parts = [_read_one(Path(one), given) for one in paths]
+    for one, part in zip(paths, parts, strict=True):
+        if part.column_names != parts[0].column_names:
+            raise InvalidInputError(f"{one!r} has other columns than {paths[0]!r}.")
+    return parts[0] if len(parts) == 1 else arrow().concat_tables(parts)
+
+
+def _read_one(path: Path, given: GivenDialect | None) -> Any:
     pa = arrow()
     refuse_device(path)
     if not os.path.exists(path):  # False also for names that no file can have

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from pyarrow import csv, feather
+from pyarrow import csv, dataset, feather
 
 from quiltwork import Clusters, MarkovChain
 from quiltwork.delimited import GivenDialect, found_dialect
@@ -304,3 +304,12 @@ def test_a_time_point_takes_one_byte(tmp_path):
     (sequence,) = read.data.coded.values()
     assert sequence.codes.nbytes == 2000
     assert read.data[None].dtype == np.dtype("<U9")
+
+
+def test_a_data_set_and_a_stream_of_arrow_are_read_by_batches(tmp_path):
+    frame = pa.table({"v": ["a", "b", "a"], "w": [1, 2, 3]})
+    csv.write_csv(frame, tmp_path / "part.csv")
+    for source in (dataset.dataset(tmp_path, format="csv"), frame.to_reader(), frame):
+        assert read_series(source, "v").data[None].tolist() == ["a", "b", "a"]
+    with pytest.raises(InvalidInputError, match="Table is a table; give the column"):
+        MarkovChain.fit(frame)

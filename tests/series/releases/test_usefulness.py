@@ -56,6 +56,15 @@ def test_persons_are_told_how_many_of_them_it_takes():
         assert enough.usefulness.verdict == verdict
 
 
+def test_series_of_different_lengths_are_judged_by_the_points_they_have():
+    """As many of the longest would promise more than there is: 91 pieces of a few long series."""
+    lengths = [140, *[5] * 90]
+    seen = qw.preview(HIST, CHAIN, length=lengths)
+    cells = len(HIST.cells(CHAIN.states))
+    assert seen.signal == pytest.approx(sum(lengths) / cells)
+    assert seen.scale == qw.preview(HIST, CHAIN, length=140).scale
+
+
 def test_a_release_is_judged_by_what_was_released(make_release):
     strong = make_release(noisy=(1000, 3, -2))
     assert strong.usefulness.verdict == "useful"

@@ -47,7 +47,7 @@ def test_what_is_wrong_is_said_by_file_and_place(spark, folder):
         read_fleet(spark, folder, "kw", time="time", edges=[1])
     with pytest.raises(InvalidInputError, match="states must be known"):
         read_fleet(spark, folder, "kw", time="time", subject="filename")
-    (folder / "m3.csv").write_text("time,kw\n0,secret\n")
+    (folder / "m3.csv").write_text("time,kw\n0,secret1\n")
     with pytest.raises(InvalidInputError, match=r"m3.csv: Row 1 of column 'kw'") as refused:
         read_fleet(spark, folder, "kw", **OPTIONS)
     assert "secret" not in str(refused.value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,9 +28,11 @@ from quiltwork.series.reading.clock import Clock
 from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
 from quiltwork.series.reading.columns import FILE_NAME
 from quiltwork.series.reading.records import Records, Wanted, read_records
-from quiltwork.series.reading.regular import on_grid, ordered, refuse_twice
+from quiltwork.series.reading.regular import ordered, refuse_twice
 from quiltwork.series.reading.streamed import NEVER, Block, Outline, in_order, on_steps
 from quiltwork.series.reading.values import as_labels, match_labels
+
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,21 +118,14 @@ class Asked:
             known, table = _coded(records.labels, self.public, believed=self.believed)
         else:
             known = self.bins.labels
-        found = self._streamed(source, records, table)
-        if found is None:
-            codes = records.values if table is None else table[records.labels.codes]
-            if records.row is not None:
-                codes = codes[records.row]
-            found = _paths(source, records, codes, self.bins, self.grid, self.limits)
-        return Paths(known, *found, records.note)
+        return Paths(known, *self._placed(source, records, table), records.note)
 
-    def _streamed(
+    def _placed(
         self, source: Any, records: Records, table: NDArray[Any] | None
-    ) -> tuple[list[Path], Grid] | None:
-        """Put records in their places block by block; None where they are not in order."""
-        read, step, limits = records.blocks, self.grid.step, self.limits
-        if read is None or (limits is not None and step is None):
-            return None
+    ) -> tuple[list[Path], Grid]:
+        """Put the records of each subject in order, on the grid if there is one, block by block."""
+        step, limits, alone = self.grid.step, self.limits, len(records.subjects) == 1
+        read = records.blocks or _sorted_blocks(records)
 
         def blocks() -> Iterator[Block]:
             for who, when, values in read():
@@ -141,28 +136,35 @@ class Asked:
                 yield who, when, codes
 
         outline = Outline.of(blocks(), len(records.subjects))
-        if outline is None or not outline.counts.any() or (step is None and outline.gaps[0]):
-            return None
+        if outline is None:  # not in order of time
+            read = _sorted_blocks(records)
+            outline = Outline.of(blocks(), len(records.subjects))
+        assert outline is not None  # noqa: S101  (they are sorted now)
         timed = int(outline.first.max()) > NEVER
+        if limits is not None and (step is None or (not timed and outline.counts.any())):
+            raise InvalidInputError(
+                "Public days need the time column, time='…', and steps, for example every='15min'."
+            )
+        if not outline.counts.any():
+            raise InvalidInputError("No record is on these days; check them, and the time zone.")
         kind = np.int8 if table is None else table.dtype
         if self.bins is not None:
             kind = smallest(len(self.bins.labels))
         begins: Any = None
-        if step is None:
+        if step is None or not timed:
+            if outline.gaps[0]:
+                refuse_twice(ordered(*records.whole()))
             gaps = outline.gaps if timed else None
-            alone = len(records.subjects) == 1
             step = _regular(source, gaps, alone=alone, counted=records.counted)
             if timed and step is not None and set(outline.gaps) == {step}:
                 begins = outline.first
             codes, bounds = in_order(blocks(), outline, kind)
-        elif timed:
+        else:
             period = None if limits is None else (limits[0] // step, (limits[1] - 1) // step)
             coded = partial(binned, bins=self.bins) if self.bins is not None else _unchanged
             rule = self.grid.rule or "last"
             codes, bounds, first = on_steps(blocks(), outline, step, rule, period, coded, kind)
             begins = first * step
-        else:
-            return None
         paths = [
             Path(
                 records.subjects[i],
@@ -172,6 +174,20 @@ class Asked:
             for i in np.flatnonzero(outline.counts).tolist()
         ]
         return paths, replace(self.grid, step=step)
+
+
+def _sorted_blocks(records: Records) -> Callable[[], Iterator[Block]]:
+    """Return what yields records by subject and time; all are held at once to be sorted."""
+    values = records.values if records.row is None else records.values[records.row]
+    rows = ordered(*records.whole())
+
+    def blocks() -> Iterator[Block]:
+        for begin in range(0, len(rows.subject), _AT_ONCE):
+            part = slice(begin, begin + _AT_ONCE)
+            chosen = values[part] if isinstance(rows.order, slice) else values[rows.order[part]]
+            yield rows.subject[part], None if rows.seconds is None else rows.seconds[part], chosen
+
+    return blocks
 
 
 def _unchanged(codes: NDArray[Any]) -> NDArray[Any]:
@@ -201,53 +217,6 @@ def _merged(found: Sequence[Paths]) -> Paths:
     notes = dict.fromkeys(one.note for one in found if one.note)
     told = next(iter(notes), "")
     return Paths(tuple(states), list(paths.values()), grid, told)
-
-
-def _paths(
-    source: Any,
-    records: Records,
-    codes: NDArray[Any],
-    bins: Bins | None,
-    grid: Grid,
-    limits: tuple[int, int] | None,
-) -> tuple[list[Path], Grid]:
-    """Put the records of each subject in order, on the grid if there is one."""
-    (who, when), names = records.whole(), records.subjects
-    if limits is not None:
-        if grid.step is None or when is None:
-            raise InvalidInputError(
-                "Public days need the time column, time='…', and steps, for example every='15min'."
-            )
-        inside = (when >= limits[0]) & (when < limits[1])
-        who, when, codes = who[inside], when[inside], codes[inside]
-        if not len(who):
-            raise InvalidInputError("No record is on these days; check them, and the time zone.")
-    rows = ordered(who, when)
-    if grid.step is None:
-        refuse_twice(rows)
-        gaps = None if when is None else rows.gaps()
-        alone = not rows.subject.any()
-        step = _regular(source, gaps, alone=alone, counted=records.counted)
-        known = step is not None and when is not None and set(rows.gaps()) == {step}
-        values = codes[rows.order]
-        begins = rows.seconds if known else None
-        cuts = zip(rows.bounds[:-1].tolist(), rows.bounds[1:].tolist(), strict=True)
-        paths = [
-            Path(
-                names[int(rows.subject[a])], values[a:b], None if begins is None else int(begins[a])
-            )
-            for a, b in cuts
-        ]
-        return paths, replace(grid, step=step)
-    steps = None if limits is None else (limits[0] // grid.step, (limits[1] - 1) // grid.step)
-    paths = []
-    for part in on_grid(rows, codes, grid.rule or "last", grid.step, steps):
-        values = part.values if bins is None else binned(part.values, bins)
-        ends = np.cumsum(part.lengths)
-        for i, (subject, stop) in enumerate(zip(part.subjects, ends, strict=True)):
-            begin = int(part.first_step[i]) * grid.step
-            paths.append(Path(names[int(subject)], values[stop - part.lengths[i] : stop], begin))
-    return paths, grid
 
 
 def _coded(

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from difflib import get_close_matches
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ from quiltwork.exact import shortened
 DAY = 86400
 _QUARTER = 900
 _EPOCH = datetime(1970, 1, 1)
-_MOMENT = r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d))?"
+_DAY = r"\d{4}-\d\d-\d\d"
+_MOMENT = rf"({_DAY})(?:[T ](\d\d:\d\d))?"
 _RANGE = re.compile(rf"{_MOMENT}\s*(?:\.\.|/|:|–|to)\s*{_MOMENT}")
 _LAST = re.compile(r"last\s+(\d+)?\s*(hour|day|week)s?", re.IGNORECASE)
 _HOURS = re.compile(r"(\d\d?:\d\d)\s*[-–]\s*(\d\d?:\d\d)")
@@ -46,9 +48,9 @@ def read_zone(name: str | None) -> ZoneInfo | None:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, TypeError, OSError):
-        raise InvalidInputError(
-            f"There is no time zone {shortened(name)}; write for example Europe/Berlin or UTC."
-        ) from None
+        near = get_close_matches(str(name), available_timezones(), 1)
+        meant = f"did you mean {near[0]}?" if near else "write for example Europe/Berlin or UTC."
+        raise InvalidInputError(f"There is no time zone {shortened(name)}; {meant}") from None
 
 
 def local_seconds(seconds: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]:
@@ -202,9 +204,12 @@ class TimePoints:
     def _span(self, text: str) -> tuple[int, int] | None:
         """Return from when to before when, in seconds of the series, if it is one span of time."""
         if found := _RANGE.fullmatch(text):
-            return self._begin(found[1], found[2]), self._end(found[3], found[4])
-        if found := re.fullmatch(_MOMENT, text):
-            return self._begin(found[1], None), self._end(found[1], None)
+            begin, end = self._begin(found[1], found[2]), self._end(found[3], found[4])
+            if end <= begin:
+                raise InvalidInputError(f"The window {text!r} ends before it begins.")
+            return begin, end
+        if re.fullmatch(_DAY, text):
+            return self._begin(text, None), self._end(text, None)
         if found := _LAST.fullmatch(text):
             return self._last(int(found[1] or 1), found[2].lower())
         return None
@@ -250,7 +255,7 @@ def check_window(text: str) -> None:
         InvalidInputError: with those that do.
     """
     words = text.strip()
-    if not any(re.fullmatch(one, words) for one in (_RANGE, _MOMENT, _LAST)):
+    if not any(re.fullmatch(one, words) for one in (_RANGE, _DAY, _LAST)):
         _recurrence(words)
 
 
@@ -276,7 +281,8 @@ def _moment(day: str, time: str | None) -> datetime:
     try:
         return datetime.fromisoformat(f"{day}T{time or '00:00'}")
     except ValueError as error:
-        raise InvalidInputError(f"{day} {time or ''} is no moment: {error}.") from None
+        shown = day if time is None else f"{day} {time}"
+        raise InvalidInputError(f"{shown} is no moment: {error}.") from None
 
 
 def _clock_time(text: str) -> int:
@@ -292,13 +298,10 @@ def period_seconds(text: str, clock: Clock) -> tuple[int, int]:
     Raises:
         InvalidInputError: if it is none.
     """
-    found = _RANGE.fullmatch(text.strip())
-    if not found:
+    whole, words = TimePoints(0, 1, 1, clock), text.strip()
+    span = whole._span(words) if _RANGE.fullmatch(words) else None
+    if span is None:
         raise InvalidInputError(
             f"Cannot read the days {text!r}; write first and last, 2026-03-01:2026-03-31."
         )
-    whole = TimePoints(0, 1, 1, clock)
-    begin, end = whole._begin(found[1], found[2]), whole._end(found[3], found[4])
-    if end <= begin:
-        raise InvalidInputError(f"The days {text!r} end before they begin.")
-    return begin, end
+    return span

@@ -244,24 +244,33 @@ def _read_table_file(path: str, collectors: Sequence[Collector]) -> None:
 def _read_frame(table: Any, collectors: Sequence[Collector]) -> None:
     what = f"the {type(table).__name__}"
     names = [one.name for one in collectors]
-    if not _columns_of(table) and hasattr(table, "__arrow_c_stream__"):
-        table = _arrow_table(table, what)
+    if type(table).__module__.split(".")[0] not in ("pandas", "polars"):
+        _read_batches(table, collectors, what)
+        return
     known = _columns_of(table)
-    if not known:
-        raise InvalidInputError(
-            f"Cannot find columns in {what}; give a path or a pandas, Polars or Arrow table."
-        )
     for name in names:
         column_position(known, name, what)
     if hasattr(table, "collect"):  # lazy, of Polars
         table = table.select(names).collect()
-    made_by = type(table).__module__.split(".")[0]
-    if made_by not in ("pandas", "polars") and hasattr(table, "__arrow_c_stream__"):
-        table = _arrow_table(table, what)
     for one in collectors:
-        column = table[one.name]
-        for part in getattr(column, "chunks", [column]):
-            one.add(_cells(part))
+        one.add(_cells(table[one.name]))
+
+
+def _read_batches(table: Any, collectors: Sequence[Collector], what: str) -> None:
+    """Read an Arrow table or data set, or what streams as one, a batch of rows at a time."""
+    scanned = hasattr(table, "scanner")  # a data set
+    if not scanned and not hasattr(table, "__arrow_c_stream__"):
+        raise InvalidInputError(
+            f"Cannot find columns in {what}; give a path or a pandas, Polars or Arrow table."
+        )
+    pa = _arrow(what)
+    rows = table if scanned else pa.RecordBatchReader.from_stream(table)
+    for one in collectors:
+        column_position(rows.schema.names, one.name, what)
+    names = [one.name for one in collectors]
+    for batch in rows.to_batches(columns=names) if scanned else rows:
+        for one in collectors:
+            one.add(batch.column(one.name))
 
 
 def _columns_of(table: Any) -> list[str]:
@@ -274,14 +283,14 @@ def _columns_of(table: Any) -> list[str]:
     return [str(name) for name in getattr(table, "columns", [])]
 
 
-def _arrow_table(table: Any, what: str) -> Any:
+def _arrow(what: str) -> Any:
     try:
-        import pyarrow as pa
+        import pyarrow
     except ImportError:
         raise UnsupportedError(
             f"Reading {what} needs pyarrow: install it with pip install 'quiltwork[data]'."
         ) from None
-    return pa.table(table)
+    return pyarrow
 
 
 def _cells(column: Any) -> Any:

@@ -33,6 +33,11 @@ from quiltwork.series.reading.records import Wanted
 
 Missing: TypeAlias = Literal["error", "state", "split"]
 
+_TOGETHER = (
+    "Put all on one public period, with days='2026-03-01:2026-03-31' and missing='state', under a "
+    "belief that has the state 'missing' too; or release them apart."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -92,17 +97,13 @@ class Series:
         if len(starts) > 1:
             raise InvalidInputError(
                 f"The sequences begin at {len(starts)} different times, so that {text!r} is "
-                "another window for each. Put all on one public period, with "
-                "days='2026-03-01:2026-03-31' and missing='state'; or release them apart."
+                f"another window for each. {_TOGETHER}"
             )
         (start,) = starts
         whole = TimePoints(int(start or 0), self.grid.step, max(lengths), self.clock)
         found = whole.windows(text)
         if found[-1][1] > min(lengths):
-            raise InvalidInputError(
-                f"Some sequences end before {text!r} does. Put all on one public period, with "
-                "days='2026-03-01:2026-03-31' and missing='state'; or release them apart."
-            )
+            raise InvalidInputError(f"Some sequences end before {text!r} does. {_TOGETHER}")
         return found
 
     def window(self, text: str, subject: Any = ...) -> tuple[int, int]:

@@ -93,8 +93,8 @@ class Records:
 
     @property
     def values(self) -> NDArray[Any]:
-        """The numbers of the value column, or the codes of their bins."""
-        return self.value.values  # type: ignore[no-any-return]
+        """The numbers of the value column, the codes of their bins, or those of labels."""
+        return self.value.codes if isinstance(self.value, LabelCollector) else self.value.values
 
 
 def read_records(

@@ -1,15 +1,11 @@
-"""Records to time points in order, many subjects at once, and to a regular grid.
+"""Records sorted by subject and time, and what a public rule makes of those of one step.
 
-Records are sorted by subject and time, grouped into steps of fixed length counted from a public
-origin, and each group is reduced by a public rule. Everything is vectorized: O(n) for records that
-come in order, be it of subjects or of times, O(n log n) for others, O(n + steps) for the rest. The
-grid is made for some subjects at a time, so that only codes are held for all of them.
+Everything is vectorized: O(n) for records that come in order, be it of subjects or of times,
+O(n log n) for others.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -23,7 +19,6 @@ IntArray: TypeAlias = NDArray[np.int64]
 Codes: TypeAlias = NDArray[Any]
 
 MOST_POINTS = 2_000_000_000
-_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +28,6 @@ class OrderedRows:
     order: IntArray | slice
     subject: Codes
     seconds: IntArray | None
-
-    @property
-    def bounds(self) -> IntArray:
-        """Where each subject begins, and the end."""
-        changes = np.flatnonzero(self.subject[1:] != self.subject[:-1]) + 1
-        return np.concatenate([[0], changes, [len(self.subject)]])
-
-    def gaps(self) -> Counter[int]:
-        """How often so many seconds are between neighbouring records of one subject."""
-        found: Counter[int] = Counter()
-        for begin in range(0, 0 if self.seconds is None else len(self.seconds) - 1, _AT_ONCE):
-            part = slice(begin, begin + _AT_ONCE + 1)
-            who, when = self.subject[part], self.seconds[part]  # type: ignore[index]
-            gaps, counts = np.unique(np.diff(when)[who[1:] == who[:-1]], return_counts=True)
-            found.update(dict(zip(gaps.tolist(), counts.tolist(), strict=True)))
-        return found
 
 
 def ordered(subject: Codes, seconds: IntArray | None) -> OrderedRows:
@@ -85,57 +64,6 @@ def refuse_twice(rows: OrderedRows) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Gridded:
-    """Some subjects on the grid: their values one after the other, and where each begins."""
-
-    values: NDArray[Any]
-    subjects: Codes
-    lengths: IntArray
-    first_step: IntArray
-
-
-def on_grid(
-    rows: OrderedRows,
-    values: NDArray[Any],
-    rule: Rule,
-    step: int,
-    period: tuple[int, int] | None = None,
-) -> Iterator[Gridded]:
-    """Reduce each step to one value, for some subjects at a time.
-
-    A step whose records are all missing, or that has none, is NaN among floats and −1 among codes;
-    missing records beside others are left out. With a `period`, first and last step, every subject
-    has all of its steps.
-
-    Raises:
-        InvalidInputError: if there are more than two billion time points.
-    """
-    assert rows.seconds is not None  # noqa: S101  (callers have a clock)
-    bounds = rows.bounds
-    first, last = rows.seconds[bounds[:-1]] // step, rows.seconds[bounds[1:] - 1] // step
-    if period is not None:
-        first, last = np.full_like(first, period[0]), np.full_like(last, period[1])
-    lengths = last - first + 1
-    check_points(int(lengths.sum()))
-    begin = 0
-    while begin < len(lengths):
-        end = int(np.searchsorted(bounds, bounds[begin] + _AT_ONCE, side="right")) - 1
-        end = min(max(end, begin + 1), len(lengths))
-        part = slice(bounds[begin], bounds[end])
-        some = slice(begin, end)
-        base = np.cumsum(lengths[some]) - lengths[some] - first[some]
-        where = rows.seconds[part] // step + np.repeat(base, np.diff(bounds[begin : end + 1]))
-        chosen = values[part] if isinstance(rows.order, slice) else values[rows.order[part]]
-        yield Gridded(
-            _gathered(where, chosen, int(lengths[some].sum()), rule),
-            rows.subject[bounds[:-1][some]],
-            lengths[some],
-            first[some],
-        )
-        begin = end
-
-
 def check_points(total: int) -> None:
     """Refuse more time points than are ever kept.
 
@@ -146,13 +74,6 @@ def check_points(total: int) -> None:
         raise InvalidInputError(
             f"The grid would have {total:,} time points; choose longer steps or a shorter range."
         )
-
-
-def _gathered(where: IntArray, values: NDArray[Any], points: int, rule: Rule) -> NDArray[Any]:
-    gridded = np.full(points, np.nan if values.dtype.kind == "f" else -1, dtype=values.dtype)
-    places, chosen = reduced(where, values, rule)
-    gridded[places] = chosen
-    return gridded
 
 
 def reduced(where: IntArray, values: NDArray[Any], rule: Rule) -> tuple[IntArray, NDArray[Any]]:

@@ -190,7 +190,7 @@ def preview(
     query: Query,
     beliefs: Belief | Sequence[Belief] | None,
     *,
-    length: int | None = None,
+    length: int | Sequence[int] | None = None,
     epsilon: Number = 1.0,
     confidence: float = 0.95,
     method: str | None = None,
@@ -206,7 +206,7 @@ def preview(
     Args:
         query: from `qw.queries`.
         beliefs: one belief or a list.
-        length: of the series; None for beliefs about a fixed number of rows.
+        length: of the series, or of each of several; None for beliefs about a fixed number of rows.
         epsilon: the guarantee.
         confidence: of the half-widths.
         method: of calibration, as in `release`.
@@ -306,8 +306,12 @@ def _secret(who: str, episode: int) -> str:
     return {"moment": "each moment", "person": "each person"}.get(who, f"each {stretch(episode)}")
 
 
-def _lengths(members: tuple[Belief, ...], length: int | None, subjects: int) -> Counter[int]:
+def _lengths(
+    members: tuple[Belief, ...], length: int | Sequence[int] | None, subjects: int
+) -> Counter[int]:
     rows = fixed_length(members)
+    if rows is None and isinstance(length, (list, tuple)) and length:
+        return Counter(integer(one, "length", 1) for one in length)
     if rows is None:
         if length is None:
             raise InvalidInputError("length is missing: give the number of time points.")

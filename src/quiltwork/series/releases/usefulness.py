@@ -37,7 +37,8 @@ def signal_of(plan: Plan, cells: int) -> float:
     How much it can vary at all, over all subjects; an even share where cells share a public total.
     """
     each = signal_range(plan.query, plan.length)
-    all_of_them = each if plan.query.divisor(2) > 1 else each * plan.subjects
+    alike = plan.points / _points_of_one(plan)  # as many of the longest have so many points
+    all_of_them = each if plan.query.divisor(2) > 1 else each * alike
     shared = plan.query.total(plan.points, plan.subjects) is not None
     return all_of_them / cells if shared else all_of_them
 
