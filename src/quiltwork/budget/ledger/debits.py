@@ -145,10 +145,10 @@ def priced(
     return totals.granted(tables, state, request.spending, analyst)
 
 
-def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
-    """Refuse debits, each with its identity, that do not fit together; they may have been made."""
-    if asked and tables.with_id(asked[0][0]) is None:
-        requests = (read_request(one, state.name, state.beliefs, state.length) for _, one in asked)
+def check_all(state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
+    """Refuse debits, each with its identity, that do not fit together."""
+    requests = [read_request(one, state.name, state.beliefs, state.length) for _, one in asked]
+    if requests:
         state.check([request.spending for request in requests])
 
 
