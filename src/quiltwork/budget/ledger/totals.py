@@ -160,21 +160,21 @@ class Totals:
         """Note that the row alone did not do for a debit, and it was granted."""
         self._dear.add(name)
 
-    def refuse_again(self, glance: Glance, spending: Spending) -> None:
+    def refuse_again(self, state: Glance | Dataset, spending: Spending) -> None:
         """Refuse what asks for as much as a debit that was refused; since then no less is spent.
 
         Raises:
             BudgetExceeded: if it does.
         """
-        known = self._exceeding.get(glance.name)
+        known = self._exceeding.get(state.name)
         if (
             known is not None
-            and (known.created, known.length) == (glance.body["created"], glance.length)
+            and (known.created, known.length) == (state.created, state.length)
             and asks_as_much(spending, known.spending)
         ):
             raise BudgetExceeded(
-                f"This would raise the total of {glance.name!r} to {known.total:.9g} or more, "
-                f"above the budget of {float_down(glance.budget):.9g}. Nothing was recorded. Ask "
+                f"This would raise the total of {state.name!r} to {known.total:.9g} or more, "
+                f"above the budget of {float_down(state.budget):.9g}. Nothing was recorded. Ask "
                 "for more noise or a shorter window."
             )
 
@@ -273,6 +273,8 @@ class Totals:
             if state.is_clear(spending):
                 self._dear.discard(state.name)
             return at_once
+        if not checked and state.retired is None:
+            self.refuse_again(state, spending)
         start = time.perf_counter()
         alone = None if analyst is None else self.alone(tables, state, analyst)
         account = state.account.plus([spending])
