@@ -27,6 +27,8 @@ from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up
 
+_LONGEST_ANSWER = 10**8
+
 
 def debited(
     tables: Tables,
@@ -244,9 +246,14 @@ def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) 
     """Append the answer to a debit, once.
 
     Raises:
-        InvalidInputError: if there is one already.
+        InvalidInputError: if there is one already, or it is too long for a database.
         StorageError: if the debit is not in the ledger.
     """
+    if len(answer) > _LONGEST_ANSWER:
+        raise InvalidInputError(
+            f"The answer has {len(answer):,} characters, and the ledger keeps at most "
+            f"{_LONGEST_ANSWER:,}; ask for less at a time. What was debited stays spent."
+        )
     if tables.with_id(identity) is not None:
         return
     if tables.answer_to(receipt.number) is not None:
