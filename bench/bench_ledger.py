@@ -13,7 +13,6 @@ also debits for an analyst, of which each is priced.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import multiprocessing
@@ -162,26 +161,34 @@ def growth(histories: tuple[int, ...], kinds: tuple[str, ...] = ()) -> None:
 
     What is measured takes the place of the same in the file, and the rest of it stays.
     """
-    file = RESULTS / "ledger_growth.csv"
-    rows: dict[str, list[Any]] = {}
+    file = RESULTS / "ledger-growth.md"
+    rows: dict[str, list[str]] = {}
     if file.exists():
-        with file.open(newline="") as before:
-            rows = {name: found for name, *found in list(csv.reader(before))[1:]}
+        lines = file.read_text().splitlines()[4:]
+        rows = {name: found for name, *found in (line.strip("| ").split(" | ") for line in lines)}
     ways = {"days": daily, "anywhere": anywhere}
     for history, name in itertools.product(histories, kinds or ("days", "anywhere")):
         with TemporaryDirectory() as folder:
             url = f"sqlite:///{folder}/budget.db"
             filled(url, ways[name](), history)
-            rows[f"{history:,} {name}"] = [*of_new_process(url).values()]
+            rows[f"{history:,} {name}"] = _milliseconds(of_new_process(url))
     if not kinds:
         with TemporaryDirectory() as folder:
-            rows["a year of days"] = [*year(Path(folder)).values()]
+            rows["a year of days"] = _milliseconds(year(Path(folder)))
+    _write("ledger-growth", "CPU of one request, in ms", ("after", *REQUESTS), rows)
+
+
+def _milliseconds(found: dict[str, float]) -> list[str]:
+    return [f"{1000 * one:.3g}" for one in found.values()]
+
+
+def _write(name: str, title: str, head: tuple[str, ...], rows: dict[str, list[str]]) -> None:
+    """Print a table, and keep it among the results."""
+    lines = [head, ("---", *("---:" for _ in head[1:])), *((k, *row) for k, row in rows.items())]
+    text = "\n".join([f"## {title}", "", *(f"| {' | '.join(line)} |" for line in lines)])
+    print(text)
     RESULTS.mkdir(exist_ok=True)
-    with file.open("w", newline="") as after:
-        writer = csv.writer(after)
-        for row in (("after", *REQUESTS), *((name, *found) for name, found in rows.items())):
-            writer.writerow([f"{cell:.5f}" if isinstance(cell, float) else cell for cell in row])
-            print(*(f"{cell:>18.18}" for cell in map(str, row)))
+    (RESULTS / f"{name}.md").write_text(f"{text}\n")
 
 
 def committing(url: str) -> Callable[[], object]:
@@ -266,7 +273,7 @@ def rate(
 
 def together(number: int = 1600) -> None:
     """Print and write how many requests per second one process, several, and threads get."""
-    rows = []
+    rows: dict[str, list[str]] = {}
     with TemporaryDirectory() as folder, running_server() as server:
         for name, url in (
             ("SQLite", f"sqlite:///{folder}/together.db"),
@@ -288,16 +295,10 @@ def together(number: int = 1600) -> None:
             for threads in (1, 8, 40):
                 measured["ledger", f"{threads} threads"] = rate_of_threads(url, threads, number)
             for (what, who), (each, median, p99) in measured.items():
-                rows.append((f"{name}, {what}", who, each, median, p99))
-                print(
-                    f"{name:>10} {what:>8} {who:>12}: {each:7.0f}/s, "
-                    f"median {median:.2f} ms, p99 {p99:.1f} ms",
-                    flush=True,
-                )
+                rows[f"{name}, {what}, {who}"] = [f"{each:.0f}", f"{median:.2f}", f"{p99:.1f}"]
             Ledger.open(url).verify()
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / "ledger_together.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("what", "who", "per second", "median ms", "p99 ms"), *rows])
+    head = ("who", "per second", "median ms", "p99 ms")
+    _write("ledger-together", "Requests of many at once, beside a bare commit", head, rows)
 
 
 def _prepare_bare(url: str) -> None:
