@@ -2,16 +2,17 @@
 
 The disk decides most of it, so the bare commit is timed in the same run: a write-ahead log with
 full sync, one row of the same size. `python -m bench.bench_ledger 100 10000` measures the growth
-alone, after so many debits of days, and of windows anywhere: opening, the first debit of a process,
-later ones, refusals, `extend`, `verify` and pages of the history, in a process that has only
-imported the package; and a year of `extend` and debit every day. `python -m bench.bench_ledger
---together` lets processes and threads debit one dataset, beside as many that only commit a row to
-the bare database, in SQLite and in PostgreSQL; also debits for an analyst, of which each is priced.
+alone, in seconds of CPU, after so many debits of days, and of windows anywhere (or of one of them,
+if `days` or `anywhere` follows): the first debit of a process that has only imported the package,
+the least of five; later ones, the mean of 514, of which two write down what waits; refusals,
+opening and reading a status, `extend`, `verify` and pages of the history; and a year of `extend`
+and debit every day. `python -m bench.bench_ledger --together` lets processes and threads debit one
+dataset, beside as many that only commit a row to the bare database, in SQLite and in PostgreSQL;
+also debits for an analyst, of which each is priced.
 """
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 import multiprocessing
@@ -33,16 +34,18 @@ from typing import Any
 from bench.harness import RESULTS, compare
 from evidence.faults.server import new_database, running_server
 from quiltwork.beliefs import MarkovChain
-from quiltwork.budget import Ledger, Spending
+from quiltwork.budget import Accountant, Ledger, Spending
 
 LENGTH = 52_560
 DAY = 144
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 HISTORIES = (100, 10_000, 1_000_000)
 REQUESTS = (
-    *("open", "first debit", "warm debit", "refusal", "extend", "first page", "last page"),
-    *("verify since", "verify"),
+    *("first debit", "warm debit", "refusal", "refusal again", "open", "extend"),
+    *("first page", "last page", "verify since", "verify"),
 )
+WARM = 514
+COMMAND = (sys.executable, "-m", "bench.bench_ledger")
 BATCH = 10_000
 LEVEL = Fraction(1, 10**8)
 
@@ -76,39 +79,52 @@ def bare_commit(folder: Path) -> Callable[[], object]:
     return commit
 
 
-def timed(request: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def timed(request: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
     try:
         request()
     except Exception as error:  # a refusal is an answer
         if type(error).__name__ != "BudgetExceeded":
             raise
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def requests(url: str) -> dict[str, float]:
-    """Seconds of every request, in this process, which has not touched the ledger."""
+    """CPU seconds of every request, in this process, which has not touched the ledger."""
+    cpu = partial(timed, clock=time.process_time)
     spendings = daily()
-    opened = timed(lambda: Ledger.open(url).status("d"))
     ledger = Ledger.open(url)
-    first = timed(lambda: ledger.debit("d", next(spendings)))
-    warm = statistics.median(timed(lambda: ledger.debit("d", next(spendings))) for _ in range(50))
-    large = Spending.dp(100, 1, LENGTH)
-    refused = statistics.median(timed(lambda: ledger.debit("d", large)) for _ in range(9))
+    first = min(
+        float(subprocess.check_output([*COMMAND, "--first", url], text=True)) for _ in range(5)
+    )
+    ledger.debit("d", next(spendings))
+    warm = statistics.mean(cpu(lambda: ledger.debit("d", next(spendings))) for _ in range(WARM))
+    Accountant(CHAIN, LENGTH, 1).fits(Spending.dp(1, 1, DAY))  # imports what sweeps need
+    opened = min(cpu(lambda: Ledger.open(url).status("d")) for _ in range(3))
+    ledger.status("d")
+    refused = [Spending.dp(100 - n, 1, LENGTH) for n in range(9)]  # none as large as the one before
+    new = statistics.median(cpu(partial(ledger.debit, "d", one)) for one in refused)
+    again = statistics.median(cpu(partial(ledger.debit, "d", refused[0])) for _ in range(9))
     length = ledger.status("d").length or 0
-    grown = timed(lambda: ledger.extend("d", length + DAY))
+    grown = cpu(lambda: ledger.extend("d", length + DAY))
     checkpoint = ledger.checkpoint()
     ledger.debit("d", next(spendings))
     after = max(0, checkpoint.count - 200)
-    pages = [timed(partial(ledger.history, "d", number, 100)) for number in (0, after)]
-    since, all_of_it = timed(lambda: ledger.verify_since(checkpoint)), timed(ledger.verify)
-    found = (opened, first, warm, refused, grown, *pages, since, all_of_it)
+    pages = [cpu(partial(ledger.history, "d", number, 100)) for number in (0, after)]
+    since, all_of_it = cpu(lambda: ledger.verify_since(checkpoint)), cpu(ledger.verify)
+    found = (first, warm, new, again, opened, grown, *pages, since, all_of_it)
     return dict(zip(REQUESTS, found, strict=True))
 
 
+def first_debit(url: str) -> float:
+    ledger, spendings = Ledger.open(url), daily()
+    return timed(lambda: ledger.debit("d", next(spendings)), time.process_time)
+
+
 def of_new_process(url: str) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.bench_ledger", "--requests", url]
-    found: dict[str, float] = json.loads(subprocess.check_output(command, text=True))
+    found: dict[str, float] = json.loads(
+        subprocess.check_output([*COMMAND, "--requests", url], text=True)
+    )
     return found
 
 
@@ -140,23 +156,39 @@ def filled(url: str, windows: Iterator[Spending], number: int) -> None:
             ledger.debit_all("d", itertools.islice(windows, min(BATCH, number - begun)))
 
 
-def growth(histories: tuple[int, ...]) -> None:
-    """Print and write seconds per request, by the number of debits before it."""
-    rows: dict[str, dict[str, float]] = {}
-    with TemporaryDirectory() as folder:
-        for history in histories:
-            for name, windows in (("days", daily()), ("any windows", anywhere())):
-                url = f"sqlite:///{folder}/{history}{name[:3]}.db"
-                filled(url, windows, history)
-                rows[f"{history:,} {name}"] = of_new_process(url)
-                print(f"{history:,} {name}", rows[f"{history:,} {name}"], flush=True)
-        rows["a year of days"] = year(Path(folder))
+def growth(histories: tuple[int, ...], kinds: tuple[str, ...] = ()) -> None:
+    """Print and write CPU seconds per request, by the number of debits before it.
+
+    What is measured takes the place of the same in the file, and the rest of it stays.
+    """
+    file = RESULTS / "ledger-growth.md"
+    rows: dict[str, list[str]] = {}
+    if file.exists():
+        lines = file.read_text().splitlines()[4:]
+        rows = {name: found for name, *found in (line.strip("| ").split(" | ") for line in lines)}
+    ways = {"days": daily, "anywhere": anywhere}
+    for history, name in itertools.product(histories, kinds or ("days", "anywhere")):
+        with TemporaryDirectory() as folder:
+            url = f"sqlite:///{folder}/budget.db"
+            filled(url, ways[name](), history)
+            rows[f"{history:,} {name}"] = _milliseconds(of_new_process(url))
+    if not kinds:
+        with TemporaryDirectory() as folder:
+            rows["a year of days"] = _milliseconds(year(Path(folder)))
+    _write("ledger-growth", "CPU of one request, in ms", ("after", *REQUESTS), rows)
+
+
+def _milliseconds(found: dict[str, float]) -> list[str]:
+    return [f"{1000 * one:.3g}" for one in found.values()]
+
+
+def _write(name: str, title: str, head: tuple[str, ...], rows: dict[str, list[str]]) -> None:
+    """Print a table, and keep it among the results."""
+    lines = [head, ("---", *("---:" for _ in head[1:])), *((k, *row) for k, row in rows.items())]
+    text = "\n".join([f"## {title}", "", *(f"| {' | '.join(line)} |" for line in lines)])
+    print(text)
     RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / "ledger_growth.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        for row in (("after", *REQUESTS), *((name, *s.values()) for name, s in rows.items())):
-            writer.writerow(row)
-            print(*(f"{c:>20.5f}" if isinstance(c, float) else f"{c:>20}" for c in row))
+    (RESULTS / f"{name}.md").write_text(f"{text}\n")
 
 
 def committing(url: str) -> Callable[[], object]:
@@ -241,7 +273,7 @@ def rate(
 
 def together(number: int = 1600) -> None:
     """Print and write how many requests per second one process, several, and threads get."""
-    rows = []
+    rows: dict[str, list[str]] = {}
     with TemporaryDirectory() as folder, running_server() as server:
         for name, url in (
             ("SQLite", f"sqlite:///{folder}/together.db"),
@@ -263,16 +295,10 @@ def together(number: int = 1600) -> None:
             for threads in (1, 8, 40):
                 measured["ledger", f"{threads} threads"] = rate_of_threads(url, threads, number)
             for (what, who), (each, median, p99) in measured.items():
-                rows.append((f"{name}, {what}", who, each, median, p99))
-                print(
-                    f"{name:>10} {what:>8} {who:>12}: {each:7.0f}/s, "
-                    f"median {median:.2f} ms, p99 {p99:.1f} ms",
-                    flush=True,
-                )
+                rows[f"{name}, {what}, {who}"] = [f"{each:.0f}", f"{median:.2f}", f"{p99:.1f}"]
             Ledger.open(url).verify()
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / "ledger_together.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("what", "who", "per second", "median ms", "p99 ms"), *rows])
+    head = ("who", "per second", "median ms", "p99 ms")
+    _write("ledger-together", "Requests of many at once, beside a bare commit", head, rows)
 
 
 def _prepare_bare(url: str) -> None:
@@ -298,8 +324,12 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--requests"]:
         print(json.dumps(requests(arguments[1])))
         return
+    if arguments[:1] == ["--first"]:
+        print(first_debit(arguments[1]))
+        return
     if arguments:
-        growth(tuple(map(int, arguments)))
+        numbers = tuple(int(one) for one in arguments if one.isdecimal())
+        growth(numbers, tuple(one for one in arguments if not one.isdecimal()))
         return
     with TemporaryDirectory() as folder:
         contestants = {

@@ -1,8 +1,9 @@
 """Everything that may go wrong while a ledger is used, many times over.
 
 Contention, duplicates, lost connections, kill -9, power loss, full and read-only disks, replaced
-files, hostile numbers: after each trial the log is intact, everything acknowledged is in it,
-nothing was granted that does not fit, and what was shown is stored and debited.
+files, restored backups, hostile numbers: after each trial the log is intact, everything
+acknowledged is in it, nothing was granted that does not fit, and what was shown is stored and
+debited.
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from evidence.faults import contention, crash, disk, hostile, network, power, replaced
+from evidence.faults import (
+    contention,
+    crash,
+    disk,
+    hostile,
+    mixed,
+    network,
+    power,
+    replaced,
+    restored,
+)
 from evidence.faults.outcome import Outcome
 from evidence.faults.server import NoServerError, new_database, running_server
 from evidence.faults.work import scratch
@@ -24,6 +35,8 @@ CROWDS = (
     contention.near_the_limit,
     contention.of_all_sizes,
     contention.duplicates,
+    mixed.by_everybody,
+    restored.from_backups,
 )
 
 

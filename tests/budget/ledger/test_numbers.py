@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from evidence.faults import hostile
 from quiltwork.budget import Spending
+from quiltwork.budget.ledger import debits
 from quiltwork.errors import InvalidInputError
 
 
@@ -68,3 +70,26 @@ def test_other_names_are_taken_as_they_are(ledger, independent, name):
     assert ledger.answer(name, name, analyst=name) == name
     assert ledger.history(name)[0].analyst == name
     ledger.verify()
+
+
+def test_what_is_kept_for_ever_has_a_size(ledger, independent, monkeypatch):
+    """Names, labels, requests and answers; the longest are taken, one character more is refused."""
+    ledger.create("d" * 200, independent, 3, 1)
+    ledger.create("d", independent, 3, 1)
+    fits = {"dp_epsilon": 0.1, "text": "x" * (10**6 - 31)}
+    assert len(json.dumps(fits)) == 10**6
+    for one in (Spending.dp(0.1, 1, 3, "x" * 1000), fits):
+        receipt = ledger.debit("d", one, key="k" * 199 + str(type(one) is dict)[0])
+    monkeypatch.setattr(debits, "_LONGEST_ANSWER", 9)
+    for refused in (
+        lambda: ledger.create("d" * 201, independent, 3, 1),
+        lambda: ledger.allot("d", "a" * 201),
+        lambda: ledger.debit("d", Spending.dp(0.1, 1, 3), key="k" * 201),
+        lambda: ledger.debit("d", Spending.dp(0.1, 1, 3, "x" * 1001)),
+        lambda: ledger.debit("d", {**fits, "text": fits["text"] + "x"}),
+        lambda: receipt.complete("x" * 10),
+    ):
+        with pytest.raises(InvalidInputError, match="characters"):
+            refused()
+    receipt.complete("x" * 9)
+    assert len(ledger.history("d")) == 2

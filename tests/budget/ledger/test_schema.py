@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from quiltwork.budget import Ledger, Spending
+from quiltwork.budget import Checkpoint, Ledger, Spending
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.entries import Draft, Head, appended, origin
 from quiltwork.budget.ledger.schema import VERSION
@@ -60,6 +62,43 @@ def older(url, independent, tmp_path, version):
         connection.execute("INSERT INTO quiltwork_levels VALUES ('d', '', 1, '9 0 0 0')")
     database.close(connection)
     return replace(model.checkpoint(), hash=head.hash)
+
+
+@pytest.fixture
+def version_6(tmp_path):
+    """A ledger that the release before wrote: answers, growth, analysts, a refusal, an end."""
+    path = tmp_path / "six.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(Path(__file__).with_name("version6.sql").read_text())
+    return f"sqlite:///{path}"
+
+
+def test_a_ledger_of_the_release_before_goes_on_as_it_was(version_6):
+    then = Checkpoint(
+        "f8c6e1709a6a358836ca2212f562eb57",
+        23,
+        "7473fe17cfc2361fbc199aea66f1e6da713694fff9b73211e0afe580e89e5065",
+    )
+    with pytest.raises(StorageError, match="schema version 6"):
+        Ledger.open(version_6, read_only=True).status("alone")
+    ledger = Ledger.open(version_6)
+    assert ledger.verify(then) == then
+    assert stored_version(version_6) == VERSION
+    totals = {one.dataset: one.total for one in ledger.datasets()}
+    assert totals == pytest.approx({"alone": 0.31198794, "shared": 0.98023513, "closed": 0})
+    charged = ledger.status("shared").charged
+    assert charged == pytest.approx({"ana": 0.311987905, "ben": 0.668247222})
+    assert ledger.answer("alone", "k3") == "answer 3"
+    assert [ledger.answer("shared", "k0", who) for who in ("ana", "ben")] == ["hers", "his"]
+    assert len(ledger.notes()) == 1
+    with pytest.raises(BudgetExceeded, match="cap"):
+        ledger.debit("shared", Spending.dp(0.1, 1, 50), analyst="ana")
+    with pytest.raises(BudgetExceeded, match="retired"):
+        ledger.debit("closed", Spending.dp(0.1, 1, 5))
+    with pytest.raises(BudgetExceeded, match=r"above the budget of 2"):
+        ledger.debit("alone", Spending.dp(0.9, 1, 300))
+    ledger.debit("alone", Spending.dp(0.1, 1, 300))
+    ledger.verify(then)
 
 
 def stored_version(url):

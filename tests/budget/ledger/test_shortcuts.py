@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 from dataclasses import replace
 from fractions import Fraction
@@ -200,6 +201,46 @@ def test_a_refusal_is_noted_in_the_transaction_that_refuses(sqlite_url, independ
     with pytest.raises(BudgetExceeded, match=r"to 2\.5, above"):
         ledger.debit("d", Spending.dp(2, 1, 3))
     assert len(seen) == len(ledger.notes()) == 1
+
+
+def test_what_asks_for_as_much_as_was_refused_is_refused_without_a_sweep(sqlite_url, monkeypatch):
+    """Whatever was debited since; a longer series is looked at anew, and so is less."""
+    ledger, other = Ledger.open(sqlite_url), Ledger.open(sqlite_url)
+    ledger.create("d", BELIEFS[0], 500, 1)
+    ledger.debit("d", Spending.dp(0.1, 1, 500))
+    with pytest.raises(BudgetExceeded, match="is left"):
+        ledger.debit("d", Spending.dp(0.9, 100, 200))
+    other.debit("d", Spending.dp(0.01, 1, 500))
+    with monkeypatch.context() as patched:
+        patched.setattr(Secrets, "found", None)
+        patched.setattr(Secrets, "found_after", None)
+        for one in (Spending.dp(0.9, 100, 200), Spending(90, 300, Fraction(1), Fraction(1, 2))):
+            with pytest.raises(BudgetExceeded, match="or more, above the budget of 1"):
+                ledger.debit("d", one)
+    ledger.debit("d", Spending.dp(0.01, 100, 200))
+    ledger.extend("d", 501)
+    with pytest.raises(BudgetExceeded, match="is left"):
+        ledger.debit("d", Spending.dp(0.9, 100, 200))
+    assert len(ledger.notes()) == 4
+    ledger.verify()
+
+
+def test_debits_by_the_row_alone_go_into_the_rows_of_levels_later(sqlite_url, monkeypatch):
+    """Nobody looks at levels meanwhile, and what is read then is an account from scratch."""
+    monkeypatch.setattr(totals, "MOST", 9)
+    ledger, other = Ledger.open(sqlite_url), Ledger.open(sqlite_url)
+    ledger.create("d", BELIEFS[1], LENGTH, 1)
+    asked = [Spending.dp(Fraction(1, 10**5), 1 + 30 * n, 90 + 30 * n) for n in range(49)]
+    for turn, one in enumerate(asked):
+        (ledger, other)[turn % 3 == 1].debit("d", one)
+    body = json.loads(ledger._store.read(lambda tables: tables.total("d"))[0])
+    assert (body["waiting"], body["count"]) == (9, 40)
+    scratch = Accountant(BELIEFS[1], LENGTH)
+    scratch.add_all(asked)
+    for reader in (ledger, other, Ledger.open(sqlite_url)):
+        assert reader.status("d").total == pytest.approx(scratch.epsilon(), rel=2.0**-26)
+        assert reader.accountant("d").spendings == tuple(asked)
+    ledger.verify()
 
 
 def test_windows_of_several_runs_go_into_the_rows_for_everybody(tmp_path):

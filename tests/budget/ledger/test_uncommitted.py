@@ -34,6 +34,38 @@ def test_a_create_that_was_not_committed_leaves_no_budget(tmp_path, monkeypatch)
         mine.debit("d", Spending.dp(0.5, 1, 100))
 
 
+def test_an_analysts_account_forgets_a_debit_whose_commit_was_lost(tmp_path, monkeypatch):
+    """Meanwhile another debit of hers has taken its number, and her cap holds for both."""
+    url = f"sqlite:///{tmp_path / 'budget.db'}"
+    mine, theirs = Ledger.open(url), Ledger.open(url)
+    mine.create("d", MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 6, 2)
+    mine.allot("d", "ana", cap=0.4)
+    mine.allot("d", "ben")
+    mine.debit("d", Spending.dp(0.9, 5, 5), analyst="ben")  # so that nothing of hers is charged
+    database = mine._store.database
+    usual, lost = database.run, []
+
+    def lose(connection, statements):
+        if ("COMMIT", ()) in statements and not lost:
+            lost.append(statements)
+            raise sqlite3.OperationalError("the line was cut")
+        usual(connection, statements)
+
+    monkeypatch.setattr(database, "run", lose)
+    monkeypatch.setattr(database, "is_lost", lambda error: "cut" in str(error))
+    theirs_meanwhile = lambda _: theirs.debit("d", Spending.dp(0.25, 3, 4), analyst="ana")  # noqa: E731
+    monkeypatch.setattr("quiltwork.budget.ledger.store.time.sleep", theirs_meanwhile)
+    mine.debit("d", Spending.dp(0.25, 1, 2), analyst="ana")
+    monkeypatch.undo()
+    assert len(mine.history("d")) == 3
+    for one in (mine, theirs, Ledger.open(url)):
+        for start in (1, 3):
+            with pytest.raises(BudgetExceeded, match="cap"):
+                one.debit("d", Spending.dp(0.25, start, start), analyst="ana")
+    mine.debit("d", Spending.dp(0.15, 1, 4), analyst="ana")
+    mine.verify()
+
+
 @pytest.mark.parametrize("change", ["kind = 'answer'", "dataset = 'e'"])
 def test_a_debit_that_is_made_another_entry_is_not_refunded(tmp_path, change):
     path = tmp_path / "budget.db"

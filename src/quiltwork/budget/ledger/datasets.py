@@ -23,6 +23,7 @@ from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, un
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up, integer, written_fraction
 from quiltwork.influence.gaussian import GaussianOutlook
+from quiltwork.influence.swept import SweptOutlook
 from quiltwork.lazy import cached_property
 
 _ROUNDING = Fraction(1, 10**9)
@@ -237,7 +238,7 @@ class Dataset:
             charge = max(Fraction(0), total - self.account.total)
             refuse_reserved(self.name, kept, total, self.budget)
         elif account.known is not None:
-            safe = self._safe_with(account)
+            safe = self._looked_for()
         if analyst is None or alone is None or charge is None:
             return Grant(spending, account, None, None, charge, self, None, safe, peak)
         own = alone.plus([spending])
@@ -249,13 +250,14 @@ class Dataset:
                 refuse_above_cap(analyst, cap, charged, own.total)
         return Grant(spending, account, analyst, own, charge, self, alone, safe, peak)
 
-    def _safe_with(self, account: Account) -> Fraction | None:
-        """The highest level that is safe, to a sixteenth; looked for once.
+    def _looked_for(self) -> Fraction | None:
+        """The highest level that is safe, to a sixteenth; looked for once, where it is swept.
 
         It saves the next debits looking for the worst time point, and costs about as much as
         looking some dozen times at a single release.
         """
-        if self.safe is not None or account.known is None or not account.known.peaks:
+        swept = all(isinstance(one, SweptOutlook) for one in self.base.secrets.outlooks)
+        if self.safe is not None or not swept:
             return self.safe
         level = Fraction(float_down(self.budget))
         for _ in range(_HALVINGS):

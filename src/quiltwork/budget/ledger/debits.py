@@ -32,6 +32,7 @@ _COMPUTED = {
     *("once", "per_pair", "per_point", "quilts"),
 }
 """What a release's noise says of itself in the request, and in what it spends."""
+_LONGEST_ANSWER = 10**8
 
 
 def debited(
@@ -151,10 +152,10 @@ def priced(
     return totals.granted(tables, state, request.spending, analyst)
 
 
-def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
-    """Refuse debits, each with its identity, that do not fit together; they may have been made."""
-    if asked and tables.with_id(asked[0][0]) is None:
-        requests = (read_request(one, state.name, state.beliefs, state.length) for _, one in asked)
+def check_all(state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
+    """Refuse debits, each with its identity, that do not fit together."""
+    requests = [read_request(one, state.name, state.beliefs, state.length) for _, one in asked]
+    if requests:
         state.check([request.spending for request in requests])
 
 
@@ -264,9 +265,14 @@ def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) 
     """Append the answer to a debit, once.
 
     Raises:
-        InvalidInputError: if there is one already.
+        InvalidInputError: if there is one already, or it is too long for a database.
         StorageError: if the debit is not in the ledger.
     """
+    if len(answer) > _LONGEST_ANSWER:
+        raise InvalidInputError(
+            f"The answer has {len(answer):,} characters, and the ledger keeps at most "
+            f"{_LONGEST_ANSWER:,}; ask for less at a time. What was debited stays spent."
+        )
     if tables.with_id(identity) is not None:
         return
     if tables.answer_to(receipt.number) is not None:

@@ -20,7 +20,7 @@ from quiltwork.budget.ledger.ahead import can_wait, everything, highest
 from quiltwork.budget.ledger.catching_up import read_safe
 from quiltwork.budget.ledger.entries import Entry, Head
 from quiltwork.budget.ledger.tables import Tables
-from quiltwork.budget.ledger.total_rows import check_log_reaches, read_body, sealed_body
+from quiltwork.budget.ledger.total_rows import read_body, sealed_body
 from quiltwork.exact import float_up, written_fraction
 
 Stored = tuple[str, str]
@@ -42,6 +42,11 @@ class Glance:
     total: Fraction
     peak: Fraction
     safe: Fraction | None
+
+    @property
+    def created(self) -> int:
+        """The number of the dataset's first entry."""
+        return int(self.body["created"])
 
     @property
     def length(self) -> int:
@@ -104,11 +109,11 @@ def glanced(tables: Tables, name: str, known: Glance | None) -> Glance | None:
     body = read_body(name, stored)
     if body is None or stored is None:
         return None
-    if known is None:
-        check_log_reaches(tables, name, stored[0])
     try:
         if (body["seq"], body["hash"]) != (last.count, last.hash):
             return None
+        if known is None:
+            tables.at(last.count)  # whose hash is checked
         budget, total, peak = (written_fraction(body[n], n) for n in ("budget", "all", "most"))
         return Glance(name, last, stored, body, budget, total, peak, read_safe(body))
     except (ArithmeticError, KeyError, TypeError, ValueError):

@@ -334,7 +334,7 @@ class Ledger(ReadableLedger):
                 return found
             if who is None and not before.analysts and asked:
                 return debited_together(tables, self._totals, before, asked, marks)
-            check_all(tables, before, asked)
+            check_all(before, asked)
             found = []
             for (identity, one), key in zip(asked, marks, strict=True):
                 of = (identity, one, key, who)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _SCHEMA_LOCK = 0x5157_4C44  # any constant that other programs are unlikely to take
 _CONNECT_SECONDS = 10
+_MOST_TOGETHER = 1000
+"""Statements in one message."""
 _BEGIN_TO_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -154,9 +156,11 @@ class PostgresDatabase(Database):
         return list(found.fetchall())
 
     def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
-        """Run statements that return nothing, in one message."""
+        """Run statements that return nothing, in one message or a few."""
         writing = self._psycopg.ClientCursor(connection)
-        connection.execute("; ".join(writing.mogrify(*one) for one in statements))
+        for begin in range(0, len(statements), _MOST_TOGETHER):
+            some = statements[begin : begin + _MOST_TOGETHER]
+            connection.execute("; ".join(writing.mogrify(*one) for one in some))
 
     def lock_schema(self, connection: Connection) -> None:
         """Keep other processes from creating the tables at the same time."""

@@ -22,6 +22,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 
 _LONGEST_LABEL = 1000
+_LONGEST_REQUEST = 10**6
 _ANSWER = ("value", "noisy", "intervals", "shortfall", "verdict", "reason")
 _LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence")
 
@@ -122,12 +123,18 @@ def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
         if name not in ("mechanism", BEGINNING_OF, *_ANSWER)
     }
     try:
-        found: dict[str, Any] = json.loads(json.dumps(kept, default=_own, allow_nan=False))
+        text = json.dumps(kept, default=_own, allow_nan=False)
     except (RecursionError, TypeError, ValueError):
         raise InvalidInputError(
             "A release describes itself by text, finite numbers, and lists and dictionaries of "
             "them; this description holds something else."
         ) from None
+    if len(text) > _LONGEST_REQUEST:
+        raise InvalidInputError(
+            f"A release's description of itself has {len(text):,} characters as JSON; the ledger "
+            f"keeps at most {_LONGEST_REQUEST:,} for each debit."
+        )
+    found: dict[str, Any] = json.loads(text)
     return found
 
 

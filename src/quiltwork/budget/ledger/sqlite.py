@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import secrets
+import random
 import sqlite3
 import threading
 import time
@@ -29,8 +29,8 @@ from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON")
-_LONGEST_PAUSE = 2000
-"""Microseconds between two attempts to take the write lock."""
+_LONGEST_PAUSE = 0.001
+"""Seconds between two attempts to take the write lock."""
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
 _SENTENCES = {
     "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
@@ -243,7 +243,7 @@ class SqliteDatabase(Database):
         connection.execute("PRAGMA busy_timeout=0")
         try:
             while not self._locked(connection, last=time.monotonic() > deadline):
-                time.sleep((1 + secrets.randbelow(_LONGEST_PAUSE)) / 1e6)
+                _pause()
         finally:
             connection.execute(f"PRAGMA busy_timeout={int(1000 * self.timeout)}")
 
@@ -261,7 +261,7 @@ class SqliteDatabase(Database):
                 busy = self._code(error).startswith("SQLITE_BUSY")
                 if not busy or time.monotonic() > deadline:
                     raise
-            time.sleep((1 + secrets.randbelow(_LONGEST_PAUSE)) / 1e6)
+            _pause()
 
     def _locked(self, connection: Connection, *, last: bool) -> bool:
         """Try to take the write lock; the `last` attempt raises SQLite's error."""
@@ -305,6 +305,10 @@ class SqliteDatabase(Database):
             raise StorageError(
                 f"The ledger {str(self.path)!r} {_SENTENCES['SQLITE_CORRUPT']}: {found[0]}."
             )
+
+
+def _pause() -> None:
+    time.sleep(_LONGEST_PAUSE * random.random())  # noqa: S311  (no secret)
 
 
 def _identity(name: str) -> _Identity:

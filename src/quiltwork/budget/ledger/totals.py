@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -30,8 +30,6 @@ from quiltwork.budget.ledger.ahead import (
     Recent,
     asks_as_much,
     can_wait,
-    everything,
-    highest,
 )
 from quiltwork.budget.ledger.catching_up import (
     EVERYBODY,
@@ -41,20 +39,16 @@ from quiltwork.budget.ledger.catching_up import (
     caught_up,
     loaded,
 )
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, Exceeding, Grant, replayed
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, Exceeding, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, Head
 from quiltwork.budget.ledger.glances import Glance, glanced
+from quiltwork.budget.ledger.settling import settling
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.total_checks import added_up
 from quiltwork.budget.ledger.total_rows import (
     analyst_text,
-    check_log_reaches,
-    read_body,
-    seal,
     sealed,
-    sealed_body,
-    summed,
-    texts,
 )
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import float_down, float_up
@@ -160,21 +154,21 @@ class Totals:
         """Note that the row alone did not do for a debit, and it was granted."""
         self._dear.add(name)
 
-    def refuse_again(self, glance: Glance, spending: Spending) -> None:
+    def refuse_again(self, state: Glance | Dataset, spending: Spending) -> None:
         """Refuse what asks for as much as a debit that was refused; since then no less is spent.
 
         Raises:
             BudgetExceeded: if it does.
         """
-        known = self._exceeding.get(glance.name)
+        known = self._exceeding.get(state.name)
         if (
             known is not None
-            and (known.created, known.length) == (glance.body["created"], glance.length)
+            and (known.created, known.length) == (state.created, state.length)
             and asks_as_much(spending, known.spending)
         ):
             raise BudgetExceeded(
-                f"This would raise the total of {glance.name!r} to {known.total:.9g} or more, "
-                f"above the budget of {float_down(glance.budget):.9g}. Nothing was recorded. Ask "
+                f"This would raise the total of {state.name!r} to {known.total:.9g} or more, "
+                f"above the budget of {float_down(state.budget):.9g}. Nothing was recorded. Ask "
                 "for more noise or a shorter window."
             )
 
@@ -194,30 +188,7 @@ class Totals:
             return
         with suppress(StorageError):
             state = self.store.read(lambda tables: self.found(tables, name))
-            spendings = [debit.spending for debit in state.ahead.debits]
-            account = state.account
-            kept, rows = state.kept.plus(state.base, account, *spendings)
-
-            def work(tables: Tables) -> None:
-                body = read_body(name, tables.total(name))
-                if body is None or (body.get("since"), body.get("length"), body.get("digest")) != (
-                    *(state.ahead.since, state.length),
-                    f"{state.kept.digest:064x}",
-                ):
-                    return  # others have done it, or more
-                later = [
-                    Recent.of(entry).spending
-                    for entry in tables.steps(name, state.last.count)
-                    if entry.kind == "debit"
-                ]
-                total = account.usage.total + sum(map(everything, later))
-                peak = kept.peak + sum(map(highest, later))
-                changes = {"since": state.last.count, "waiting": len(later)}
-                found = {**body, **kept.body(), **changes, "all": str(total), "most": str(peak)}
-                tables.put_levels(name, EVERYBODY, rows)
-                tables.put_total(name, EVERYBODY, *sealed_body(name, found))
-
-            self._kept(lambda: self.store.write(work))
+            self._kept(lambda: self.store.write(settling(state)))
 
     def alone(self, tables: Tables, state: Dataset, analyst: str) -> Account:
         """Return the account of one analyst's releases alone.
@@ -273,6 +244,8 @@ class Totals:
             if state.is_clear(spending):
                 self._dear.discard(state.name)
             return at_once
+        if not checked and state.retired is None:
+            self.refuse_again(state, spending)
         start = time.perf_counter()
         alone = None if analyst is None else self.alone(tables, state, analyst)
         account = state.account.plus([spending])
@@ -302,7 +275,7 @@ class Totals:
 
     def begun(self, tables: Tables, name: str) -> Dataset:
         """Add up the entries of a dataset that has no totals yet, and keep them."""
-        state, alone = _summed(name, tables.steps(name))
+        state, alone = added_up(name, tables.steps(name))
         self._write_all(tables, state, alone)
         return self._known[name].state
 
@@ -416,7 +389,7 @@ class Totals:
         """
 
         def add_up(tables: Tables) -> tuple[Dataset, dict[str, Account]]:
-            return _summed(name, tables.steps(name))
+            return added_up(name, tables.steps(name))
 
         state, alone = self.store.read(add_up)
 
@@ -457,58 +430,6 @@ class Totals:
             self._known, self._alone, self._glances, self._begun = before
             raise
 
-    def check(self, tables: Tables, name: str) -> bool:
-        """Add up a dataset's entries, check its budget, and say whether its rows are right.
-
-        Totals that were never written, or not since an older version, are not wrong.
-
-        Raises:
-            StorageError: if an entry is damaged, or the debits exceed the budget.
-        """
-        expected, _ = _summed(name, tables.steps(name))
-        expected.check_budget()
-        stored = tables.total(name)
-        if stored is None:
-            return True
-        if stored[1] == seal(name, stored[0]):
-            check_log_reaches(tables, name, stored[0])
-        return (
-            self._is_right(tables, stored, expected)
-            and tables.totals_of_analysts(name) == texts(expected.analysts)
-            and all(
-                digest(tables.levels(name, who)) == one.kept.digest
-                for who, one in expected.analysts.items()
-            )
-        )
-
-    def _is_right(self, tables: Tables, stored: tuple[str, str], expected: Dataset) -> bool:
-        """Whether a dataset's own row and its levels say what was added up, and nothing below."""
-        state = loaded(tables, expected.name, expected.last, stored, None, tuple)
-        if state is None or summed(state) != summed(expected):
-            return False
-        total, safe = expected.account.worst.exact, state.safe
-        return (
-            Kept.of(state.account)[0] == expected.kept
-            and state.ahead.peak >= expected.kept.peak
-            and abs(state.ahead.total - expected.ahead.total) * 2**200 <= 1
-            and (state.found is None or abs(state.found.worst.exact - total) <= total * _SAME_TOTAL)
-            and (not safe or expected.is_safe_level(safe))
-        )
-
-    def are_bound(self, tables: Tables, name: str) -> bool:
-        """Whether a dataset's rows are bound to its last entry, or were never written.
-
-        Cost: its rows. That they are what all entries add up to is for `check`.
-        """
-        stored, last = tables.total(name), tables.last_step(name)
-        if stored is None or last is None:
-            return True
-        state = loaded(tables, name, last, stored, None, tuple)
-        if state is None:
-            return False
-        found = state.analysts.items()
-        return all(digest(tables.levels(name, who)) == one.kept.digest for who, one in found)
-
     def _read(
         self,
         tables: Tables,
@@ -523,7 +444,7 @@ class Totals:
         return found or loaded(tables, name, last, stored, known, earlier)
 
     def _added_up(self, tables: Tables, name: str) -> Dataset:
-        state, alone = _summed(name, tables.steps(name))
+        state, alone = added_up(name, tables.steps(name))
         for analyst, account in alone.items():
             kept = state.analysts[analyst].kept
             self._alone[name, analyst] = Alone(kept, account, state.last)
@@ -567,11 +488,6 @@ def _with_account(state: Dataset, account: Account) -> Dataset:
     """A state of which the account is known."""
     state.__dict__["account"] = account
     return state
-
-
-def _summed(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
-    state, alone = replayed(name, entries)
-    return replace(state, digest=digest(texts(state.analysts))), alone
 
 
 def unknown(dataset: str, known: list[str]) -> InvalidInputError:

@@ -19,6 +19,7 @@ from quiltwork.budget.ledger.entries import (
 )
 from quiltwork.budget.ledger.records import NOTES, read_note
 from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.total_checks import are_bound, are_right
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import StorageError
 
@@ -69,7 +70,7 @@ def verified_since(tables: Tables, totals: Totals, since: Checkpoint) -> Checkpo
     touched = {entry.dataset for entry in new}
     for name in tables.datasets():
         if name in touched:
-            if not totals.are_bound(tables, name):
+            if not are_bound(tables, name):
                 raise StorageError(
                     f"The totals kept for {name!r} are not those of its last entry: somebody "
                     "changed them. verify() adds up all entries; find out who writes to the "
@@ -178,7 +179,7 @@ def verified(totals: Totals, against: Checkpoint | None) -> Checkpoint:
 
     def work(tables: Tables) -> tuple[Checkpoint, list[str]]:
         found = check_log(tables, against)
-        return found, [name for name in tables.datasets() if not totals.check(tables, name)]
+        return found, [name for name in tables.datasets() if not are_right(tables, name)]
 
     found, wrong = totals.store.read(work)
     may_write = not totals.store.database.read_only

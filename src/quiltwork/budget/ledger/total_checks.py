@@ -1,0 +1,78 @@
+"""Totals from scratch, and whether the rows that are kept say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.ledger.account_rows import Kept, digest
+from quiltwork.budget.ledger.catching_up import loaded
+from quiltwork.budget.ledger.datasets import Dataset, replayed
+from quiltwork.budget.ledger.entries import Entry
+from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.total_rows import check_log_reaches, seal, summed, texts
+
+_SAME_TOTAL = Fraction(1, 2**26)
+
+
+def added_up(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
+    """Add up a dataset's entries: its state, and the account of each analyst alone."""
+    state, alone = replayed(name, entries)
+    return replace(state, digest=digest(texts(state.analysts))), alone
+
+
+def are_right(tables: Tables, name: str) -> bool:
+    """Add up a dataset's entries, check its budget, and say whether its rows are right.
+
+    Totals that were never written, or not since an older version, are not wrong.
+
+    Raises:
+        StorageError: if an entry is damaged, or the debits exceed the budget.
+    """
+    expected, _ = added_up(name, tables.steps(name))
+    expected.check_budget()
+    stored = tables.total(name)
+    if stored is None:
+        return True
+    if stored[1] == seal(name, stored[0]):
+        check_log_reaches(tables, name, stored[0])
+    return (
+        _is_right(tables, stored, expected)
+        and tables.totals_of_analysts(name) == texts(expected.analysts)
+        and all(
+            digest(tables.levels(name, who)) == one.kept.digest
+            for who, one in expected.analysts.items()
+        )
+    )
+
+
+def _is_right(tables: Tables, stored: tuple[str, str], expected: Dataset) -> bool:
+    """Whether a dataset's own row and its levels say what was added up, and nothing below."""
+    state = loaded(tables, expected.name, expected.last, stored, None, tuple)
+    if state is None or summed(state) != summed(expected):
+        return False
+    total, safe = expected.account.worst.exact, state.safe
+    return (
+        Kept.of(state.account)[0] == expected.kept
+        and state.ahead.peak >= expected.kept.peak
+        and abs(state.ahead.total - expected.ahead.total) * 2**200 <= 1
+        and (state.found is None or abs(state.found.worst.exact - total) <= total * _SAME_TOTAL)
+        and (not safe or expected.is_safe_level(safe))
+    )
+
+
+def are_bound(tables: Tables, name: str) -> bool:
+    """Whether a dataset's rows are bound to its last entry, or were never written.
+
+    Cost: its rows. That they are what all entries add up to is for `are_right`.
+    """
+    stored, last = tables.total(name), tables.last_step(name)
+    if stored is None or last is None:
+        return True
+    state = loaded(tables, name, last, stored, None, tuple)
+    if state is None:
+        return False
+    found = state.analysts.items()
+    return all(digest(tables.levels(name, who)) == one.kept.digest for who, one in found)
