@@ -249,7 +249,7 @@ class Curator:
         """Make a table that providers give rows to."""
         rules = {"quasi_identifiers": list(quasi_identifiers), "sensitive": sensitive}
         body = {"name": name, "rules": {**rules, "k": k, "l": l, "m": m}}
-        return read(Table, self._at.told("POST", "/v1/tables", body))
+        return read(Table, self._at.told("POST", "/v1/tables", body, again=True))
 
     def give_rows(self, table: str, file: str | Path) -> int:
         """Give rows to a table, in the place of those given before; return how many."""
@@ -283,7 +283,7 @@ class Curator:
         self, name: str, train: str | Path, holdout: str | Path, **asked: Any
     ) -> Holdout:
         """Register a holdout, give both tables and open it; for `asked` see the API's page."""
-        self._at.told("POST", "/v1/holdouts", {"name": name, **asked})
+        self._at.told("POST", "/v1/holdouts", {"name": name, **asked}, again=True)
         for side, file in (("train", train), ("holdout", holdout)):
             self._sent("PUT", path("holdouts", name, "tables", side), file)
         return read(Holdout, self._at.told("POST", path("holdouts", name, "opening"), again=True))

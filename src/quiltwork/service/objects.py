@@ -67,16 +67,17 @@ class Kind(Generic[Asked]):
     asked: type[Asked]
 
     def create(self, t: Transaction, name: str, owner: str, asked: Asked) -> None:
-        """Make one.
+        """Make one; asking for the same again, before anything came of it, changes nothing.
 
         Raises:
-            Problem: 409 if there is one of this name.
+            Problem: 409 if there is another one of this name.
         """
-        if self.find(t, name) is not None:
+        known = self.find(t, name)
+        if known is not None and (known.owner, known.asked, known.made) != (owner, asked, {}):
             raise Problem(409, "conflict", f"There is a {self.word} {name!r} already.")
         t.rows(
             "INSERT INTO curator_objects (kind, name, owner, asked, made, created) "
-            "VALUES (?, ?, ?, ?, '{}', ?)",
+            "VALUES (?, ?, ?, ?, '{}', ?) ON CONFLICT DO NOTHING",
             *(self.word, name, owner, msgspec.json.encode(asked).decode(), now()),
         )
         t.note("act", f"made {self.word} {name}", owner)

@@ -159,6 +159,8 @@ class Service:
         file = self.vault.write([content])
         try:
             replaced = self.storage.write(lambda t: list(naming(t, file)))
+        except StorageError:
+            raise  # perhaps it was named: if not, the next start deletes it
         except BaseException:
             self.vault.delete(file)
             raise

@@ -150,12 +150,13 @@ def drop_rows(
         now = TABLES.current(t, table.name)
         if _open_job(t, now):
             raise InvalidInputError("The table is being published; wait, or cancel the job.")
-        who = provider
+        who, files = provider, _forgotten(t, table.name, provider)
         if dismissed is not None:
             TABLES.dismiss(t, dismissed)
             who = dismissed.caller.member
-        t.note("act", f"deleted the rows of {provider} in table {table.name}", who)
-        return _forgotten(t, table.name, provider)
+        if files:
+            t.note("act", f"deleted the rows of {provider} in table {table.name}", who)
+        return files
 
     for file in service.storage.write(work):
         service.vault.delete(file)
