@@ -39,6 +39,19 @@ EVERYBODY = ""
 """In the place of an analyst: the account of all releases."""
 
 
+class Overtaken(Exception):  # noqa: N818  (no error: it is always answered)
+    """Others have written to the dataset since the debit was priced."""
+
+
+class Unusable(Exception):  # noqa: N818  (no error: it is always answered)
+    """The rows of the dataset `name` cannot be added to before they are set right."""
+
+    def __init__(self, name: str) -> None:
+        """Say which dataset."""
+        super().__init__(name)
+        self.name = name
+
+
 class Alone(NamedTuple):
     """The account of one analyst with everything up to entry `last`."""
 

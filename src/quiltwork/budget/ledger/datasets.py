@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
 from quiltwork.budget.accounting.leakage import Found, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
-from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything, highest
+from quiltwork.budget.ledger.ahead import Ahead, asks_as_much, can_wait, everything, highest
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
@@ -62,6 +62,22 @@ class Grant:
     peak: Fraction
 
 
+class _Sized(Protocol):
+    """What is known of a dataset at a glance."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def created(self) -> int: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def budget(self) -> Fraction: ...
+
+
 @dataclass(frozen=True)
 class Exceeding:
     """A debit that would have raised the total of a dataset of this length to `total`."""
@@ -70,6 +86,20 @@ class Exceeding:
     created: int
     length: int
     total: float
+
+    def refuse(self, state: _Sized, spending: Spending) -> None:
+        """Refuse another that asks for as much; since then no less is spent.
+
+        Raises:
+            BudgetExceeded: if it does.
+        """
+        same = (self.created, self.length) == (state.created, state.length)
+        if same and asks_as_much(spending, self.spending):
+            raise BudgetExceeded(
+                f"This would raise the total of {state.name!r} to {self.total:.9g} or more, "
+                f"above the budget of {float_down(state.budget):.9g}. Nothing was recorded. Ask "
+                "for more noise or a shorter window."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +136,11 @@ class Dataset:
         if self.earlier is not None:
             account = account.kept(self.earlier)
         return account.knowing(self.found or (None if spendings else self.base.known))
+
+    def with_account(self, account: Account) -> Dataset:
+        """This state, of which the account is known from elsewhere."""
+        self.__dict__["account"] = account
+        return self
 
     @property
     def accountant(self) -> Accountant:

@@ -98,13 +98,24 @@ def debited_together(
     state: Dataset,
     asked: Sequence[tuple[str, Any]],
     keys: Sequence[str | None],
+    analyst: str | None,
 ) -> list[Receipt]:
-    """Append debits for nobody in particular, each with its identity, if they fit together.
+    """Append debits, each with its identity, if they fit together.
 
-    Cost: one pricing for all, and the rows they change.
+    Cost: one pricing for all, and one more each where there are analysts; the rows they change.
     """
+    if not asked:
+        return []
     requests = [read_request(one, state.name, state.beliefs, state.length) for _, one in asked]
     account = state.check([request.spending for request in requests])
+    if analyst is not None or state.analysts:
+        found, after = [], state
+        for (identity, one), key in zip(asked, keys, strict=True):
+            of = (identity, one, key, analyst)
+            found.append(debited(tables, totals, after, *of, checked=True, keep=False))
+            after = totals.latest(tables, state)
+        totals.keep(tables, state)
+        return found
     entries = [
         _appended(tables, state.name, identity, request, key, None, None)
         for (identity, _), request, key in zip(asked, requests, keys, strict=True)
@@ -150,13 +161,6 @@ def priced(
     if earlier is not None:
         return _repeated(tables, earlier, request, analyst)
     return totals.granted(tables, state, request.spending, analyst)
-
-
-def check_all(state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
-    """Refuse debits, each with its identity, that do not fit together."""
-    requests = [read_request(one, state.name, state.beliefs, state.length) for _, one in asked]
-    if requests:
-        state.check([request.spending for request in requests])
 
 
 def read_keys(keys: Iterable[str] | None, number: int) -> list[str | None]:

@@ -25,11 +25,11 @@ from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
 from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
+from quiltwork.budget.ledger.catching_up import Overtaken
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant
 from quiltwork.budget.ledger.debits import (
-    check_all,
     debited,
     debited_at_once,
     debited_together,
@@ -46,11 +46,9 @@ from quiltwork.budget.ledger.notes import REFUSALS, Refusal, Refusals, noted, wr
 from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.readable import ReadableLedger
 from quiltwork.budget.ledger.records import Quote, Receipt, Share, Status
-from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.shares import check_named, check_share
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables, now
-from quiltwork.budget.ledger.totals import Overtaken
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number
 
@@ -209,20 +207,6 @@ class Ledger(ReadableLedger):
         self._append(named, "register", {"mark": text}, self._totals.changing())
         return self.status(named)
 
-    def check(self, dataset: str, spending: Any) -> None:
-        """Refuse what is not about the dataset, as `debit` would; it prices nothing.
-
-        Raises:
-            InvalidInputError: for other beliefs than the dataset's, data of another length, and
-                bad arguments.
-            UnsupportedError: for a release without noise.
-        """
-
-        def question(state: Dataset) -> None:
-            read_request(spending, dataset, state.beliefs, state.length)
-
-        self._ask(dataset, question)
-
     def debit(
         self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
     ) -> Receipt:
@@ -277,7 +261,7 @@ class Ledger(ReadableLedger):
                 return refusal
 
         def granted() -> Receipt | Refusal:
-            if who is not None or not self._totals.at_once(name):
+            if who is not None or name in self._totals.dear:
                 return priced_first()
             found = self._totals.write(at_once)
             if isinstance(found, Receipt):
@@ -285,7 +269,7 @@ class Ledger(ReadableLedger):
             elif found is None:
                 found = priced_first()
                 if isinstance(found, Receipt):
-                    self._totals.dear(name)
+                    self._totals.dear.add(name)
             return found
 
         def priced_first() -> Receipt | Refusal:
@@ -328,20 +312,11 @@ class Ledger(ReadableLedger):
         marks = read_keys(keys, len(asked))
 
         def work(tables: Tables) -> list[Receipt]:
-            before = state = self._spent_by(tables, name, who)
+            before = self._spent_by(tables, name, who)
             found = made_before(tables, before, asked, marks, who)
             if found is not None:
                 return found
-            if who is None and not before.analysts and asked:
-                return debited_together(tables, self._totals, before, asked, marks)
-            check_all(before, asked)
-            found = []
-            for (identity, one), key in zip(asked, marks, strict=True):
-                of = (identity, one, key, who)
-                found.append(debited(tables, self._totals, state, *of, checked=True, keep=False))
-                state = self._totals.latest(tables, before)
-            self._totals.keep(tables, before)
-            return found
+            return debited_together(tables, self._totals, before, asked, marks, who)
 
         try:
             granted = self._totals.write(work)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from quiltwork import files
 from quiltwork.budget import Accountant
@@ -21,10 +21,11 @@ from quiltwork.budget.ledger.datasets import Dataset
 from quiltwork.budget.ledger.debits import find_answer
 from quiltwork.budget.ledger.entries import Entry
 from quiltwork.budget.ledger.numbers import identifier
-from quiltwork.budget.ledger.records import Debit, Note, Status, read_note
+from quiltwork.budget.ledger.records import Debit, Note, Status, read_note, unknown
+from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
-from quiltwork.budget.ledger.totals import Totals, unknown
+from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.ledger.verification import verified, verified_since
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
@@ -186,6 +187,20 @@ class ReadableLedger:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
         target = files.named(path)
         return self._store.read(lambda tables: backups.write_backup(tables, target))
+
+    def check(self, dataset: str, spending: Any) -> None:
+        """Refuse what is not about the dataset, as `debit` would; it prices nothing.
+
+        Raises:
+            InvalidInputError: for other beliefs than the dataset's, data of another length, and
+                bad arguments.
+            UnsupportedError: for a release without noise.
+        """
+
+        def question(state: Dataset) -> None:
+            read_request(spending, dataset, state.beliefs, state.length)
+
+        self._ask(dataset, question)
 
     def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
         """Ask the accountant of a dataset something about all that was committed by now."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from quiltwork.beliefs import Belief, as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.entries import Entry, reading
+from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_down, float_up, written_fraction
 from quiltwork.results import ResultBase, plain
 
@@ -270,4 +271,14 @@ def read_history(entries: Iterable[Entry], answered: set[int]) -> tuple[Debit, .
         read_debit(entry, released=entry.seq in answered)
         for entry in entries
         if entry.kind == "debit"
+    )
+
+
+def unknown(dataset: str, known: list[str]) -> InvalidInputError:
+    """The error for a dataset that a ledger does not have."""
+    shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
+    there = f"there are {shown}" if known else "there are none yet"
+    return InvalidInputError(
+        f"The ledger has no dataset {dataset!r}; {there}. Begin one with create(dataset, beliefs, "
+        "length, budget)."
     )

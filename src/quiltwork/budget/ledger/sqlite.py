@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
+import secrets
 import sqlite3
 import threading
 import time
@@ -29,8 +29,8 @@ from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON")
-_LONGEST_PAUSE = 0.001
-"""Seconds between two attempts to take the write lock."""
+_LONGEST_PAUSE = 1000
+"""Microseconds between two attempts to take the write lock."""
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
 _SENTENCES = {
     "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
@@ -308,7 +308,7 @@ class SqliteDatabase(Database):
 
 
 def _pause() -> None:
-    time.sleep(_LONGEST_PAUSE * random.random())  # noqa: S311  (no secret)
+    time.sleep((1 + secrets.randbelow(_LONGEST_PAUSE)) / 1e6)
 
 
 def _identity(name: str) -> _Identity:

@@ -28,12 +28,13 @@ from quiltwork.budget.ledger.ahead import (
     MOST,
     Ahead,
     Recent,
-    asks_as_much,
     can_wait,
 )
 from quiltwork.budget.ledger.catching_up import (
     EVERYBODY,
     Alone,
+    Overtaken,
+    Unusable,
     alone_caught_up,
     as_begun,
     caught_up,
@@ -42,6 +43,7 @@ from quiltwork.budget.ledger.catching_up import (
 from quiltwork.budget.ledger.datasets import Analyst, Dataset, Exceeding, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, Head
 from quiltwork.budget.ledger.glances import Glance, glanced
+from quiltwork.budget.ledger.records import unknown
 from quiltwork.budget.ledger.settling import settling
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
@@ -50,8 +52,8 @@ from quiltwork.budget.ledger.total_rows import (
     analyst_text,
     sealed,
 )
-from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.exact import float_down, float_up
+from quiltwork.errors import BudgetExceeded, StorageError
+from quiltwork.exact import float_up
 
 Result = TypeVar("Result")
 
@@ -60,20 +62,6 @@ _SHORT, _LONG, _TOO_LONG = 0.0004, 0.002, 0.05
 """Seconds of pricing for which others should not have to wait: if they keep writing, if not, and
 even if it has to be done again."""
 _LATELY = 1.0
-_SAME_TOTAL = Fraction(1, 2**26)
-
-
-class Overtaken(Exception):  # noqa: N818  (no error: it is always answered)
-    """Others have written to the dataset since the debit was priced."""
-
-
-class Unusable(Exception):  # noqa: N818  (no error: it is always answered)
-    """The rows of the dataset `name` cannot be added to before they are set right."""
-
-    def __init__(self, name: str) -> None:
-        """Say which dataset."""
-        super().__init__(name)
-        self.name = name
 
 
 @dataclass(frozen=True)
@@ -98,7 +86,7 @@ class Totals:
         self._alone: dict[tuple[str, str], Alone] = {}
         self._glances: dict[str, Glance] = {}
         self._begun: dict[str, Dataset] = {}
-        self._dear: set[str] = set()
+        self.dear: set[str] = set()  # of which the row alone did not do for a debit
         self._exceeding: dict[str, Exceeding] = {}
         self._seconds: dict[str, float] = {}
         self._others: dict[str, float] = {}
@@ -142,35 +130,13 @@ class Totals:
         """What an adversary may believe about a dataset. Cost: reading its first entry, once."""
         name, known = glance.name, self._known.get(glance.name)
         state = self._begun.get(name) if known is None else known.state
-        found = as_begun(tables, name, glance.body, state) or self.found(tables, name)
-        self._begun[name] = found
-        return found.beliefs
-
-    def at_once(self, name: str) -> bool:
-        """Whether the row alone may do for a debit, as far as the latest tells."""
-        return name not in self._dear
-
-    def dear(self, name: str) -> None:
-        """Note that the row alone did not do for a debit, and it was granted."""
-        self._dear.add(name)
+        self._begun[name] = as_begun(tables, name, glance.body, state) or self.found(tables, name)
+        return self._begun[name].beliefs
 
     def refuse_again(self, state: Glance | Dataset, spending: Spending) -> None:
-        """Refuse what asks for as much as a debit that was refused; since then no less is spent.
-
-        Raises:
-            BudgetExceeded: if it does.
-        """
-        known = self._exceeding.get(state.name)
-        if (
-            known is not None
-            and (known.created, known.length) == (state.created, state.length)
-            and asks_as_much(spending, known.spending)
-        ):
-            raise BudgetExceeded(
-                f"This would raise the total of {state.name!r} to {known.total:.9g} or more, "
-                f"above the budget of {float_down(state.budget):.9g}. Nothing was recorded. Ask "
-                "for more noise or a shorter window."
-            )
+        """Refuse what asks for as much as a debit that was refused (`Exceeding`)."""
+        if state.name in self._exceeding:
+            self._exceeding[state.name].refuse(state, spending)
 
     def debited_at_once(self, tables: Tables, after: Glance, entry: Entry) -> None:
         """Keep a debit in the dataset's own row alone. Cost: that row."""
@@ -242,7 +208,7 @@ class Totals:
         if at_once is not None:
             self._seconds[state.name] = 0.0
             if state.is_clear(spending):
-                self._dear.discard(state.name)
+                self.dear.discard(state.name)
             return at_once
         if not checked and state.retired is None:
             self.refuse_again(state, spending)
@@ -308,7 +274,7 @@ class Totals:
         kept, rows = state.kept.plus(state.base, account, *spendings)
         tables.put_levels(state.name, EVERYBODY, rows)
         ahead = Ahead(state.last.count, account.usage.total, kept.peak)
-        return _with_account(replace(state, base=account, ahead=ahead, kept=kept), account)
+        return replace(state, base=account, ahead=ahead, kept=kept).with_account(account)
 
     def _arranged(
         self, tables: Tables, state: Dataset, account: Account, alone: Mapping[str, Account]
@@ -351,7 +317,7 @@ class Totals:
             earlier=earlier,
         )
         if grant.account is not None:
-            _with_account(after, grant.account.kept(earlier))
+            after.with_account(grant.account.kept(earlier))
         if len(after.ahead.debits) > MOST or not can_wait(grant.spending):
             after = self._in_rows(tables, after)
         if keep:
@@ -369,7 +335,7 @@ class Totals:
         earlier = self._earlier(state.name, last.count)
         found = account.known
         after = replace(state, last=last, ahead=ahead, found=found, earlier=earlier)
-        after = self._in_rows(tables, _with_account(after, account.kept(earlier)))
+        after = self._in_rows(tables, after.with_account(account.kept(earlier)))
         self._write(tables, state, after)
 
     def latest(self, tables: Tables, before: Dataset) -> Dataset:
@@ -478,23 +444,7 @@ class Totals:
                 bound -= 0 if known is None else digest({name: analyst_text(known)})
         state = replace(after, digest=bound % DIGESTS)
         if "account" in after.__dict__:
-            _with_account(state, after.account)
+            state.with_account(after.account)
         row = sealed(state)
         tables.put_total(state.name, EVERYBODY, *row)
         self._known[state.name] = _Known(row, state)
-
-
-def _with_account(state: Dataset, account: Account) -> Dataset:
-    """A state of which the account is known."""
-    state.__dict__["account"] = account
-    return state
-
-
-def unknown(dataset: str, known: list[str]) -> InvalidInputError:
-    """The error for a dataset that a ledger does not have."""
-    shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
-    there = f"there are {shown}" if known else "there are none yet"
-    return InvalidInputError(
-        f"The ledger has no dataset {dataset!r}; {there}. Begin one with create(dataset, beliefs, "
-        "length, budget)."
-    )
