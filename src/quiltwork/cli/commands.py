@@ -24,6 +24,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Holdouts": {
         "holdout": "quiltwork.cli.holdout:holdout",
+        "leaderboard": "quiltwork.cli.leaderboard:leaderboard",
     },
     "Tables": {
         "verify": "quiltwork.cli.verify:verify",

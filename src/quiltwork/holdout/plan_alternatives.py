@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.counting import counting_width
 from quiltwork.holdout.guarantee import VACUOUS, overfit_width
 from quiltwork.holdout.ladder import ladder_width
+from quiltwork.holdout.one_bit import one_bit_width
 from quiltwork.report.charts import Line, LineChart, level
 
 if TYPE_CHECKING:
@@ -71,21 +71,6 @@ def fixed_questions_width(
 ) -> float:
     """Return the width for m questions that were all fixed before the first answer."""
     return overfit_width(beliefs, rows, 0.0, questions, 2 * beta)
-
-
-def one_bit_width(
-    beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
-) -> float:
-    """Return how far "better than the best by η, or not" may be off, at the η that is best.
-
-    A yes lifts the best by η, so there are at most 1/η of them among m verdicts, hence
-    N = Σ_{b ≤ 1/η} C(m, b+1) submissions that could ever be made; a verdict compares two scores,
-    each within w of its truth, with a step of η.
-
-    Theorem: docs/theory/counting.md
-    """
-    steps = [1 << k for k in range(13)]
-    return min(1 / g + 2 * counting_width(beliefs, rows, questions, g + 1, 0, beta) for g in steps)
 
 
 def other_bounds(plan: HoldoutPlan) -> list[str]:

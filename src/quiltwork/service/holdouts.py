@@ -30,7 +30,7 @@ from quiltwork.service.tables import told_without
 
 if TYPE_CHECKING:
     from quiltwork.holdout import Answer, ReusableHoldout
-    from quiltwork.holdout.questions import Metric
+    from quiltwork.holdout.metrics import Metric
     from quiltwork.holdout.studies import Study
     from quiltwork.holdout.transcript import Transcript
     from quiltwork.service.routes import Service
@@ -53,7 +53,7 @@ def check_metrics(rules: Rules) -> None:
 
 
 def _measure(rules: Rules, name: str) -> Metric:
-    from quiltwork.holdout.questions import read_metric
+    from quiltwork.holdout.metrics import read_metric
 
     ends = rules.metrics[name]
     return read_metric(name, None if ends is None else (Fraction(ends[0]), Fraction(ends[1])))
@@ -178,7 +178,6 @@ def ask(
                 )
             return found[1]
         study = study_of(service, stored)
-        _check_ids(study, given)
         statistic = study.about_predictions(given, measure)
         label = f"{member} {hashlib.sha256(key.encode()).hexdigest()} {metric}"
         with closing(_resumed(service, stored, study)) as opened:
@@ -190,27 +189,13 @@ def ask(
             member,
             metric,
             number,
-            abs(measure.scale) * answer.value * (1 if measure.scale > 0 else -1),
+            measure.value([answer.value]),
             answer.overfit,
             answer.remaining,
             jobs.now(),
         )
         service.storage.write(lambda t: keep(t, stored, key, digest, score))
         return score
-
-
-def _check_ids(study: Study, said: Mapping[str, str]) -> None:
-    """Refuse predictions for other rows than there are; ids are public, and none is quoted."""
-    from quiltwork.holdout.questions import plain_label
-
-    at = study.position(study.columns.identity)
-    known = {plain_label(str(one)) for rows in (study.train, study.holdout) for one in rows[:, at]}
-    missing, unknown = len(known - said.keys()), len(said.keys() - known)
-    if missing or unknown:
-        raise InvalidInputError(
-            f"Of {len(known):,} rows {missing:,} have no prediction, and {unknown:,} of the "
-            f"{len(said):,} predictions are for ids that are in neither table. Nothing was asked."
-        )
 
 
 def _answered(transcript: Transcript, label: str) -> tuple[int, Answer] | None:

@@ -1,4 +1,4 @@
-"""The folder of a holdout on the command line: where its tables are, its transcript, its secret.
+"""The folder of a holdout or a leaderboard: where its tables are, its transcript, its secret.
 
 `holdout.json` holds places, for its owner to read and to mend after a move. Nothing rests on it:
 the transcript knows the tables by a keyed digest, the ledger by its identity and which column is
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from quiltwork.holdout.transcript import Transcript
 
 SCHEMA = "holdout"
-_CONFIGURATION, _TRANSCRIPT = "holdout.json", "transcript.jsonl"
+_CONFIGURATION, _TRANSCRIPT, _BOARD = "holdout.json", "transcript.jsonl", "board.jsonl"
+WAIT = 60.0
+"""Seconds for which a question waits while others are answered."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,12 @@ class Places:
     """What `holdout.json` says: where the tables and the ledger are.
 
     Attributes:
-        train: the path of the training table.
+        train: the path of the training table; None for a leaderboard that does without.
         holdout: the path of the holdout.
         ledger: where the ledger is, or None.
     """
 
-    train: str
+    train: str | None
     holdout: str
     ledger: str | None
 
@@ -44,6 +46,16 @@ class Places:
 def transcript_path(folder: str) -> Path:
     """Return where the transcript is."""
     return Path(folder) / _TRANSCRIPT
+
+
+def board_path(folder: str) -> Path:
+    """Return where the board of a leaderboard is."""
+    return Path(folder) / _BOARD
+
+
+def whole_lines(path: Path) -> str:
+    """Read a transcript as far as its lines are whole: another process may be adding one."""
+    return files.contents(path).rpartition(b"\n")[0].decode(errors="replace")
 
 
 def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
@@ -109,8 +121,8 @@ def load(folder: str) -> Places:
 
 
 def _text(document: Mapping[str, Any], name: str) -> Any:
-    value, needed = document[name], name in ("train", "holdout")
-    if not isinstance(value, str) and (needed or value is not None):
+    value = document[name]
+    if not isinstance(value, str) and (name == "holdout" or value is not None):
         raise InvalidInputError(f"{name} must be text, not {type(value).__name__}")
     return value
 
@@ -129,7 +141,7 @@ def study_of(folder: str) -> tuple[Study, Transcript]:
         StorageError: if the folder is damaged.
     """
     places, found = load(folder), read_transcript_of(folder)
-    if found.columns is None:
+    if found.columns is None or places.train is None:
         raise StorageError(
             f"The holdout in {folder!r} does not know which column is what: it was begun in Python."
         )
@@ -138,9 +150,11 @@ def study_of(folder: str) -> tuple[Study, Transcript]:
 
 @contextmanager
 def resumed(
-    folder: str, study: Study, dataset: str | None, ledger: str | None
+    folder: str, rows: tuple[Any, Any], dataset: str | None, ledger: str | None, wait: float = WAIT
 ) -> Iterator[ReusableHoldout]:
     """Open the holdout of a folder for a block, with its ledger at another URL if need be.
+
+    While another process asks, this waits its turn, for up to `wait` seconds.
 
     Raises:
         StorageError: if that is another ledger than the one it was created with.
@@ -157,7 +171,7 @@ def resumed(
         )
     path = transcript_path(folder)
     with open_ledger(None if dataset is None else url) as payer:
-        opened = ReusableHoldout.resume(path, study.train, study.holdout, payer, dataset)
+        opened = ReusableHoldout.resume(path, *rows, payer, dataset, wait)
         with closing(opened):
             yield opened
 
