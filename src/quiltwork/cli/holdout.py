@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
+from quiltwork.cli.certificates import certify, verify
 from quiltwork.cli.command import command, exact_number, group, report_option
 from quiltwork.cli.holdout_attack import attack
 from quiltwork.cli.output import check_targets, emit, text_table
@@ -436,5 +437,5 @@ def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
     return page("What the holdout said", lead, [section("Answers", *parts, anchor="answers")])
 
 
-for _each in (plan, create, ask, status, transcript, attack):
+for _each in (plan, create, ask, status, transcript, certify, verify, attack):
     holdout.add_command(_each)

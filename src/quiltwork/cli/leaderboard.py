@@ -22,7 +22,7 @@ _HEADER = ["rank", "team", "submission", "value", "low", "high"]
 
 @group()
 def leaderboard() -> None:
-    """Score predictions of many people or agents, and keep the scores true.
+    """Score predictions of many, and keep the scores true.
 
     A submission is data: a file with a prediction for every row id. Only the owner of the folder
     reads the labels.
