@@ -17,7 +17,7 @@ from mcp import Client
 
 import quiltwork as qw
 from quiltwork.cli.mcp import agents_app, board_tools, bridge
-from quiltwork.holdout.leaderboard import create_leaderboard, leaderboard
+from quiltwork.holdout.leaderboard import create_leaderboard, read_leaderboard
 from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.transcript import Columns
 
@@ -123,7 +123,7 @@ def test_a_climber_of_another_user_sees_nothing_and_climbs_nothing(served, race)
     ran = subprocess.run(climb, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == []
-    found = leaderboard(str(race / "race"))
+    found = read_leaderboard(str(race / "race"))
     assert 20 < found.submitted <= 40
     assert abs(found.places[0].value - 0.5) <= found.width
 

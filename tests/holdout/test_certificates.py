@@ -10,7 +10,8 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout import folders
 from quiltwork.holdout.certificates import certify, verify_certificate
-from quiltwork.holdout.leaderboard import end, submit
+from quiltwork.holdout.leaderboard import end_leaderboard as end
+from quiltwork.holdout.leaderboard import submit_predictions as submit
 from tests.holdout.test_leaderboard import make, said, tables  # noqa: F401  (a fixture)
 
 

@@ -14,7 +14,10 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import folders
-from quiltwork.holdout.leaderboard import create_leaderboard, end, leaderboard, submit
+from quiltwork.holdout.leaderboard import create_leaderboard
+from quiltwork.holdout.leaderboard import end_leaderboard as end
+from quiltwork.holdout.leaderboard import read_leaderboard as leaderboard
+from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.transcript import Columns
 
@@ -139,7 +142,7 @@ def test_a_spent_board_refuses_and_a_told_score_ends_one_bit():
 def test_six_who_submit_at_once_wait_for_each_other_and_the_budget_holds():
     make(submissions=5)
     program = (
-        "import sys; from quiltwork.holdout.leaderboard import submit\n"
+        "import sys; from quiltwork.holdout.leaderboard import submit_predictions as submit\n"
         "from quiltwork.errors import BudgetExceeded\n"
         "said = dict(line.split(',') for line in open('p.csv').read().split())\n"
         "try: print(submit('race', sys.argv[1], said).number)\n"

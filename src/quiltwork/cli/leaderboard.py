@@ -102,8 +102,10 @@ def submit(folder: str, predictions: str, team: str, wait: float) -> None:
     from quiltwork.holdout import leaderboard as boards
     from quiltwork.holdout.studies import read_predictions
 
-    asked = boards.leaderboard(folder)
-    found = boards.submit(folder, team, read_predictions(predictions, asked.identity), wait)
+    asked = boards.read_leaderboard(folder)
+    found = boards.submit_predictions(
+        folder, team, read_predictions(predictions, asked.identity), wait
+    )
     deliver(found.to_json(), [found.explain()])
 
 
@@ -111,7 +113,7 @@ def submit(folder: str, predictions: str, team: str, wait: float) -> None:
 @click.argument("folder")
 def standings(folder: str) -> None:
     """Show who leads, what is promised and what is left."""
-    from quiltwork.holdout.leaderboard import leaderboard as read
+    from quiltwork.holdout.leaderboard import read_leaderboard as read
 
     found = read(folder)
     table = text_table(_HEADER, _rows(found)) if found.places else ["Nobody yet."]
@@ -124,7 +126,7 @@ def standings(folder: str) -> None:
 def export(folder: str, output: str | None) -> None:
     """Write the standings as CSV, for anybody to see."""
     from quiltwork import files
-    from quiltwork.holdout.leaderboard import leaderboard as read
+    from quiltwork.holdout.leaderboard import read_leaderboard as read
 
     check_targets(output)
     found = read(folder)
@@ -143,7 +145,7 @@ def end(folder: str) -> None:
     """End a board of one bit by telling its best score."""
     from quiltwork.holdout import leaderboard as boards
 
-    found = boards.end(folder)
+    found = boards.end_leaderboard(folder)
     deliver(found.to_json(), text_table(_HEADER, _rows(found)))
 
 

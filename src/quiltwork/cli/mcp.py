@@ -69,24 +69,24 @@ def board_tools(folder: str, team: str) -> dict[str, Callable[..., dict[str, Any
         InvalidInputError: if others may read the labels, which would make the boundary a picture.
     """
     from quiltwork.holdout import folders
-    from quiltwork.holdout.leaderboard import leaderboard, submit
+    from quiltwork.holdout.leaderboard import read_leaderboard, submit_predictions
     from quiltwork.holdout.studies import predictions_from_pairs
 
     _check_separated(folders.load(folder).holdout)
-    leaderboard(folder)
+    read_leaderboard(folder)
 
     def task() -> dict[str, Any]:
-        found = leaderboard(folder)
+        found = read_leaderboard(folder)
         told = {k: v for k, v in found.body().items() if k not in ("places", "submitted", "left")}
         return {**told, "how": found.explain()}
 
     def hand_in(predictions: dict[str, Any]) -> dict[str, Any]:
         said = predictions_from_pairs(predictions.items(), "predictions")
-        found = submit(folder, team, said)
+        found = submit_predictions(folder, team, said)
         return {**found.body(), "told": found.explain()}
 
     def left() -> dict[str, Any]:
-        found = leaderboard(folder).body()
+        found = read_leaderboard(folder).body()
         return {name: found[name] for name in ("left", "submitted", "submissions", "places")}
 
     return {"task": task, "submit": hand_in, "left": left}

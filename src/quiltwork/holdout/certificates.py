@@ -20,8 +20,8 @@ from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import nearest_float, shortened
 from quiltwork.holdout import folders
 from quiltwork.holdout.guarantee import guarantee
-from quiltwork.holdout.leaderboard import leaderboard
-from quiltwork.holdout.storage import line_hash, split_lines
+from quiltwork.holdout.leaderboard import read_leaderboard
+from quiltwork.holdout.storage import check_text, line_hash, split_lines
 from quiltwork.results import ResultBase
 
 SCHEMA = "holdout-certificate"
@@ -90,7 +90,7 @@ def certify(folder: str, key: str | Path) -> Certificate:
         UnsupportedError: without the `cryptography` package.
     """
     told = _statement(folder)
-    private = _private_key(Path(key))
+    private = _private_key(files.named(key))
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
@@ -114,6 +114,8 @@ def verify_certificate(
     """
     document = files.load(text, SCHEMA, (1,))
     found = _read(document)
+    if public_key is not None:
+        check_text(public_key, "public_key")
     unsigned = {name: document[name] for name in _names() if name != "signature"}
     try:
         from cryptography.exceptions import InvalidSignature
@@ -130,7 +132,7 @@ def verify_certificate(
     if public_key is not None and public_key.strip().lower() != found.public_key:
         raise StorageError(f"The certificate is signed by {found.public_key}, another key.")
     if transcript is not None:
-        lines = split_lines(files.text_of(transcript))
+        lines = split_lines(files.text_of(files.named(transcript)))
         if found.transcript not in map(line_hash, lines):
             raise StorageError("No line of the transcript has the digest that is certified.")
     return found
@@ -164,7 +166,7 @@ def _statement(folder: str) -> dict[str, Any]:
     folders.load(folder)
     digest = line_hash(split_lines(folders.whole_lines(path))[-1])
     if path == board or folders.read_transcript_of(folder).scoring is not None:
-        found = leaderboard(folder)
+        found = read_leaderboard(folder)
         first = next((one for one in found.places if one.value is not None), None)
         if first is None:
             raise InvalidInputError(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
 from quiltwork.holdout.studies import Study, read_study
 
 if TYPE_CHECKING:
@@ -45,12 +46,18 @@ class Places:
 
 def transcript_path(folder: str) -> Path:
     """Return where the transcript is."""
-    return Path(folder) / _TRANSCRIPT
+    return _named(folder) / _TRANSCRIPT
+
+
+def _named(folder: object) -> Path:
+    if not isinstance(folder, str | Path) or "\0" in str(folder) or not str(folder):
+        raise InvalidInputError(f"folder must be the name of one, not {shortened(folder)}.")
+    return Path(folder)
 
 
 def board_path(folder: str) -> Path:
     """Return where the board of a leaderboard is."""
-    return Path(folder) / _BOARD
+    return _named(folder) / _BOARD
 
 
 def whole_lines(path: Path) -> str:
@@ -85,7 +92,7 @@ def make_folder(folder: str) -> None:
         StorageError: if it cannot be made, or its configuration could not be written.
     """
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        _named(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StorageError(f"The folder {folder!r} could not be made: {reason}.") from None
@@ -105,7 +112,7 @@ def load(folder: str) -> Places:
         InvalidInputError: if the folder is no holdout's.
         StorageError: if `holdout.json` is damaged.
     """
-    path = Path(folder) / _CONFIGURATION
+    path = _named(folder) / _CONFIGURATION
     try:
         text = path.read_bytes()
     except (OSError, ValueError) as error:

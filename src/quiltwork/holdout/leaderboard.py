@@ -21,13 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork import files
+from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Clusters, beliefs_from_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import Number, nearest_float
 from quiltwork.holdout import folders
 from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.board import Board, read_board
-from quiltwork.holdout.guarantee import guarantee
+from quiltwork.holdout.guarantee import VACUOUS, guarantee
 from quiltwork.holdout.holdout_plan import plan_holdout
 from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.metrics import Metric, Scoring, pair_rows
@@ -250,9 +252,11 @@ def create_leaderboard(
         InvalidInputError: if something is wrong with the tables, or they promise nothing.
         StorageError: if there is a board already, or nothing can be written.
     """
-    metric, counting = scoring.read(), mode == "counting"
-    if mode not in MODES:
-        raise InvalidInputError(f"mode must be one of {', '.join(MODES)}, not {mode!r}.")
+    metric = instance(scoring, Scoring, "scoring").read()
+    instance(columns, Columns, "columns")
+    counting = choice(mode, MODES, "mode") == "counting"
+    for path in (labels, *([] if train is None else [train])):
+        files.named(path)
     if counting != (train is not None and overfits is not None):
         raise InvalidInputError(
             "Counting needs training rows and the number of overfits, train= and overfits=; the "
@@ -302,7 +306,7 @@ def create_leaderboard(
             ).close()
         url = None if payer is None else payer.url
     folders.save(folder, folders.Places(places.train, places.holdout, url))
-    return leaderboard(folder)
+    return read_leaderboard(folder)
 
 
 def _read(places: folders.Places, columns: Columns, metric: Metric) -> tuple[_Rows | None, _Rows]:
@@ -316,7 +320,9 @@ def _read(places: folders.Places, columns: Columns, metric: Metric) -> tuple[_Ro
     )
 
 
-def submit(folder: str, team: str, said: Mapping[str, str], wait: float = folders.WAIT) -> Verdict:
+def submit_predictions(
+    folder: str, team: str, said: Mapping[str, str], wait: float = folders.WAIT
+) -> Verdict:
     """Score predictions, by ids as `plain_label` has them; other processes are waited for.
 
     Raises:
@@ -326,6 +332,8 @@ def submit(folder: str, team: str, said: Mapping[str, str], wait: float = folder
         StorageError: if it could not be recorded; its score is then withheld.
     """
     check_text(team, "team")
+    for cell in (cell for pair in instance(said, Mapping, "said").items() for cell in pair):
+        check_text(cell, "an id or a prediction")
     if not team.strip():
         raise InvalidInputError("The team has no name; give one.")
     places, found = folders.load(folder), _first_line(folder)
@@ -352,7 +360,7 @@ def submit(folder: str, team: str, said: Mapping[str, str], wait: float = folder
         return Verdict(number, team, None, metric.value([one.value for one in answers]), left)
 
 
-def end(folder: str, wait: float = folders.WAIT) -> Status:
+def end_leaderboard(folder: str, wait: float = folders.WAIT) -> Status:
     """End a board of one bit by telling its best score.
 
     Raises:
@@ -365,7 +373,7 @@ def end(folder: str, wait: float = folders.WAIT) -> Status:
     _, held = _read(places, found.columns or Columns(""), metric)
     with _opened(folder, held, wait) as board:
         board.final()
-    return leaderboard(folder)
+    return read_leaderboard(folder)
 
 
 @contextmanager
@@ -395,7 +403,7 @@ def _metric(found: Board | Transcript) -> Metric:
     return found.scoring.read()
 
 
-def leaderboard(folder: str) -> Status:
+def read_leaderboard(folder: str) -> Status:
     """Return what a leaderboard asks for, what it promises, what is left, and its standings.
 
     Raises:
@@ -440,7 +448,8 @@ def _of_board(found: Board) -> Status:
         worst=metric.worst,
         best=metric.best,
         promise=f"With probability {found.confidence:g} {told} {width:.4g} of the truth, as a "
-        "share of the metric's range, whatever anybody submits.",
+        "share of the metric's range, whatever anybody submits."
+        + (" This is vacuous: too few rows for so many submissions." if width >= VACUOUS else ""),
         places=moved,
     )
 
