@@ -17,8 +17,9 @@ from mcp import Client
 
 import quiltwork as qw
 from quiltwork.cli.mcp import agents_app, board_tools, bridge
-from quiltwork.holdout.leaderboard import create_leaderboard, read_leaderboard
+from quiltwork.holdout.leaderboard import create_leaderboard
 from quiltwork.holdout.metrics import Scoring
+from quiltwork.holdout.standings import read_leaderboard
 from quiltwork.holdout.transcript import Columns
 
 ROWS = 2000

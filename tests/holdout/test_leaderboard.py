@@ -10,15 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
+import pandas
 import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import folders
 from quiltwork.holdout.leaderboard import create_leaderboard
 from quiltwork.holdout.leaderboard import end_leaderboard as end
-from quiltwork.holdout.leaderboard import read_leaderboard as leaderboard
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring
+from quiltwork.holdout.standings import read_leaderboard as leaderboard
+from quiltwork.holdout.studies import read_predictions
 from quiltwork.holdout.transcript import Columns
 
 ROWS = 3000
@@ -210,3 +212,17 @@ def test_nothing_that_anybody_may_see_holds_a_label():
     with pytest.raises(qw.InvalidInputError) as refused:
         submit("race", "ada", {"1": "no"})
     assert canary not in "".join([*shown, str(refused.value)])
+
+
+def test_predictions_are_read_from_csv_parquet_and_json(tmp_path):
+    pandas.DataFrame({"id": [1, 2], "prediction": [0.5, 1.0]}).to_parquet("p.parquet")
+    (tmp_path / "p.csv").write_text("id,prediction\n1,0.5\n2,1.0\n")
+    (tmp_path / "p.json").write_text('{"1": 0.5, "2": 1.0}')
+    (tmp_path / "q.json").write_text('[{"id": 1, "prediction": 0.5}, {"id": 2, "prediction": 1.0}]')
+    for name in ("p.csv", "p.parquet", "p.json", "q.json"):
+        found = read_predictions(name, "id")
+        assert {row: float(one) for row, one in found.items()} == {"1": 0.5, "2": 1.0}
+    for text in ("5", "[1]", '{"1": null}', '{"1": 1, "1.0": 2}'):
+        (tmp_path / "wrong.json").write_text(text)
+        with pytest.raises(qw.InvalidInputError):
+            read_predictions("wrong.json", "id")

@@ -14,8 +14,8 @@ from quiltwork.cli.output import check_targets, deliver, emit, text_table
 from quiltwork.cli.scoring import scoring_options
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.leaderboard import Status
     from quiltwork.holdout.metrics import Scoring
+    from quiltwork.holdout.standings import Status
 
 _HEADER = ["rank", "team", "submission", "value", "low", "high"]
 
@@ -100,9 +100,10 @@ def submit(folder: str, predictions: str, team: str, wait: float) -> None:
     at the same time are waited for.
     """
     from quiltwork.holdout import leaderboard as boards
+    from quiltwork.holdout.standings import read_leaderboard
     from quiltwork.holdout.studies import read_predictions
 
-    asked = boards.read_leaderboard(folder)
+    asked = read_leaderboard(folder)
     found = boards.submit_predictions(
         folder, team, read_predictions(predictions, asked.identity), wait
     )
@@ -113,7 +114,7 @@ def submit(folder: str, predictions: str, team: str, wait: float) -> None:
 @click.argument("folder")
 def standings(folder: str) -> None:
     """Show who leads, what is promised and what is left."""
-    from quiltwork.holdout.leaderboard import read_leaderboard as read
+    from quiltwork.holdout.standings import read_leaderboard as read
 
     found = read(folder)
     table = text_table(_HEADER, _rows(found)) if found.places else ["Nobody yet."]
@@ -126,7 +127,7 @@ def standings(folder: str) -> None:
 def export(folder: str, output: str | None) -> None:
     """Write the standings as CSV, for anybody to see."""
     from quiltwork import files
-    from quiltwork.holdout.leaderboard import read_leaderboard as read
+    from quiltwork.holdout.standings import read_leaderboard as read
 
     check_targets(output)
     found = read(folder)

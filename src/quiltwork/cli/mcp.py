@@ -69,7 +69,8 @@ def board_tools(folder: str, team: str) -> dict[str, Callable[..., dict[str, Any
         InvalidInputError: if others may read the labels, which would make the boundary a picture.
     """
     from quiltwork.holdout import folders
-    from quiltwork.holdout.leaderboard import read_leaderboard, submit_predictions
+    from quiltwork.holdout.leaderboard import submit_predictions
+    from quiltwork.holdout.standings import read_leaderboard
     from quiltwork.holdout.studies import predictions_from_pairs
 
     _check_separated(folders.load(folder).holdout)

@@ -20,7 +20,7 @@ from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import nearest_float, shortened
 from quiltwork.holdout import folders
 from quiltwork.holdout.guarantee import guarantee
-from quiltwork.holdout.leaderboard import read_leaderboard
+from quiltwork.holdout.standings import read_leaderboard
 from quiltwork.holdout.storage import check_text, line_hash, split_lines
 from quiltwork.results import ResultBase
 

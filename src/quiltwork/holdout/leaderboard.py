@@ -11,10 +11,9 @@ Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/metrics.md
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os.path import abspath
 from typing import Any
 
@@ -23,128 +22,30 @@ from numpy.typing import NDArray
 
 from quiltwork import files
 from quiltwork.arguments import choice, instance
-from quiltwork.beliefs import Belief, Clusters, beliefs_from_json
+from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import BudgetExceeded, InvalidInputError
-from quiltwork.exact import Number, nearest_float
+from quiltwork.exact import Number, shortened
 from quiltwork.holdout import folders
 from quiltwork.holdout.algorithm import read_count
-from quiltwork.holdout.board import Board, read_board
-from quiltwork.holdout.guarantee import VACUOUS, guarantee
+from quiltwork.holdout.board import Board
 from quiltwork.holdout.holdout_plan import plan_holdout
-from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.metrics import Metric, Scoring, pair_rows
-from quiltwork.holdout.one_bit import OneBit, score_width
 from quiltwork.holdout.questions import check_ids, is_number, plain_label, prediction_question
 from quiltwork.holdout.reusable import ReusableHoldout
+from quiltwork.holdout.standings import (
+    BOARDS,
+    Status,
+    Verdict,
+    first_line,
+    metric_of,
+    read_leaderboard,
+    scores_of,
+)
 from quiltwork.holdout.storage import check_text
 from quiltwork.holdout.studies import read_study, read_table
-from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
-from quiltwork.results import ResultBase
+from quiltwork.holdout.transcript import Columns
 
 MODES = ("ladder", "one bit", "counting")
-_BOARDS = {"ladder": Ladder, "one bit": OneBit}
-
-
-@dataclass(frozen=True)
-class Verdict(ResultBase):
-    """What a submission is told.
-
-    Attributes:
-        number: which submission it was, from 1.
-        team: whose.
-        better: whether it moved the board; None in the mode that scores every submission.
-        value: the metric's value as the board shows it; None where nothing more is told.
-        left: how many more submissions are accepted.
-    """
-
-    schema = ("leaderboard-verdict", 1)
-
-    number: int
-    team: str
-    better: bool | None
-    value: float | None
-    left: int
-
-    def explain(self) -> str:
-        """Say it in a sentence."""
-        if self.better is None:
-            told = f"scores {self.value:.6g}"
-        elif not self.better:
-            told = "does not beat the best"
-        else:
-            told = "is the best" + ("" if self.value is None else f", at {self.value:.6g}")
-        return f"Submission {self.number} of {self.team} {told}; {self.left:,} left."
-
-
-@dataclass(frozen=True)
-class Place:
-    """A line of the standings.
-
-    Attributes:
-        rank: from 1.
-        team: whose submission.
-        number: which submission.
-        value: the metric's value as the board shows it; None where only one bit was told.
-        low: where the truth may begin, with the board's confidence.
-        high: where it may end.
-    """
-
-    rank: int
-    team: str
-    number: int
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Status(ResultBase):
-    """What a leaderboard asks for, what it promises and what is left.
-
-    Attributes:
-        mode: "ladder", "one bit" or "counting".
-        metric: the name of the metric.
-        identity: the name of the id column of predictions.
-        rows: that are predicted.
-        submissions: accepted in all.
-        submitted: so far.
-        left: how many more.
-        confidence: of the promise.
-        width: of a score, a share of the way from the worst to the best value.
-        worst: the metric's value at the one end.
-        best: at the other.
-        promise: the theorem and its bound, in words.
-        places: the standings, best first.
-    """
-
-    schema = ("leaderboard", 1)
-
-    mode: str
-    metric: str
-    identity: str
-    rows: int
-    submissions: int
-    submitted: int
-    left: int
-    confidence: float
-    width: float
-    worst: float
-    best: float
-    promise: str
-    places: tuple[Place, ...]
-
-    def body(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        width = self.width if math.isfinite(self.width) else None
-        return {**asdict(self), "width": width, "places": [asdict(one) for one in self.places]}
-
-    def explain(self) -> str:
-        """Say it in sentences."""
-        return (
-            f"Predict {self.rows:,} rows: a file with {self.identity!r} and 'prediction', scored "
-            f"by {self.metric}. {self.left:,} of {self.submissions:,} submissions left.\n"
-            f"{self.promise}"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +174,7 @@ def create_leaderboard(
     folders.make_folder(folder)
     with folders.open_ledger(ledger) as payer:
         if public is None:
-            _BOARDS[mode](
+            BOARDS[mode](
                 held.cells,
                 held.belief,
                 submissions=submissions,
@@ -332,11 +233,13 @@ def submit_predictions(
         StorageError: if it could not be recorded; its score is then withheld.
     """
     check_text(team, "team")
-    for cell in (cell for pair in instance(said, Mapping, "said").items() for cell in pair):
+    if not isinstance(said, Mapping):
+        raise InvalidInputError(f"said must map ids to predictions, not {shortened(said)}.")
+    for cell in (cell for pair in said.items() for cell in pair):
         check_text(cell, "an id or a prediction")
     if not team.strip():
         raise InvalidInputError("The team has no name; give one.")
-    places, found = folders.load(folder), _first_line(folder)
+    places, found = folders.load(folder), first_line(folder)
     if found.columns is None or found.scoring is None:
         raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")
     metric = found.scoring.read()
@@ -352,7 +255,7 @@ def submit_predictions(
             return Verdict(number, team, moved is not None, shown, board.remaining)
     rows = (public.cells, held.cells)
     with folders.resumed(folder, rows, found.dataset, None, wait) as opened:
-        number, means = len(_scores(opened.transcript)) + 1, len(metric.signs)
+        number, means = len(scores_of(opened.transcript)) + 1, len(metric.signs)
         answers = opened.ask_many(question, label=f"{number} {team}")
         if len(answers) < means:
             raise BudgetExceeded(f"The budget ended among the means of {metric.name}.")
@@ -366,10 +269,10 @@ def end_leaderboard(folder: str, wait: float = folders.WAIT) -> Status:
     Raises:
         InvalidInputError: for a board of another mode, or before the first submission.
     """
-    found = _first_line(folder)
+    found = first_line(folder)
     if not isinstance(found, Board) or found.kind != "one bit":
         raise InvalidInputError("Only a board of one bit is ended; others tell scores as they go.")
-    places, metric = folders.load(folder), _metric(found)
+    places, metric = folders.load(folder), metric_of(found)
     _, held = _read(places, found.columns or Columns(""), metric)
     with _opened(folder, held, wait) as board:
         board.final()
@@ -378,127 +281,7 @@ def end_leaderboard(folder: str, wait: float = folders.WAIT) -> Status:
 
 @contextmanager
 def _opened(folder: str, held: _Rows, wait: float) -> Iterator[Any]:
-    kind = _first_line(folder).kind  # type: ignore[union-attr]
-    board = _BOARDS[kind].resume(folders.board_path(folder), held.cells, wait)
+    kind = first_line(folder).kind  # type: ignore[union-attr]
+    board = BOARDS[kind].resume(folders.board_path(folder), held.cells, wait)
     with closing(board):
         yield board
-
-
-def _first_line(folder: str) -> Board | Transcript:
-    """Read what a board was begun with."""
-    return _whole(folder, first=True)
-
-
-def _whole(folder: str, first: bool = False) -> Board | Transcript:
-    board = folders.board_path(folder)
-    path = board if board.exists() else folders.transcript_path(folder)
-    text = folders.whole_lines(path)
-    text = text.partition("\n")[0] if first else text
-    return read_board(text) if path == board else read_transcript(text)
-
-
-def _metric(found: Board | Transcript) -> Metric:
-    if found.scoring is None:
-        raise InvalidInputError("This is no leaderboard: no metric was fixed when it was begun.")
-    return found.scoring.read()
-
-
-def read_leaderboard(folder: str) -> Status:
-    """Return what a leaderboard asks for, what it promises, what is left, and its standings.
-
-    Raises:
-        InvalidInputError: if there is none in the folder.
-        StorageError: if its files are damaged.
-    """
-    folders.load(folder)
-    found = _whole(folder)
-    return _of_board(found) if isinstance(found, Board) else _of_transcript(found)
-
-
-def _of_board(found: Board) -> Status:
-    metric, kind = _metric(found), _BOARDS[found.kind]
-    beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
-    given = (beliefs, found.rows, found.submissions, 1 - found.confidence, found.steps, metric)
-    width = kind._width_at(*given)
-    of_score = width if found.kind == "ladder" else score_width(*given)
-
-    def place(rank: int, team: str, number: int, score: float | None) -> Place:
-        told = found.final if score is None and rank == 1 else score
-        if told is None:
-            return Place(rank, team, number, None, None, None)
-        ends = (metric.shown(told - of_score), metric.shown(told + of_score))
-        return Place(rank, team, number, metric.shown(told), *ends)
-
-    moved = tuple(
-        place(rank, one.team, one.number, one.score)
-        for rank, one in enumerate(reversed(found.standings), start=1)
-    )
-    left = 0 if found.final is not None else found.submissions - len(found.teams)
-    told = "the best score is within" if found.kind == "ladder" else "every verdict is right up to"
-    return Status(
-        mode=found.kind,
-        metric=metric.name,
-        identity="" if found.columns is None else found.columns.identity,
-        rows=found.rows * (2 if metric.pairs else 1),
-        submissions=found.submissions,
-        submitted=len(found.teams),
-        left=left,
-        confidence=found.confidence,
-        width=width,
-        worst=metric.worst,
-        best=metric.best,
-        promise=f"With probability {found.confidence:g} {told} {width:.4g} of the truth, as a "
-        "share of the metric's range, whatever anybody submits."
-        + (" This is vacuous: too few rows for so many submissions." if width >= VACUOUS else ""),
-        places=moved,
-    )
-
-
-def _of_transcript(found: Transcript) -> Status:
-    metric, settings = _metric(found), found.settings
-    means, queries = len(metric.signs), found.queries or 1
-    beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
-    promise = guarantee(
-        beliefs,
-        settings.rows,
-        float(settings.threshold),
-        float(settings.noise),
-        settings.budget,
-        queries,
-        values=settings.values,
-    )
-    best: dict[str, tuple[float, int, list[float]]] = {}
-    for number, (team, values) in enumerate(_scores(found).values(), start=1):
-        if len(values) == means and metric.score(values) > best.get(team, (-1.0, 0, []))[0]:
-            best[team] = (metric.score(values), number, values)
-    ranked = sorted(best.items(), key=lambda one: (-one[1][0], one[1][1]))
-    places = tuple(
-        Place(rank, team, n, metric.value(values), *metric.interval(values, promise.tolerance))
-        for rank, (team, (_, n, values)) in enumerate(ranked, start=1)
-    )
-    asked = len(found.entries)
-    return Status(
-        mode="counting",
-        metric=metric.name,
-        identity="" if found.columns is None else found.columns.identity,
-        rows=(settings.rows + found.train_rows) * (2 if metric.pairs else 1),
-        submissions=queries // means,
-        submitted=len(_scores(found)),
-        left=(queries - asked) // means if found.remaining else 0,
-        confidence=promise.confidence,
-        width=promise.tolerance,
-        worst=metric.worst,
-        best=metric.best,
-        promise=promise.explain(),
-        places=places,
-    )
-
-
-def _scores(found: Transcript) -> dict[str, tuple[str, list[float]]]:
-    """Return every submission's team and the means it was told."""
-    scores: dict[str, tuple[str, list[float]]] = {}
-    for entry in found.entries:
-        if entry.value is not None:
-            team = entry.question.partition(" ")[2]
-            scores.setdefault(entry.question, (team, []))[1].append(nearest_float(entry.value))
-    return scores
