@@ -53,7 +53,7 @@ class Certificate(ResultBase):
         signature: over all of this, 128 hexadecimal digits.
     """
 
-    schema = (SCHEMA, 1)
+    schema = ("holdout-certificate", 1)
 
     metric: str
     value: float
