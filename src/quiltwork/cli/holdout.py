@@ -328,29 +328,18 @@ def status(folder: str, queries: int | None) -> None:
 
 
 def _show_status(folder: str, queries: int | None) -> None:
-    from quiltwork.beliefs import beliefs_from_json
     from quiltwork.holdout import folders as store
-    from quiltwork.holdout.guarantee import guarantee
 
     store.load(folder)
     found = store.read_transcript_of(folder)
     settings = found.settings
-    questions = queries or found.queries or max(settings.budget, len(found.entries), 1)
-    promise = guarantee(
-        None if found.beliefs is None else beliefs_from_json(found.beliefs),
-        settings.rows,
-        float(settings.threshold),
-        float(settings.noise),
-        settings.budget,
-        questions,
-        values=settings.values,
-    )
+    promise = found.promise(queries)
     body = {
         "asked": len(found.entries),
         "remaining": found.remaining,
         "budget": settings.budget,
         "rows": settings.rows,
-        "questions": questions,
+        "questions": promise.questions,
         "threshold": str(settings.threshold),
         "noise": str(settings.noise),
         **plain({name: getattr(promise, name) for name in _LEVELS}),

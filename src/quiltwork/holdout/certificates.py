@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from quiltwork import files
-from quiltwork.beliefs import beliefs_from_json
 from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import nearest_float, shortened
 from quiltwork.holdout import folders
-from quiltwork.holdout.guarantee import guarantee
 from quiltwork.holdout.standings import read_leaderboard
 from quiltwork.holdout.storage import check_text, line_hash, split_lines
 from quiltwork.results import ResultBase
@@ -195,18 +193,10 @@ def _answer(folder: str) -> dict[str, Any]:
     if not answers or answers[-1].value is None:
         raise InvalidInputError("Nothing was answered yet.")
     settings, value = found.settings, nearest_float(answers[-1].value)
-    promise = guarantee(
-        None if found.beliefs is None else beliefs_from_json(found.beliefs),
-        settings.rows,
-        float(settings.threshold),
-        float(settings.noise),
-        settings.budget,
-        found.queries or max(len(found.entries), settings.budget),
-        values=settings.values,
-    )
+    promise = found.promise()
     mode = "max-information" if settings.values is None else "counting"
     return {
-        "metric": answers[-1].question,
+        "metric": f"mean over rows, asked as {answers[-1].question!r}",
         "value": value,
         "low": max(0.0, value - promise.tolerance),
         "high": min(1.0, value + promise.tolerance),

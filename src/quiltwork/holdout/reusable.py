@@ -34,7 +34,7 @@ from quiltwork.holdout.arrays import (
     without_names,
 )
 from quiltwork.holdout.evaluation import Prepared, Statistic, evaluate, prepare
-from quiltwork.holdout.guarantee import Guarantee, guarantee, read_share
+from quiltwork.holdout.guarantee import Guarantee, read_share
 from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
@@ -334,19 +334,9 @@ class ReusableHoldout(OneOwner):
 
         Theorem: docs/theory/reusable-holdout.md
         """
-        settings = self._transcript.settings
-        usual = self._transcript.queries or max(settings.budget, self.asked)
-        return guarantee(
-            self.beliefs,
-            settings.rows,
-            float(settings.threshold),
-            float(settings.noise),
-            settings.budget,
-            read_count(usual if queries is None else queries, "queries"),
-            read_share(confidence, "confidence"),
-            means_only,
-            settings.values,
-        )
+        asked = None if queries is None else read_count(queries, "queries")
+        share = read_share(confidence, "confidence")
+        return self.transcript.promise(asked, share, means_only)
 
     def _is_open(self) -> bool:
         limit = self._transcript.queries

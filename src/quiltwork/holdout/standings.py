@@ -17,7 +17,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import nearest_float
 from quiltwork.holdout import folders
 from quiltwork.holdout.board import Board, read_board
-from quiltwork.holdout.guarantee import VACUOUS, guarantee
+from quiltwork.holdout.guarantee import VACUOUS
 from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.metrics import Metric
 from quiltwork.holdout.one_bit import OneBit, score_width
@@ -203,16 +203,7 @@ def _of_board(found: Board) -> Status:
 def _of_transcript(found: Transcript) -> Status:
     metric, settings = metric_of(found), found.settings
     means, queries = len(metric.signs), found.queries or 1
-    beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
-    promise = guarantee(
-        beliefs,
-        settings.rows,
-        float(settings.threshold),
-        float(settings.noise),
-        settings.budget,
-        queries,
-        values=settings.values,
-    )
+    promise = found.promise()
     best: dict[str, tuple[float, int, list[float]]] = {}
     for number, (team, values) in enumerate(scores_of(found).values(), start=1):
         if len(values) == means and metric.score(values) > best.get(team, (-1.0, 0, []))[0]:

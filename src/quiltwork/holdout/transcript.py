@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
@@ -28,6 +28,9 @@ from quiltwork.holdout.storage import (
     text_of,
 )
 from quiltwork.results import ResultBase
+
+if TYPE_CHECKING:
+    from quiltwork.holdout.guarantee import Guarantee
 
 SCHEMA, _VERSION = "holdout-transcript", 5
 _EARLIER = (3, 4)
@@ -141,6 +144,29 @@ class Transcript:
     def remaining(self) -> int:
         """Rounds left."""
         return self.entries[-1].remaining if self.entries else self.settings.budget
+
+    def promise(
+        self, questions: int | None = None, confidence: float = 0.95, means_only: bool = True
+    ) -> Guarantee:
+        """Return what is promised for so many questions in all; as many as planned if None.
+
+        Theorem: docs/theory/reusable-holdout.md, docs/theory/counting.md
+        """
+        from quiltwork.beliefs import beliefs_from_json
+        from quiltwork.holdout.guarantee import guarantee
+
+        settings = self.settings
+        return guarantee(
+            None if self.beliefs is None else beliefs_from_json(self.beliefs),
+            settings.rows,
+            float(settings.threshold),
+            float(settings.noise),
+            settings.budget,
+            questions or self.queries or max(settings.budget, len(self.entries), 1),
+            confidence,
+            means_only,
+            settings.values,
+        )
 
     def header(self) -> str:
         """Write the first line."""
