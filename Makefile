@@ -52,7 +52,7 @@ faults: $(VENV)/.dev ## crash, cut and crowd the ledger; prints trials and viola
 	@$(BIN)/python -m evidence.run --force ledger_faults
 
 lock: $(BIN)/uv ## pin the requirements again (UPGRADE=1 for newer versions)
-	$(COMPILE) pyproject.toml --extra data --extra plot --extra fast --extra postgres --extra spark --extra server $(REQ)/dev.in -o $(REQ)/dev.txt
+	$(COMPILE) pyproject.toml --extra data --extra plot --extra fast --extra postgres --extra spark --extra server --extra mcp $(REQ)/dev.in -o $(REQ)/dev.txt
 	$(COMPILE) pyproject.toml -c $(REQ)/dev.txt -o $(REQ)/core.txt
 	$(COMPILE) pyproject.toml --extra publish -c $(REQ)/dev.txt -o $(REQ)/publish.txt
 	$(COMPILE) pyproject.toml --extra server --extra postgres --extra publish --extra fast -c $(REQ)/dev.txt -o $(REQ)/server.txt

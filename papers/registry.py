@@ -35,6 +35,7 @@ MODULES = (
     "papers.experiments.m_privacy",
     "papers.experiments.holdout",
     "papers.experiments.quilts",
+    "papers.experiments.holdout_theorems",
 )
 
 SHARED = "QUILTWORK_SHARED"

@@ -24,6 +24,8 @@ READERS = {
 PARTIAL = {
     *("Release.shortfall", "Network.from_bif", "Ledger.complete", "Ledger.restore"),
     *("ReusableHoldout.from_plan", "ReusableHoldout.resume", "Ladder.resume"),
+    *("holdout.create_leaderboard", "holdout.read_leaderboard", "holdout.submit_predictions"),
+    *("holdout.certify", "holdout.verify_certificate"),
     *("series.read_fleet", "series.register_series", "Ledger.verify_since"),
 }
 """What needs more than one ordinary value for each parameter."""
@@ -69,7 +71,7 @@ def test_every_command_has_an_ordinary_line_that_it_takes(tmp_path):
         with workspace.copied(tmp_path / "template", tmp_path / "work"):
             if commands.run(line.split()) not in (0, 1):
                 refused.append(line.split()[0])
-    assert refused == ["demo", "reproduce", "bench", "serve", "worker"]
+    assert refused == ["mcp", "demo", "reproduce", "bench", "serve", "worker"]
 
 
 def test_every_name_of_the_reference_is_called():

@@ -106,6 +106,8 @@ def test_the_extras_are_those_of_the_public_surface():
         "data",
         "publish",
         "holdout",
+        "sign",
+        "mcp",
         "fast",
         "plot",
         "server",

@@ -21,6 +21,7 @@ import pytest
 import quiltwork as qw
 from quiltwork.audit.exact_leakage import worst_case
 from quiltwork.counts.consumers.gains import consumer_gain
+from quiltwork.holdout import Certificate, OneBit
 from quiltwork.holdout.guarantee import guarantee
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
@@ -33,8 +34,8 @@ COUNT = qw.queries.count(1)
 ROWS = np.random.default_rng(0).integers(0, 2, 200)
 
 
-def ladder():
-    board = qw.Ladder(ROWS, submissions=10, steps=10)
+def ladder(kind=qw.Ladder):
+    board = kind(ROWS, submissions=10, steps=10)
     board.submit("<ada>", lambda rows: rows == 1)
     return board
 
@@ -110,6 +111,10 @@ MAKERS = {
     "Interdependence": lambda: qw.influence.interdependence(CHAIN, 20),
     "Intersection": lambda: qw.tables.risk.intersection(table(), table()),
     "Ladder": ladder,
+    "OneBit": lambda: ladder(OneBit),
+    "Certificate": lambda: Certificate(
+        *("accuracy", 0.8, 0.7, 0.9, 0.95, 9, 3, "ladder", "a page", "us", "0" * 64, "1" * 64, "2")
+    ),
     "Learned": lambda: qw.tables.risk.definetti(published())[0],
     "Leakage": lambda: worst_case(CHAIN, 4, [(COUNT, 2)]),
     "LeakageProfile": lambda: accountant().profile(),

@@ -73,6 +73,20 @@ ORDINARY = (
     "--threshold 0.2 --noise 0.01 --budget 2 --queries 5",
     "holdout plan --queries 100 --overfits 5 --tolerance 0.1",
     "holdout plan --queries 100 --overfits 5 --samples 100000 --cluster-size 4",
+    "holdout certify race --key key.pem --output other.json",
+    "holdout verify certificate.json --transcript race/board.jsonl",
+    "leaderboard create board --labels held.csv --id id --target age --group home --submissions 9 "
+    "--metric neg_root_mean_squared_error --limits 0:100 --mode one-bit --confidence 0.9 --steps 4",
+    "leaderboard create board --labels held.csv --id id --target label --submissions 9 --metric f1 "
+    "--positive yes --floor 0.3 --variance 2",
+    "leaderboard create board --labels held.csv --id id --target label --submissions 1 "
+    "--mode counting --train train.csv --overfits 1 --confidence 0.5",
+    "leaderboard submit race entry.json --team us --wait 0",
+    "leaderboard standings race",
+    "leaderboard export race --output standings.csv",
+    "leaderboard end bits",
+    "holdout ask study --predictions guesses.csv --where age>=30",
+    "mcp --url ftp://nowhere",
     "holdout status study --queries 9",
     "holdout transcript study",
     "verify table.csv --provider hospital --quasi age,zip --sensitive disease --k 3 --m 1",
@@ -91,7 +105,14 @@ ORDINARY = (
 """One of each kind; those that take long, `_LONG`, with what they refuse."""
 
 _FOREIGN = {"--debug", "--help", "--open", "--full", "--backend"}
-_LONG = {"demo", "reproduce", "bench", "serve", "worker"}  # words are added to what they refuse
+_LONG = {
+    "mcp",
+    "demo",
+    "reproduce",
+    "bench",
+    "serve",
+    "worker",
+}  # words are added to what they refuse
 _FAULTS = ("Unexpected", "a fault in quiltwork", "Traceback")
 
 

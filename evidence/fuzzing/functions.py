@@ -121,6 +121,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "estimator": lambda: lambda rows: rows,
     "factors": lambda: {"a": [0.5, 0.5], "b": [[0.9, 0.1], [0.2, 0.8]]},
     "first": lambda: 1,
+    "folder": lambda: "race",
     "frame": lambda: FRAME,
     "frames": lambda: {"A": FRAME, "B": FRAME},
     "function": lambda: lambda x: float(len(x)),
@@ -129,6 +130,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "hi": lambda: 1,
     "highest": lambda: [[60, 5], [5, 60]],
     "holdout": lambda: ROWS,
+    "identity": lambda: "id",
     "influence_ab": lambda: 0.1,
     "influence_ba": lambda: 0.1,
     "joint": lambda: [[0.25, 0.25], [0.25, 0.25]],
@@ -186,6 +188,8 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "scale": lambda: 2,
     "scale_a": lambda: 2,
     "scale_b": lambda: 2,
+    "said": lambda: {"1": "yes"},
+    "scoring": qw.holdout.Scoring,
     "sensitive": lambda: "ill",
     "shows": lambda: ["a", "b"],
     "sequence": lambda: DAY,
@@ -246,6 +250,9 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("Ladder", "beliefs"): lambda: None,
     ("sklearn.HoldoutScorer", "holdout"): _holdout,
     ("guard", "holdout"): _holdout,
+    ("holdout.OneBit", "beliefs"): lambda: None,
+    ("holdout.create_leaderboard", "columns"): lambda: qw.holdout.Columns("id", "label"),
+    ("holdout.certify", "key"): lambda: "key.pem",
     ("query_error", "queries"): lambda: 5,
     ("queries.check_lipschitz", "query"): lambda: qw.queries.custom(len, lipschitz=1),
     ("queries.check_lipschitz", "states"): lambda: ["a", "b"],
@@ -340,6 +347,7 @@ MODULES: dict[str, ModuleType] = {
     "tables.": tables,
     "tables.risk.": risk,
     "series.": series,
+    "holdout.": qw.holdout,
 }
 
 

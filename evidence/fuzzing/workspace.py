@@ -26,6 +26,15 @@ STUDY = (
     "--threshold 0.2 --noise 0.005 --budget 3"
 )
 
+LABELS = "--labels held.csv --id id --target label --submissions 9"
+RACES = (
+    f"leaderboard create race {LABELS}",
+    f"leaderboard create bits {LABELS} --mode one-bit",
+    "leaderboard submit race entry.json --team us",
+    "leaderboard submit bits entry.json --team us",
+    "holdout certify race --key key.pem --output certificate.json",
+)
+
 
 def build(folder: Path) -> None:
     """Fill an empty folder; hostile names are in `hostile_paths`."""
@@ -35,6 +44,8 @@ def build(folder: Path) -> None:
     _hostile(folder)
     with inside(folder):
         assert run(STUDY.split()) == 0
+        for line in RACES:
+            assert run(line.split()) == 0
         ledger = qw.Ledger.open("sqlite:///budget.db")
         ledger.create("d", CHAIN, len(DAY), 99)
         ledger.create("people", qw.Clusters(range(6)), None, 99)
@@ -188,6 +199,8 @@ def _holdout(folder: Path) -> None:
         (folder / f"{name}.csv").write_text("\n".join(["id,age,home,label", *rows]) + "\n")
     guesses = [f"{i},yes" for i in range(120)]
     (folder / "guesses.csv").write_text("\n".join(["id,prediction", *guesses]) + "\n")
+    entry = {str(i): "yes" for i in range(60, 120)}
+    (folder / "entry.json").write_text(json.dumps(entry))
 
 
 def _hostile(folder: Path) -> None:

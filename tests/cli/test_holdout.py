@@ -100,13 +100,13 @@ def test_a_ledger_is_debited(cli, folder):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--predictions", "constant.csv", "--metric", "f1"], "no mean over rows"),
+        (["--predictions", "constant.csv", "--metric", "max_error"], "no function of a few means"),
         (["--predictions", "nothing.csv"], "Cannot read"),
         (["--predictions", "train.csv"], "prediction"),
         (["--predictions", "constant.csv", "--share", "age>=1"], "Ask with"),
         ([], "Ask with"),
         (["--share", "colour=red"], "colour"),
-        (["--predictions", "short.csv"], "no prediction for row 2 of the training set"),
+        (["--predictions", "short.csv"], "Of 400 rows 399 have no prediction"),
         (["--predictions", "twice.csv"], "twice"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_holdout_row_without_a_prediction_is_refused_and_costs_nothing(cli, fo
     create(cli)
     refused = cli("holdout", "ask", "study", "--predictions", "half.csv")
     assert refused.code == 2
-    assert f"no prediction for row 1 of the holdout set ({ROWS} are missing)" in refused.err
+    assert f"Of {2 * ROWS} rows {ROWS} have no prediction" in refused.err
     status = cli("holdout", "status", "study", "--json").document
     assert (status["asked"], status["remaining"]) == (0, 2)
 

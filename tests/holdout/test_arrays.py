@@ -6,11 +6,14 @@ import threading
 from contextlib import suppress
 
 import numpy as np
+import pandas
+import polars
 import pytest
+from scipy import sparse
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.arrays import commitment, two_sets
+from quiltwork.holdout.arrays import commitment, read_rows, two_sets
 from quiltwork.holdout.evaluation import sums_in_private
 
 
@@ -184,3 +187,54 @@ def test_rows_of_any_type_are_recognised_however_their_memory_is_laid_out(kind):
     assert commitment(key, filled(0)) == commitment(key, filled(255))
     assert commitment(key, filled(0)) != commitment(key, filled(0, extra=1))
     assert commitment(key, filled(0)) != commitment("11" * 32, filled(0))
+
+
+FRAMES = {
+    "pandas": lambda rows: pandas.DataFrame({"a": rows[:, 0], "b": ["x"] * len(rows)}),
+    "polars": lambda rows: polars.DataFrame({"a": rows[:, 0], "b": ["x"] * len(rows)}),
+    "sparse": lambda rows: sparse.csr_array(rows),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames_reach_a_statistic_as_frames_and_stay_as_they_are(kind):
+    make, rng = FRAMES[kind], np.random.default_rng(0)
+    train, held = make(rng.random((50, 2))), make(rng.random((60, 2)))
+
+    def spoil(rows):
+        assert type(rows) is type(train)
+        values = rows.toarray()[:, 0] if kind == "sparse" else rows["a"].to_numpy().copy()
+        with suppress(Exception):
+            if kind == "sparse":
+                rows.data[:] = 0
+            else:
+                rows["a"] = 0.0
+        with suppress(Exception):
+            rows["a"].to_numpy()[:] = 0
+        return values
+
+    h = qw.ReusableHoldout(train, held, threshold=0.9, noise=0.01, budget=2)
+    first = h.ask(spoil).value
+    assert h.ask(spoil).value == first > 0.3
+    for other in (make(rng.random((50, 2)))[:, :1] if kind == "sparse" else train[["b", "a"]],):
+        with pytest.raises(qw.InvalidInputError, match="other columns"):
+            qw.ReusableHoldout(other, held, threshold=0.9, noise=0.01, budget=2)
+    with pytest.raises(qw.InvalidInputError, match="the same rows"):
+        qw.ReusableHoldout(train, train, threshold=0.9, noise=0.01, budget=2)
+    assert commitment("00", read_rows(train, "x")) != commitment("00", read_rows(held, "x"))
+
+
+def test_one_row_that_fails_costs_a_few_passes_and_counts_as_0():
+    calls = []
+
+    def fails(rows):
+        calls.append(len(rows))
+        if (rows < 0).any():
+            raise ValueError("as scikit-learn does for NaN")
+        return np.ones(len(rows))
+
+    held = np.ones(4096)
+    held[1234] = -1
+    assert sums_in_private(fails, held, 20, None) == [4095 << 20]
+    assert len(calls) < 60
+    assert sum(calls) < 4 * 4096

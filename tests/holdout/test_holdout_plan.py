@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from scipy.stats import beta, binom
 
 import quiltwork as qw
 from quiltwork.holdout.counting import fresh_width
 from quiltwork.holdout.max_information import max_information, max_information_of_paper
 from quiltwork.holdout.plan_alternatives import (
+    clopper_pearson,
     fixed_questions_width,
     lemma_1_rows,
     paper_quilt_rows,
+    widest_side,
 )
 
 EXAMPLE = {
@@ -35,7 +39,7 @@ def holds(n, m=100, budget=5, tau=0.1, beta=0.05, c=0.5, size=1):
     level = size * 9 * budget / (4 * sigma * n)
     squares = n / size * level**2
     exponent = math.log(4 * m / left) + squares / 8 + math.sqrt(squares * math.log(2 / left) / 2)
-    return exponent <= 2 * n / size * ((1 - c) * tau / 4) ** 2
+    return exponent <= 2 * n / size * ((1 - c) * tau / 4 - 2**-21) ** 2
 
 
 @pytest.mark.parametrize("size", [1, 4])
@@ -48,14 +52,14 @@ def test_the_rows_are_the_least_for_which_theorem_2_holds(size):
 
 def test_the_example_of_the_paper_with_each_constant():
     plan = qw.plan_holdout(**EXAMPLE)
-    assert plan.samples == 579_936
+    assert plan.samples == 579_960
     assert plan.noise == pytest.approx(0.05 / (12 * math.log(8000)))
     assert plan.threshold == pytest.approx(0.075)
     assert plan.epsilon == pytest.approx(9 * 5 / (4 * plan.noise * plan.samples))
     text = plan.explain()
     assert "1,492,022" in text
     assert "5,823,704" in text
-    assert "579,936" in text
+    assert "579,960" in text
 
 
 def test_equation_31_as_printed_is_a_slip():
@@ -104,7 +108,7 @@ def test_chains_need_more_rows_the_slower_they_forget():
         qw.plan_holdout(qw.MarkovChain([[p, 1 - p], [1 - p, p]]), **EXAMPLE).samples
         for p in (0.6, 0.8)
     )
-    assert 579_936 < quick < slow
+    assert 579_960 < quick < slow
 
 
 def test_too_few_rows_are_not_feasible_and_the_alternatives_are_named():
@@ -167,10 +171,26 @@ def test_lemma_1_asks_for_the_number_in_the_theory():
     assert math.ceil(lemma_1_rows(2, 5, noise, 0.0125, 0.05 / 200)) == 1_492_022
 
 
-def test_alternatives_are_hoeffdings_numbers():
-    assert fixed_questions_width(None, 10**4, 100, 0.05) == pytest.approx(
-        math.sqrt(math.log(2 * 100 / 0.05) / (2 * 10**4))
-    )
+def test_fixed_questions_have_the_longest_side_of_all_clopper_pearson_intervals():
+    for rows in (1, 2, 9, 70, 300):
+        counts = np.arange(rows + 1)
+        high = np.where(counts < rows, beta.ppf(1 - 0.005, counts + 1, rows - counts), 1.0)
+        longest = (high - counts / rows).max()
+        assert longest <= widest_side(rows, 0.01) <= longest * 1.002
+    intervals = [clopper_pearson(k, 20, 0.1) for k in range(21)]
+    missed = []
+    for share in np.linspace(0.001, 0.999, 500):
+        outside = [k for k, (low, top) in enumerate(intervals) if not low <= share <= top]
+        missed.append(binom.pmf(outside, 20, share).sum())
+    assert 0.09 < max(missed) <= 0.1
+    hoeffding = math.sqrt(math.log(2 * 100 / 0.05) / (2 * 10**4))
+    assert 0.8 * hoeffding < fixed_questions_width(None, 10**4, 100, 0.05) < 0.9 * hoeffding
+    pairs = qw.Clusters([i // 2 for i in range(10**4)])
+    by_inequality = math.sqrt(2) * hoeffding + 2**-21
+    assert fixed_questions_width(pairs, 10**4, 100, 0.05) == pytest.approx(by_inequality)
+
+
+def test_fresh_parts_are_hoeffdings_numbers():
     assert fresh_width(None, 10**4, 100, 0.05) == pytest.approx(
         math.sqrt(math.log(2 * 100 / 0.05) / (2 * 100))
     )

@@ -24,6 +24,8 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Holdouts": {
         "holdout": "quiltwork.cli.holdout:holdout",
+        "leaderboard": "quiltwork.cli.leaderboard:leaderboard",
+        "mcp": "quiltwork.cli.mcp:mcp",
     },
     "Tables": {
         "verify": "quiltwork.cli.verify:verify",

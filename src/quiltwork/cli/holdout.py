@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
+from quiltwork.cli.certificates import certify, verify
 from quiltwork.cli.command import command, exact_number, group, option, report_option
 from quiltwork.cli.holdout_attack import attack
 from quiltwork.cli.output import check_targets, emit, text_table
+from quiltwork.cli.scoring import scoring_options
+from quiltwork.errors import BudgetExceeded
 from quiltwork.exact import nearest_float
 from quiltwork.results import plain
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
+    from quiltwork.holdout.metrics import Metric, Scoring
     from quiltwork.holdout.studies import Study
     from quiltwork.holdout.transcript import Transcript
 
@@ -176,15 +180,15 @@ def create(
     """
     from os.path import abspath
 
-    from quiltwork.cli import holdout_folder as store
     from quiltwork.holdout import ReusableHoldout
+    from quiltwork.holdout import folders as store
     from quiltwork.holdout.studies import read_study
     from quiltwork.holdout.transcript import Columns
 
     store.refuse_password(ledger)
     with store.open_ledger(ledger) as payer:
         places = store.Places(abspath(train), abspath(held), None if payer is None else payer.url)
-        study = read_study(places.train, places.holdout, Columns(identity, target, group_))
+        study = read_study(abspath(train), places.holdout, Columns(identity, target, group_))
         store.make_folder(folder)
         made = ReusableHoldout(
             study.train,
@@ -210,13 +214,14 @@ def create(
     quiltwork holdout ask study --predictions mine.csv
     quiltwork holdout ask study --predictions rents.csv --metric neg_mean_absolute_error \\
         --limits 0:5000
+    quiltwork holdout ask study --predictions mine.csv --where sex=f
     quiltwork holdout ask study --share "age>=65" --share sex=f
     """
 )
 @click.argument("folder")
-@option("--predictions FILE", "CSV with the id column, and `prediction` or one other.")
-@option("--metric", "How predictions are scored.", default="accuracy")
-@option("--limits LOW:HIGH", "Public ends of the target, for errors.")
+@option("--predictions FILE", "CSV, Parquet or JSON: id, and `prediction` or one other column.")
+@scoring_options
+@option("--where CONDITION", "Score predictions for such rows only.", multiple=True)
 @option(
     "--share CONDITION",
     "Ask for the share of rows with column=value, column!=value or column>=number; repeated "
@@ -228,8 +233,8 @@ def create(
 def ask(
     folder: str,
     predictions: str | None,
-    metric: str,
-    limits: str | None,
+    scoring: Scoring,
+    where: tuple[str, ...],
     share: tuple[str, ...],
     label: str,
     ledger: str | None,
@@ -239,49 +244,58 @@ def ask(
     Predictions must cover every id of both tables. Only the ledger that the holdout was created
     with pays. Exit code 1 once the budget is spent.
     """
-    from quiltwork.cli import holdout_folder as store
+    from quiltwork.holdout import folders as store
 
     if bool(predictions) == bool(share):
         raise click.UsageError("Ask with --predictions FILE, or with --share CONDITION")
     study, found = store.study_of(folder)
     if predictions:
-        statistic, scale, words = _about_predictions(study, predictions, metric, limits)
+        if study.columns.target is None:
+            raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
+        metric, statistic, words = _about_predictions(study, predictions, scoring, where)
     else:
-        statistic, scale, words = _about_share(study, share)
-    with store.resumed(folder, study, found.dataset, ledger) as opened:
-        answer = opened.ask(statistic, label=label or words)
+        metric, statistic, words = None, _about_share(study, share), "share of " + both(share)
+    rows = (study.train, study.holdout)
+    with store.resumed(folder, rows, found.dataset, ledger) as opened:
+        answers = opened.ask_many(statistic, label=label or words)
+    if metric is not None and len(answers) < len(metric.signs):
+        raise BudgetExceeded(f"The budget ended among the means that {words} is made of.")
+    means = [one.value for one in answers]
+    value = means[0] if metric is None else abs(metric.value(means))
     body = {
         "question": label or words,
-        "value": abs(scale) * answer.value,
-        "overfit": answer.overfit,
-        "remaining": answer.remaining,
+        "value": value,
+        "overfit": any(one.overfit for one in answers),
+        "remaining": answers[-1].remaining,
     }
     lines = [
-        f"{label or words}: {body['value']:.6g} ({answer.source})",
-        f"{answer.remaining} of {opened.budget} rounds left",
+        f"{label or words}: {value:.6g} ({' and '.join({one.source: 0 for one in answers})})",
+        f"{answers[-1].remaining} of {opened.budget} rounds left",
     ]
     emit(files.dump("holdout-answer", 1, body), lines)
 
 
+def both(conditions: tuple[str, ...]) -> str:
+    """Join conditions that must all hold."""
+    return " and ".join(conditions)
+
+
 def _about_predictions(
-    study: Study, path: str, name: str, limits: str | None
-) -> tuple[Any, float, str]:
-    from quiltwork.holdout.questions import read_metric
+    study: Study, path: str, scoring: Scoring, where: tuple[str, ...]
+) -> tuple[Metric, Any, str]:
+    from quiltwork.holdout.questions import among
     from quiltwork.holdout.studies import read_predictions
 
-    if study.columns.target is None:
-        raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
-    ends = None
-    if limits is not None:
-        low, _, high = limits.partition(":")
-        ends = (exact_number(low), exact_number(high))
-    metric = read_metric(name, ends)
+    metric, words = scoring.read(), scoring.metric.removeprefix("neg_").replace("_", " ")
     said = read_predictions(path, study.columns.identity)
-    words = name.removeprefix("neg_").replace("_", " ")
-    return study.about_predictions(said, metric), metric.scale, words
+    statistic = study.about_predictions(said, metric)
+    if not where:
+        return metric, statistic, words
+    metric, statistic = among(metric, statistic, _about_share(study, where))
+    return metric, statistic, f"{words} where {both(where)}"
 
 
-def _about_share(study: Study, share: tuple[str, ...]) -> tuple[Any, float, str]:
+def _about_share(study: Study, share: tuple[str, ...]) -> Any:
     from quiltwork.cli.tabulate import read_condition
     from quiltwork.holdout.questions import check_condition, share_question
 
@@ -290,7 +304,7 @@ def _about_share(study: Study, share: tuple[str, ...]) -> tuple[Any, float, str]
         at = study.position(condition.column)
         check_condition(condition.column, condition.value, study.train[:, at])
         tests.append((at, condition.test()))
-    return share_question(tests), 1.0, "share of " + " and ".join(share)
+    return share_question(tests)
 
 
 @command(example="quiltwork holdout status study --queries 100")
@@ -302,29 +316,18 @@ def status(folder: str, queries: int | None) -> None:
 
 
 def _show_status(folder: str, queries: int | None) -> None:
-    from quiltwork.beliefs import beliefs_from_json
-    from quiltwork.cli import holdout_folder as store
-    from quiltwork.holdout.guarantee import guarantee
+    from quiltwork.holdout import folders as store
 
     store.load(folder)
     found = store.read_transcript_of(folder)
     settings = found.settings
-    questions = queries or found.queries or max(settings.budget, len(found.entries), 1)
-    promise = guarantee(
-        None if found.beliefs is None else beliefs_from_json(found.beliefs),
-        settings.rows,
-        float(settings.threshold),
-        float(settings.noise),
-        settings.budget,
-        questions,
-        values=settings.values,
-    )
+    promise = found.promise(queries)
     body = {
         "asked": len(found.entries),
         "remaining": found.remaining,
         "budget": settings.budget,
         "rows": settings.rows,
-        "questions": questions,
+        "questions": promise.questions,
         "threshold": str(settings.threshold),
         "noise": str(settings.noise),
         **plain({name: getattr(promise, name) for name in _LEVELS}),
@@ -352,7 +355,7 @@ def _show_status(folder: str, queries: int | None) -> None:
 @report_option
 def transcript(folder: str, checkpoint: str | None, report: str | None) -> None:
     """Verify the transcript and show every answer."""
-    from quiltwork.cli import holdout_folder as store
+    from quiltwork.holdout import folders as store
 
     check_targets(None, report)
     store.load(folder)
@@ -411,5 +414,5 @@ def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
     return page("What the holdout said", lead, [section("Answers", *parts, anchor="answers")])
 
 
-for _each in (plan, create, ask, status, transcript, attack):
+for _each in (plan, create, ask, status, transcript, certify, verify, attack):
     holdout.add_command(_each)

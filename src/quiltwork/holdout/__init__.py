@@ -1,10 +1,12 @@
 """Answers from a holdout that stay true however often, and however adaptively, one asks.
 
-`algorithm` is Algorithm 1 on numbers, `reusable` on rows (`arrays`, `evaluation`); `guarantee` and
-`holdout_plan` say what it promises under each belief (`concentration`, `max_information`); `ladder`
-is the leaderboard, `climber` who attacks it, `guarding` wraps an evaluation in either; `counting`
-is what promises rest on. `owner` and `storage` keep a budget, `transcript` and `board` are what is
-in its file; `questions` are data; `sklearn` plugs it into scikit-learn.
+`algorithm` is Algorithm 1 on numbers, `reusable` on rows (`arrays`, `frames`, `evaluation`);
+`guarantee` and `holdout_plan` say what it promises under each belief (`concentration`, `counting`,
+`max_information`, `plan_alternatives`), `metrics` are made of means. `ladder` and `one_bit` are
+leaderboards, `climber` attacks one, `guarding` wraps an evaluation. `owner` and `storage` keep a
+budget, `transcript` and `board` are what is in its file; `questions` are data, `studies` and
+`folders` where they come from. `leaderboard` runs one over a folder, `standings` reads it,
+`certificates` sign its scores; `sklearn` plugs a holdout into scikit-learn.
 """
 
 from quiltwork._lazy import offered

@@ -1,7 +1,7 @@
 """Rows as read: arrays that share no memory with what was given, checked, and known by a digest.
 
 No statistic can change a row: it gets views of bytes, which nothing makes writable, or copies of
-the objects and what they hold.
+the objects and what they hold. Frames and sparse matrices stay what they are (`frames`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import InvalidInputError
+from quiltwork.holdout.frames import Frame, as_frame
 
 Data: TypeAlias = Any
-"""An array with one row per sample, or a tuple of such arrays, for example (X, y)."""
+"""An array or a frame with one row per sample, or a tuple of such, for example (X, y)."""
 _KINDS = {"U": "text", "T": "text", "S": "bytes", "O": "objects", "M": "dates", "m": "durations"}
 _UNCHANGING = {str, bytes, int, float, complex, bool, type(None)}
 _NUMBERS = (int, float, np.number, np.bool_)
@@ -41,10 +42,7 @@ def two_sets(train: Any, holdout: Any) -> tuple[Data, Data]:
     """Read training set and holdout: of one kind, and not the same rows."""
     public, private = read_rows(train, "train"), read_rows(holdout, "holdout")
     _check_alike(public, private)
-    if all(
-        a.shape == b.shape and np.all((a == b) | ((a != a) & (b != b)))  # NaN differs from itself
-        for a, b in zip(arrays(public), arrays(private), strict=True)
-    ):
+    if all(_same(a, b) for a, b in zip(arrays(public), arrays(private), strict=True)):
         raise InvalidInputError(
             "train and holdout are the same rows; the holdout must be independent of the training "
             "set."
@@ -52,8 +50,17 @@ def two_sets(train: Any, holdout: Any) -> tuple[Data, Data]:
     return public, private
 
 
-def arrays(data: Data) -> tuple[NDArray[Any], ...]:
-    """Return the arrays that rows are made of."""
+def _same(one: Any, other: Any) -> bool:
+    if one.shape != other.shape:
+        return False
+    if isinstance(one, Frame):
+        pairs = zip(one.columns(), other.columns(), strict=True)
+        return all(a.tolist() == b.tolist() for a, b in pairs)
+    return bool(np.all((one == other) | ((one != one) & (other != other))))  # NaN is not itself
+
+
+def arrays(data: Data) -> tuple[Any, ...]:
+    """Return the arrays and frames that rows are made of."""
     return data if isinstance(data, tuple) else (data,)
 
 
@@ -66,15 +73,22 @@ def shown(data: Data) -> Data:
     """Return what a statistic is given: views of the bytes, which stay as they are, or copies."""
     if isinstance(data, tuple):
         return tuple(shown(part) for part in data)
+    if isinstance(data, Frame):
+        return data.shown()
     return _apart(data) if data.dtype.hasobject else _with_own_type(data)
 
 
 def take(data: Data, rows: Any) -> Data:
     """Return some of the rows, as a statistic is given them."""
-    return shown(tuple(part[rows] for part in data) if isinstance(data, tuple) else data[rows])
+    if isinstance(data, tuple):
+        return tuple(take(part, rows) for part in data)
+    return data.take(rows) if isinstance(data, Frame) else shown(data[rows])
 
 
-def _frozen(data: Any, name: str) -> NDArray[Any]:
+def _frozen(data: Any, name: str) -> NDArray[Any] | Frame:
+    frame = as_frame(data, name)
+    if frame is not None:
+        return frame
     try:
         array = np.asarray(data)
     except (TypeError, ValueError) as error:
@@ -120,6 +134,11 @@ def _check_alike(one: Data, other: Data) -> None:
             f"train has {len(parts)} arrays and holdout {len(others)}; give both the same ones."
         )
     for a, b in zip(parts, others, strict=True):
+        if getattr(a, "names", None) != getattr(b, "names", None):
+            raise InvalidInputError(
+                "train and holdout have other columns, or one of them is a frame and the other is "
+                "not; give both the same ones, in the same order."
+            )
         if a.shape[1:] != b.shape[1:]:
             raise InvalidInputError(
                 f"The rows of train have shape {a.shape[1:]} and those of holdout {b.shape[1:]}; "
@@ -133,8 +152,10 @@ def _check_alike(one: Data, other: Data) -> None:
                 )
 
 
-def _kinds(*parts: NDArray[Any]) -> list[list[str]]:
+def _kinds(*parts: Any) -> list[list[str]]:
     """Name what cells hold, column by column where an array holds objects."""
+    if isinstance(parts[0], Frame):
+        return [[_kind(column) for column in part.columns()] for part in parts]
     if all(part.dtype == object for part in parts):
         tables = [part.reshape(len(part), -1) for part in parts]
         return [[kind_of(column.tolist()) for column in table.T] for table in tables]
@@ -187,7 +208,12 @@ def commitment(key: str, *datasets: Data) -> str:
     Without the key, which is kept in a file of its own, no guess of the rows can be tried.
     """
     digest = hmac.new(bytes.fromhex(key), digestmod="sha256")
+    found: list[NDArray[Any]] = []
     for part in (part for data in datasets for part in arrays(data)):
+        if isinstance(part, Frame):
+            digest.update(repr(part.names).encode(errors="surrogatepass"))
+        found += part.columns() if isinstance(part, Frame) else [part]
+    for part in found:
         digest.update(f"{part.dtype.str}{part.shape}".encode())
         for cells in _cells(part):
             digest.update(cells)

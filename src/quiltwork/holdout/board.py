@@ -8,17 +8,21 @@ sees it: one that was interrupted in between stays counted. O(submissions) to re
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 
 from quiltwork import files
+from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened, written_fraction
 from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.guarantee import read_share
+from quiltwork.holdout.metrics import Scoring, read_scoring
 from quiltwork.holdout.storage import read_chained, reading, split_lines, text_of
-from quiltwork.holdout.transcript import beliefs_of
+from quiltwork.holdout.transcript import Columns, beliefs_of, read_columns
 
 SCHEMA = "ladder-transcript"
+KINDS = ("ladder", "one bit")
 _MOST_STEPS = 1 << 20
 
 
@@ -29,12 +33,13 @@ class Standing:
     Attributes:
         number: which submission it was, from 1.
         team: whose.
-        score: the board's best from then on, a multiple of the step.
+        score: the board's best from then on, a multiple of the step; None where only one bit is
+            told.
     """
 
     number: int
     team: str
-    score: float
+    score: float | None
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,11 @@ class Board:
         steps: g, of the score.
         commitment: a keyed digest of the rows, which betrays nothing without the key.
         beliefs: the beliefs' document, or None for independent rows.
+        kind: "ladder", or "one bit" where only moves are told.
+        scoring: how predictions are scored, where submissions are data; None where they are
+            functions that score themselves.
+        columns: which column of the table is what, where submissions are data.
+        final: the last score, which ends a board of one bit.
         teams: whose submissions were counted, in order.
         standings: the submissions that moved the board, in order.
     """
@@ -58,14 +68,22 @@ class Board:
     steps: int
     commitment: str
     beliefs: str | None
+    kind: str = "ladder"
+    scoring: Scoring | None = None
+    columns: Columns | None = None
+    final: float | None = None
     teams: tuple[str, ...] = ()
     standings: tuple[Standing, ...] = ()
 
     def header(self) -> str:
         """Write the first line."""
-        rules = {k: v for k, v in vars(self).items() if k not in ("teams", "standings")}
-        beliefs = None if self.beliefs is None else json.loads(self.beliefs)
-        return files.dump(SCHEMA, 1, {**rules, "beliefs": beliefs})
+        rules = {k: v for k, v in vars(self).items() if k not in ("teams", "standings", "final")}
+        told = {
+            "beliefs": None if self.beliefs is None else json.loads(self.beliefs),
+            "scoring": None if self.scoring is None else self.scoring.body(),
+            "columns": None if self.columns is None else asdict(self.columns),
+        }
+        return files.dump(SCHEMA, 2, {**rules, **told})
 
 
 def read_board(text: str) -> Board:
@@ -77,6 +95,11 @@ def read_board(text: str) -> Board:
     waiting: dict[int, str] = {}
     for at, body in enumerate(read_chained(lines), start=2):
         with reading(at):
+            if board.final is not None:
+                raise InvalidInputError("the board had ended.")
+            if "final" in body:
+                board = replace(board, final=_read_final(body["final"]))
+                continue
             number = integer(body["number"], "number", 1)
             if "team" in body:
                 if number != len(teams) + 1 or number > board.submissions:
@@ -88,14 +111,14 @@ def read_board(text: str) -> Board:
                 raise InvalidInputError(f"submission {number} was not waiting for a score.")
             team, score = waiting.pop(number), body["score"]
             if score is not None:
-                best = standings[-1].score if standings else -1.0
-                standings.append(Standing(number, team, _read_score(score, board.steps, best)))
+                standings.append(Standing(number, team, _read_score(score, board, standings)))
     return replace(board, teams=tuple(teams), standings=tuple(standings))
 
 
 def _read_header(line: str) -> Board:
-    document = files.load(line, SCHEMA, (1,))
+    document = files.load(line, SCHEMA, (1, 2))
     with reading(1):
+        scoring = document.get("scoring")
         return Board(
             read_count(document["rows"], "rows"),
             read_count(document["submissions"], "submissions"),
@@ -103,6 +126,9 @@ def _read_header(line: str) -> Board:
             read_steps(document["steps"]),
             text_of(document, "commitment"),
             beliefs_of(document),
+            choice(document.get("kind", "ladder"), KINDS, "kind"),
+            None if scoring is None else read_scoring(scoring),
+            read_columns(document.get("columns")),
         )
 
 
@@ -113,8 +139,19 @@ def read_steps(steps: object) -> int:
     return integer(steps, "steps", 1)
 
 
-def _read_score(text: object, steps: int, best: float) -> float:
-    score = written_fraction(text, "score")
-    if score < 0 or (score * steps).denominator != 1 or not best < float(score) <= 1:
+def _read_score(text: object, board: Board, before: Sequence[Standing]) -> float | None:
+    if board.kind == "one bit":
+        choice(text, ("better",), "score")
+        return None
+    score, best = written_fraction(text, "score"), before[-1].score if before else None
+    off = score < 0 or (score * board.steps).denominator != 1 or score > 1
+    if off or (best is not None and float(score) <= best):
         raise InvalidInputError("the score is off the grid, or no better than the one before.")
+    return float(score)
+
+
+def _read_final(text: object) -> float:
+    score = written_fraction(text, "final")
+    if not 0 <= score <= 1:
+        raise InvalidInputError("the last score is out of range.")
     return float(score)

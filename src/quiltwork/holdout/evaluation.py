@@ -110,7 +110,7 @@ def _sums_in_public(statistic: Statistic, data: Data, bits: int) -> tuple[list[i
                 f"The statistic gave training row {row + 1} the value {values[wrong][0]!r}; values "
                 "must lie in [0, 1]. Divide by the range and clip."
             )
-    if _mixes_rows(lambda some: _values_in_public(statistic, some), data, values):
+    if _mixes_rows(lambda rows: _values_in_public(statistic, take(data, rows)), values):
         raise InvalidInputError(
             "The statistic gives a row another value when the other rows change, so one row can "
             "move more than its own share of the mean. Compute such quantities (means, ranks, "
@@ -136,14 +136,19 @@ def _values_in_public(statistic: Statistic, data: Data) -> NDArray[Any]:
     return values
 
 
-def _mixes_rows(evaluate: Callable[[Data], NDArray[Any]], data: Data, values: NDArray[Any]) -> bool:
+def _mixes_rows(of: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]) -> bool:
     """Compare some rows alone with the same rows among all the others.
 
     This finds mistakes, and proves nothing: a statistic may mix rows in ways that no subset shows.
     """
     for rows in _spot_checks(len(values)):
-        alone, among = evaluate(take(data, rows)).astype(float), values[rows].astype(float)
-        if alone.shape != among.shape or not np.allclose(alone, among, atol=1e-6, equal_nan=True):
+        alone, among = of(rows), values[rows]
+        if alone.shape != among.shape:
+            return True
+        if alone.dtype == among.dtype == bool:
+            if (alone != among).any():
+                return True
+        elif not np.allclose(alone, among, atol=1e-6, equal_nan=True):
             return True
     return False
 
@@ -151,8 +156,9 @@ def _mixes_rows(evaluate: Callable[[Data], NDArray[Any]], data: Data, values: ND
 def _spot_checks(count: int) -> Iterator[NDArray[Any]]:
     """Yield rows from end to end, then random ones: alone, two, several."""
     yield np.unique(np.linspace(0, count - 1, _SPOT_CHECKED).astype(int))
+    anew = np.random.default_rng(secrets.randbits(128))  # nobody knows which rows are tried
     for size in _RANDOM_CHECKS:
-        yield np.array(secrets.SystemRandom().sample(range(count), min(size, count)))
+        yield anew.integers(0, count, min(size, count))
 
 
 def sums_in_private(statistic: Statistic, data: Data, bits: int, columns: int | None) -> list[int]:
@@ -173,21 +179,25 @@ def _values_in_private(statistic: Statistic, data: Data, columns: int | None) ->
         found = np.asarray(statistic(some))
         return found if found.dtype == bool else found.astype(float, copy=False)
 
-    def of_one(row: Data) -> NDArray[Any]:
-        try:
-            value = np.asarray(values_of(row)[0], dtype=float)
-        except BaseException:
-            return np.zeros(shape)
-        return value if value.shape == shape else np.zeros(shape)
+    count, shape = count_rows(data), () if columns is None else (columns,)
 
-    rows, shape = count_rows(data), () if columns is None else (columns,)
-    try:
-        values = values_of(shown(data))
-        if values.shape == (rows, *shape) and not _mixes_rows(values_of, data, values):
-            return values
-    except BaseException:  # noqa: S110  (the rows are next, one by one)
-        pass
-    return np.stack([of_one(take(data, [i])) for i in range(rows)])
+    def of(rows: NDArray[Any]) -> NDArray[Any]:
+        """Halve what fails, so that one row that does costs about two passes over the others."""
+        try:
+            found = values_of(shown(data) if len(rows) == count else take(data, rows))
+            if found.shape == (len(rows), *shape):
+                return found
+        except BaseException:  # noqa: S110  (its halves are next)
+            pass
+        if len(rows) == 1:
+            return np.zeros((1, *shape))
+        middle = len(rows) // 2
+        return np.concatenate([of(rows[:middle]), of(rows[middle:])])
+
+    values = of(np.arange(count))
+    if _mixes_rows(of, values):
+        return np.concatenate([of(np.array([row])) for row in range(count)])
+    return values
 
 
 def _add_up(values: NDArray[Any], bits: int) -> list[int]:

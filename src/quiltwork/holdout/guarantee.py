@@ -20,7 +20,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.counting import counting_width
+from quiltwork.holdout.counting import ROUNDING, counting_width
 from quiltwork.holdout.max_information import (
     bayesian_epsilon,
     max_information,
@@ -69,7 +69,8 @@ def overfit_width(
     """Return τ with P(∃ i ≤ m: |Q_i(X) − Q_i(P)| ≥ τ) ≤ failure for adaptively chosen questions.
 
     κnτ² = ln(4m/β) + V/8 + √(V·ln(2/β)/2), with κ the belief's concentration rate and V its sum
-    of squared leakages. With `dp_epsilon` 0 it is the width for questions fixed in advance.
+    of squared leakages, and what rounding values of rows to steps may add. With `dp_epsilon` 0 it
+    is the width for questions fixed in advance.
 
     Theorem: docs/theory/reusable-holdout.md
     """
@@ -80,7 +81,7 @@ def overfit_width(
         + squares / 8
         + math.sqrt(squares * math.log(2 / failure) / 2)
     )
-    return math.sqrt(exponent / (rate * rows)) * _UP
+    return math.sqrt(exponent / (rate * rows)) * _UP + ROUNDING
 
 
 def noise_failure(

@@ -175,7 +175,8 @@ class HoldoutPlan(ResultBase):
             return "\n".join([nothing, *other_ways(self)])
         found = concentration(self.beliefs)
         lines = [
-            f"Use {self.mechanism}: {_USES[self.mechanism]}.",
+            f"Use {self.mechanism} for {self.queries:,} questions, {self.overfits:,} overfits and "
+            f"{self.samples:,} rows: {_USES[self.mechanism]}.",
             f"Promise: with probability {self.confidence:g}, every answer to {self.queries:,} "
             f"adaptive questions is within {self.tolerance:.4g} of the truth, as long as fewer "
             f"than {self.overfits:,} overfit by {self.overfit_at * self.tolerance:.4g} or more.",

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError
@@ -32,15 +33,74 @@ from quiltwork.holdout.arrays import (
 )
 from quiltwork.holdout.board import Board, Standing, read_board, read_steps
 from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import ROUNDING
 from quiltwork.holdout.evaluation import Statistic, check_statistic, sums_in_private
 from quiltwork.holdout.guarantee import VACUOUS, read_share
+from quiltwork.holdout.metrics import Metric, Scoring
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
+from quiltwork.holdout.transcript import Columns
 from quiltwork.results import ResultBase
 
 _BITS = 20
 _UP = 1 + 2.0**-40
 _FINEST = 4096
+MEAN = Metric("mean", lambda _, said: said)
+"""What a statistic that scores its rows itself is: their mean."""
+
+
+def log_possible_submissions(submissions: int, steps: int) -> float:
+    """Return ln C(k+g+1, g+2), rounded up: Σ_t of the beginnings of length t−1.
+
+    Scores take the g+1 values 0, 1/g, …, 1, or "none yet".
+    """
+    top, chosen = submissions + steps + 1, steps + 2
+    found = math.lgamma(top + 1) - math.lgamma(chosen + 1) - math.lgamma(top - chosen + 1)
+    return max(0.0, found) * _UP + 2.0**-40
+
+
+def width_at(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    submissions: int,
+    beta: float,
+    steps: int,
+    metric: Metric = MEAN,
+) -> float:
+    """Return the width with a given grid: s(√((ln(2c/β) + ln N)/(κn)) + rounding) + 1/g.
+
+    c is the number of means that the metric is made of, s its spread.
+
+    Theorem: docs/theory/ladder.md
+    """
+    return _width(concentration(beliefs).rate * rows, submissions, beta, steps, metric)
+
+
+def best_steps(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    submissions: int,
+    beta: float,
+    metric: Metric = MEAN,
+) -> int:
+    """Return the number of steps g, up to 4096, with the least width."""
+    worth = concentration(beliefs).rate * rows
+    return min(
+        range(1, _FINEST + 1), key=lambda steps: _width(worth, submissions, beta, steps, metric)
+    )
+
+
+def ladder_width(
+    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float
+) -> float:
+    """Return the least width of a Ladder with this many rows and submissions."""
+    steps = best_steps(beliefs, rows, submissions, beta)
+    return width_at(beliefs, rows, submissions, beta, steps)
+
+
+def _width(worth: float, submissions: int, beta: float, steps: int, metric: Metric) -> float:
+    exponent = math.log(2 * len(metric.signs) / beta) + log_possible_submissions(submissions, steps)
+    return (metric.spread(math.sqrt(exponent / worth) + ROUNDING) + 1 / steps) * _UP
 
 
 class Ladder(ResultBase, OneOwner):
@@ -53,6 +113,8 @@ class Ladder(ResultBase, OneOwner):
         confidence: 1 − β, of the bound.
         steps: g, the number of steps of the score; None for the best one.
         path: keep the board in this file, so that it can be resumed.
+        scoring: how values of rows make a score, a `Scoring`; None for their mean.
+        columns: which column of a table is what, where submissions are data.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -70,6 +132,7 @@ class Ladder(ResultBase, OneOwner):
     """
 
     schema = ("ladder", 1)
+    kind = "ladder"
 
     def __init__(
         self,
@@ -80,33 +143,47 @@ class Ladder(ResultBase, OneOwner):
         confidence: Number = 0.95,
         steps: int | None = None,
         path: str | Path | None = None,
+        scoring: Scoring | None = None,
+        columns: Columns | None = None,
     ) -> None:
         data = read_rows(holdout, "holdout")
         count, accepted = count_rows(data), read_count(submissions, "submissions")
         share = read_share(confidence, "confidence")
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
-        concentration(members)
+        given = (members, count, accepted, 1 - share)
+        metric = MEAN if scoring is None else instance(scoring, Scoring, "scoring").read()
         secret = new_secret()
         board = Board(
             count,
             accepted,
             share,
-            best_steps(members, count, accepted, 1 - share) if steps is None else read_steps(steps),
+            self._best_steps(*given, metric) if steps is None else read_steps(steps),
             commitment(secret.key, data),
             None if members is None else beliefs_to_json(without_names(members)),
+            self.kind,
+            scoring,
+            None if columns is None else instance(columns, Columns, "columns"),
         )
+        if not math.isfinite(self._width_at(*given, board.steps, metric)):
+            raise InvalidInputError(
+                f"{metric.name} divides by how many rows are of a class, and a board tells no "
+                "such number: give the share of rows that it is at least, floor=."
+            )
         storage = None
         if path is not None:
             storage, secret = Files.create(path, board.header(), secret)
         self._begin(data, board, secret, storage)
 
+    _width_at = staticmethod(width_at)
+    _best_steps = staticmethod(best_steps)
+
     @classmethod
-    def resume(cls, path: str | Path, holdout: Any) -> Ladder:
+    def resume(cls, path: str | Path, holdout: Any, wait: float = 0) -> Self:
         """Go on with a board that is in a file, with the beliefs and the rows it was begun with.
 
-        A cut or edited file is refused: its secret seals it. Older copies of both files are not
-        recognised.
+        If another process holds it, this waits for up to `wait` seconds. A cut or edited file is
+        refused: its secret seals it. Older copies of both files are not recognised.
 
         Raises:
             StorageError: if the files are damaged, cut, in use, or were written for other data.
@@ -119,7 +196,12 @@ class Ladder(ResultBase, OneOwner):
                 "Begin a new board, on rows that nobody was scored on."
             )
         data = read_rows(holdout, "holdout")
-        storage, board, secret, _ = open_files(path, read_board, lambda key: commitment(key, data))
+        storage, board, secret, _ = open_files(
+            path, read_board, lambda key: commitment(key, data), wait
+        )
+        if board.kind != cls.kind:
+            storage.close()
+            raise InvalidInputError(f"This is a board of another kind: {board.kind}.")
         made = cls.__new__(cls)
         made._begin(data, board, secret, storage)
         return made
@@ -128,10 +210,15 @@ class Ladder(ResultBase, OneOwner):
         super().__init__(secret, storage)
         self._rules, self._teams, self._moved = board, list(board.teams), list(board.standings)
         self._beliefs = None if board.beliefs is None else beliefs_from_json(board.beliefs)
+        self._metric = metric = MEAN if board.scoring is None else board.scoring.read()
+        means = len(metric.signs)
 
         def score(statistic: Statistic) -> Fraction:
-            total = sums_in_private(statistic, data, _BITS, None)[0]
-            return Fraction(total, board.rows << _BITS)
+            sums = sums_in_private(statistic, data, _BITS, None if means == 1 else means)
+            found = [Fraction(total, board.rows << _BITS) for total in sums]
+            if board.scoring is None:
+                return found[0]
+            return Fraction(metric.score([float(mean) for mean in found]))
 
         self._score = score
 
@@ -176,8 +263,8 @@ class Ladder(ResultBase, OneOwner):
 
         Theorem: docs/theory/ladder.md
         """
-        beta = 1 - self.confidence
-        return width_at(self._beliefs, self.rows, self.submissions, beta, self.steps)
+        given = (self._beliefs, self.rows, self.submissions, 1 - self.confidence)
+        return self._width_at(*given, self.steps, self._metric)
 
     def submit(self, team: str, statistic: Statistic) -> Standing | None:
         """Score a submission: its place on the board, or None if it does not beat the best.
@@ -248,44 +335,3 @@ class Ladder(ResultBase, OneOwner):
 
     def __repr__(self) -> str:
         return f"Ladder({self.rows} rows, {self.remaining} of {self.submissions} submissions left)"
-
-
-def log_possible_submissions(submissions: int, steps: int) -> float:
-    """Return ln C(k+g+1, g+2), rounded up: Σ_t of the beginnings of length t−1.
-
-    Scores take the g+1 values 0, 1/g, …, 1, or "none yet".
-    """
-    top, chosen = submissions + steps + 1, steps + 2
-    found = math.lgamma(top + 1) - math.lgamma(chosen + 1) - math.lgamma(top - chosen + 1)
-    return max(0.0, found) * _UP + 2.0**-40
-
-
-def width_at(
-    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float, steps: int
-) -> float:
-    """Return the width with a given grid: √((ln(2/β) + ln N)/(κn)) + 1/g.
-
-    Theorem: docs/theory/ladder.md
-    """
-    return _width(concentration(beliefs).rate * rows, submissions, beta, steps)
-
-
-def best_steps(
-    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float
-) -> int:
-    """Return the number of steps g, up to 4096, with the least width."""
-    worth = concentration(beliefs).rate * rows
-    return min(range(1, _FINEST + 1), key=lambda steps: _width(worth, submissions, beta, steps))
-
-
-def ladder_width(
-    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float
-) -> float:
-    """Return the least width of a Ladder with this many rows and submissions."""
-    steps = best_steps(beliefs, rows, submissions, beta)
-    return width_at(beliefs, rows, submissions, beta, steps)
-
-
-def _width(worth: float, submissions: int, beta: float, steps: int) -> float:
-    exponent = math.log(2 / beta) + log_possible_submissions(submissions, steps)
-    return (math.sqrt(exponent / worth) + 1 / steps) * _UP

@@ -10,19 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.counting import counting_width
 from quiltwork.holdout.guarantee import VACUOUS, overfit_width
 from quiltwork.holdout.ladder import ladder_width
+from quiltwork.holdout.one_bit import one_bit_width
 from quiltwork.report.charts import Line, LineChart, level
 
 if TYPE_CHECKING:
     from quiltwork.holdout.holdout_plan import HoldoutPlan
 
+_MOST_COUNTED = 10**5
+"""Rows up to which quantiles of beta distributions are computed; beyond, Hoeffding's inequality."""
+_CLOSE = 1 + 1e-3
 LEMMA_1 = 0.92
 """ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant mended."""
 
@@ -69,23 +75,55 @@ def lemma_1_rows(rate: float, budget: int, noise: float, tolerance: float, beta:
 def fixed_questions_width(
     beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
 ) -> float:
-    """Return the width for m questions that were all fixed before the first answer."""
-    return overfit_width(beliefs, rows, 0.0, questions, 2 * beta)
+    """Return the width for m yes/no questions that were all fixed before the first answer.
 
+    Independent rows make binomial counts, so it is the widest side of a Clopper–Pearson interval;
+    other rows have their inequality.
 
-def one_bit_width(
-    beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
-) -> float:
-    """Return how far "better than the best by η, or not" may be off, at the η that is best.
-
-    A yes lifts the best by η, so there are at most 1/η of them among m verdicts, hence
-    N = Σ_{b ≤ 1/η} C(m, b+1) submissions that could ever be made; a verdict compares two scores,
-    each within w of its truth, with a step of η.
-
-    Theorem: docs/theory/counting.md
+    Theorem: docs/theory/concentration.md
     """
-    steps = [1 << k for k in range(13)]
-    return min(1 / g + 2 * counting_width(beliefs, rows, questions, g + 1, 0, beta) for g in steps)
+    found = overfit_width(beliefs, rows, 0.0, questions, 2 * beta)
+    if beliefs is not None or rows > _MOST_COUNTED:
+        return found
+    return min(found, widest_side(rows, beta / questions))
+
+
+def widest_side(rows: int, failure: float) -> float:
+    """Return the longest side of a Clopper–Pearson interval over all counts, from above.
+
+    The upper end grows with the count, so it is at most that of the last count of a stretch;
+    stretches that could hold the longest side are halved. Some thousand quantiles.
+    """
+    starts, size = np.arange(0, rows + 1, max(1, rows // 64)), max(1, rows // 64)
+    while True:
+        ends = np.minimum(starts + size - 1, rows)
+        above = _upper_end(ends, rows, failure) - starts / rows
+        reached = float((_upper_end(starts, rows, failure) - starts / rows).max())
+        if size == 1 or above.max() <= reached * _CLOSE:
+            return float(above.max()) * (1 + 2.0**-30)
+        kept = starts[above > reached * (1 + 2.0**-30)]
+        size = -(-size // 2)
+        starts = np.unique(np.concatenate([kept, np.minimum(kept + size, rows)]))
+
+
+def _upper_end(successes: NDArray[Any], rows: int, failure: float) -> NDArray[np.float64]:
+    from scipy.special import betaincinv
+
+    inside = successes < rows
+    found = betaincinv(successes + 1, np.where(inside, rows - successes, 1), 1 - failure / 2)
+    return np.where(inside, found, 1.0)
+
+
+def clopper_pearson(successes: int, rows: int, failure: float) -> tuple[float, float]:
+    """Return the interval that misses a share of independent rows with probability ≤ failure.
+
+    Theorem: docs/theory/concentration.md
+
+    >>> [round(end, 4) for end in clopper_pearson(5, 10, 0.05)]
+    [0.1871, 0.8129]
+    """
+    low, high = _upper_end(np.array([rows - successes, successes]), rows, failure)
+    return 1 - float(low), float(high)
 
 
 def other_bounds(plan: HoldoutPlan) -> list[str]:
@@ -119,7 +157,7 @@ def other_ways(plan: HoldoutPlan) -> list[str]:
         f"{_within(ladder_width(*given))}",
         '  one bit for each submission ("better than the best, or not"): '
         f"{_within(one_bit_width(*given))}",
-        "  questions all fixed in advance, none adaptive: "
+        "  yes/no questions all fixed in advance, none adaptive: "
         f"{_within(fixed_questions_width(*given))}",
     ]
 

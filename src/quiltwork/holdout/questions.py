@@ -1,7 +1,4 @@
-"""Questions as data: metrics that are means over rows, predictions by row id, conditions.
-
-A metric maps what is true and what was predicted for each row to a value in [0, 1]; replacing a row
-then moves the mean by at most 1/n, which is all the guarantees need.
+"""Questions as data: predictions by row id, conditions.
 
 People who may not run code here ask about tables: rows are an array of text, one column per column
 of a table. Ids are public, so a prediction that is missing is refused before anything is asked; a
@@ -14,132 +11,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import shortened, to_fraction
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 from quiltwork.holdout.arrays import kind_of
 from quiltwork.holdout.evaluation import Statistic
+from quiltwork.holdout.metrics import Metric
 
-RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
-_WIDEST = 10**100
-"""Squares of it are floats."""
-_NOT_A_MEAN = "is no mean over rows: replacing one row can change what every other row counts for"
-_NOT_BOUNDED = "is not bounded: one row can move it as far as one likes"
-_AVERAGES = ("_micro", "_macro", "_weighted", "_samples", "_ovr", "_ovo")
-_REFUSED = {
-    "f1": "F1 is a ratio of counts that " + _NOT_A_MEAN,
-    "jaccard": "the Jaccard score is a ratio of counts that " + _NOT_A_MEAN,
-    "precision": "precision divides by the number of predicted positives and " + _NOT_A_MEAN,
-    "recall": "recall divides by the number of true positives and negatives and " + _NOT_A_MEAN,
-    "balanced_accuracy": "balanced accuracy divides by class counts and " + _NOT_A_MEAN,
-    "roc_auc": "AUC compares pairs of rows and " + _NOT_A_MEAN,
-    "average_precision": "average precision ranks all rows and " + _NOT_A_MEAN,
-    "matthews_corrcoef": "the correlation " + _NOT_A_MEAN,
-    "r2": "R² divides by the variance of all rows, which may be as small as one likes, and "
-    + _NOT_A_MEAN,
-    "explained_variance": "explained variance divides by the variance of all rows and "
-    + _NOT_A_MEAN,
-    "log_loss": "log loss " + _NOT_BOUNDED,
-    "mean_squared_log_error": "an error of logarithms " + _NOT_BOUNDED,
-    "mean_absolute_percentage_error": "an error relative to the target " + _NOT_BOUNDED,
-    "root_mean_squared_error": "the root of a mean " + _NOT_A_MEAN,
-    "median_absolute_error": "a median " + _NOT_A_MEAN,
-    "max_error": "a largest error " + _NOT_A_MEAN,
-}
-NAMES = ("accuracy", "neg_brier_score", "neg_mean_absolute_error", "neg_mean_squared_error")
 _WHOLE = re.compile(r"([+-]?(?:0|[1-9][0-9]*))\.0*")
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A named metric.
-
-    Attributes:
-        name: as in scikit-learn.
-        values: (true, predicted) → one value in [0, 1] per row.
-        predicts: the estimator's method that it needs.
-        scale: times the mean, the score, larger being better.
-    """
-
-    name: str
-    values: RowMetric
-    predicts: str
-    scale: float = 1.0
-
-
-def read_metric(metric: Any, limits: tuple[Any, Any] | None = None) -> Metric:
-    """Return a metric by name, or from a function (true, predicted) → values in [0, 1].
-
-    `limits` are the public ends (low, high) of the target, for the two errors; values outside
-    are clipped.
-
-    >>> read_metric("roc_auc")
-    Traceback (most recent call last):
-        ...
-    quiltwork.errors.UnsupportedError: roc_auc is refused: AUC compares pairs of rows and is no ...
-    """
-    if callable(metric):
-        return Metric(getattr(metric, "__name__", "custom"), metric, "predict")
-    if not isinstance(metric, str):
-        raise InvalidInputError(
-            f"metric must be one of {', '.join(NAMES)}, or a function (true, predicted) → one "
-            f"value in [0, 1] per row; not {shortened(metric)}."
-        )
-    reason = _REFUSED.get(_family(metric))
-    if reason is not None:
-        raise UnsupportedError(
-            f"{metric} is refused: {reason}, and no useful bound on that is proven. Use "
-            f"one of {', '.join(NAMES)}."
-        )
-    if metric == "accuracy":
-        return Metric("accuracy", lambda true, said: true == said, "predict")
-    if metric == "neg_brier_score":
-        return Metric("neg_brier_score", _brier, "predict_proba", -1.0)
-    if metric not in NAMES:
-        raise InvalidInputError(f"No metric {shortened(metric)}; there are: {', '.join(NAMES)}.")
-    low, high = _limits(metric, limits)
-    power = 2 if metric == "neg_mean_squared_error" else 1
-
-    def error(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
-        gap = np.clip(true, low, high) - np.clip(said, low, high)
-        return np.asarray(np.abs(gap / (high - low)) ** power)
-
-    return Metric(metric, error, "predict", -((high - low) ** power))
-
-
-def _family(metric: str) -> str:
-    """Return a metric's name without its sign and its kind of average."""
-    name = metric.removeprefix("neg_")
-    for average in _AVERAGES:
-        name = name.removesuffix(average)
-    return name
-
-
-def _brier(true: NDArray[Any], probability: NDArray[Any]) -> NDArray[Any]:
-    """Return the squared error of the probability of the second class, coded 1 (or True)."""
-    return np.asarray((np.asarray(true, dtype=float) - probability) ** 2)
-
-
-def _limits(metric: str, limits: tuple[Any, Any] | None) -> tuple[float, float]:
-    if limits is None:
-        raise InvalidInputError(
-            f"{metric} is bounded only if the target is: give its public limits, such as "
-            "limits=(0, 100); values outside are clipped."
-        )
-    pair = isinstance(limits, Sequence) and not isinstance(limits, str) and len(limits) == 2
-    ends = [to_fraction(end, "limits") for end in limits] if pair else [Fraction(0)] * 2
-    if not -_WIDEST < ends[0] < ends[1] < _WIDEST:
-        raise InvalidInputError(
-            f"limits must be (low, high) with low < high, not {shortened(limits)}."
-        )
-    return float(ends[0]), float(ends[1])
 
 
 def plain_label(text: str) -> str:
@@ -165,47 +50,78 @@ def share_question(tests: Sequence[tuple[int, Callable[[str], bool]]]) -> Statis
 
 
 def prediction_question(
-    identity: int, target: int, predictions: Mapping[str, str], metric: Metric
+    identity: Sequence[int], target: Sequence[int], predictions: Mapping[str, str], metric: Metric
 ) -> Statistic:
     """Ask how good predictions are, each given for a row's id as `plain_label` has it.
 
-    A row without a prediction gets the worst value: 0 for scores, 1 for errors.
+    There is one column of ids and one of targets, or two where the metric compares pairs. A row
+    without a prediction, or whose target cannot be read, gets the worst values.
     """
-    worst = 0.0 if metric.scale > 0 else 1.0
-    numeric = metric.name != "accuracy"
+    worst = np.array([0.0 if sign > 0 else 1.0 for sign in metric.signs])
 
     def values(rows: NDArray[Any]) -> NDArray[Any]:
-        said = [predictions.get(plain_label(str(row))) for row in rows[:, identity]]
-        found = np.array([one is not None for one in said], dtype=bool)
-        given = np.array([one or "" for one in said], dtype=object)
-        true = rows[:, target]
-        result = np.full(len(rows), worst)
-        if numeric:
-            read, shown = _numbers(true), _numbers(given)
-            found &= np.isfinite(read) & np.isfinite(shown)
-            shown = np.clip(shown, 0, 1) if metric.predicts == "predict_proba" else shown
-            result[found] = metric.values(read[found], shown[found])
-        else:
-            pairs = zip(true[found], given[found], strict=True)
-            result[found] = [plain_label(str(a)) == plain_label(str(b)) for a, b in pairs]
-        return result
+        sides = [
+            _read(rows[:, i], rows[:, t], predictions, metric)
+            for i, t in zip(identity, target, strict=True)
+        ]
+        found = np.logical_and.reduce([side[0] for side in sides])
+        true, said = (
+            sides[0][at] if len(sides) == 1 else np.stack([side[at] for side in sides], axis=1)
+            for at in (1, 2)
+        )
+        result = np.tile(worst, (len(rows), 1))
+        scored = np.asarray(metric.values(true[found], said[found]))
+        result[found] = scored.reshape(len(scored), -1)
+        return result if len(worst) > 1 else result[:, 0]
 
     return values
 
 
-def check_covered(
-    rows: NDArray[Any], identity: int, predictions: Mapping[str, str], kind: str
-) -> None:
-    """Refuse predictions that miss a row; which ids there are is public."""
-    missing = [
-        place
-        for place, name in enumerate(rows[:, identity], start=1)
-        if plain_label(str(name)) not in predictions
-    ]
-    if missing:
+def _read(
+    ids: NDArray[Any], true: NDArray[Any], predictions: Mapping[str, str], metric: Metric
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return which rows can be scored, their targets, and what was predicted."""
+    said = [predictions.get(plain_label(str(row))) for row in ids]
+    found = np.array([one is not None for one in said], dtype=bool)
+    if metric.labels:
+        labels = [np.array([plain_label(str(one)) for one in some]) for some in (true, said)]
+        return found, labels[0], labels[1]
+    read, given = _numbers(true), _numbers([one or "" for one in said])
+    return found & np.isfinite(read) & np.isfinite(given), read, given
+
+
+def among(metric: Metric, statistic: Statistic, member: Statistic) -> tuple[Metric, Statistic]:
+    """Score a metric that is one mean among the rows of a group, through two means.
+
+    Theorem: docs/theory/metrics.md
+    """
+    if len(metric.signs) > 1 or metric.pairs:
         raise InvalidInputError(
-            f"There is no prediction for row {missing[0]:,} of the {kind} set ({len(missing):,} "
-            "are missing); give one for every id of the training set and the holdout."
+            f"{metric.name} is made of several means already; within a group ask for accuracy or "
+            "an error."
+        )
+
+    def values(rows: NDArray[Any]) -> NDArray[Any]:
+        inside = np.asarray(member(rows), dtype=float)
+        part = np.asarray(statistic(rows), dtype=float) * inside
+        return np.stack([part, inside - part], axis=1)
+
+    def combine(means: Sequence[float]) -> float:
+        whole = means[0] + means[1]
+        return metric.combine([means[0] / whole if whole > 0 else float(metric.signs[0] < 0)])
+
+    signs = (metric.signs[0], -metric.signs[0])
+    return replace(metric, signs=signs, combine=combine), values
+
+
+def check_ids(known: Iterable[str], predictions: Mapping[str, str]) -> None:
+    """Refuse predictions for other rows than there are; which ids there are is public."""
+    expected = {plain_label(str(name)) for name in known}
+    missing, unknown = len(expected - predictions.keys()), len(predictions.keys() - expected)
+    if missing or unknown:
+        raise InvalidInputError(
+            f"Of {len(expected):,} rows {missing:,} have no prediction, and {unknown:,} of the "
+            f"{len(predictions):,} predictions are for ids that no row has. Nothing was asked."
         )
 
 
@@ -216,16 +132,16 @@ def check_readable(predictions: Mapping[str, str], training: NDArray[Any], metri
     training row has.
     """
     kind = kind_of_text(training)
-    if metric.name != "accuracy" and kind == "text":
+    if not metric.labels and kind == "text":
         raise InvalidInputError(
             f"No target of the training rows is a number, and {metric.name} needs numbers. "
             "Nothing was asked."
         )
-    numeric = metric.name != "accuracy" or kind == "numbers"
+    numeric = not metric.labels or kind == "numbers"
     labels = {plain_label(str(label)) for label in training}
     for row, said in predictions.items():
         if numeric and not math.isfinite(_number(said)):
-            needs = "the targets are" if metric.name == "accuracy" else f"{metric.name} needs some"
+            needs = "the targets are" if metric.labels else f"{metric.name} needs some"
             raise InvalidInputError(
                 f"The prediction for {row!r} is {shortened(said)}, no number, and {needs}. "
                 "Nothing was asked."
@@ -281,8 +197,13 @@ def kind_of_text(cells: NDArray[Any]) -> str:
     return kind_of(text if math.isnan(_number(text)) else 0.0 for text in filled)
 
 
-def _numbers(cells: NDArray[Any]) -> NDArray[np.float64]:
+def _numbers(cells: Iterable[Any]) -> NDArray[np.float64]:
     return np.array([_number(cell) for cell in cells])
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number that is finite."""
+    return math.isfinite(_number(cell))
 
 
 def _number(cell: Any) -> float:

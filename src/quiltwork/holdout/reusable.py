@@ -34,7 +34,8 @@ from quiltwork.holdout.arrays import (
     without_names,
 )
 from quiltwork.holdout.evaluation import Prepared, Statistic, evaluate, prepare
-from quiltwork.holdout.guarantee import Guarantee, guarantee, read_share
+from quiltwork.holdout.guarantee import Guarantee, read_share
+from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
 from quiltwork.holdout.transcript import (
@@ -69,6 +70,7 @@ class ReusableHoldout(OneOwner):
         ledger: debited one round at a time, before the round's first question.
         dataset: the ledger's name for the holdout; it must be there.
         columns: which column is what, if the rows are those of a table; kept in the transcript.
+        scoring: how predictions are scored, if that never changes; kept in the transcript.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -99,6 +101,7 @@ class ReusableHoldout(OneOwner):
         ledger: Any = None,
         dataset: str | None = None,
         columns: Columns | None = None,
+        scoring: Scoring | None = None,
     ) -> None:
         public, private = two_sets(train, holdout)
         count = count_rows(private)
@@ -119,6 +122,7 @@ class ReusableHoldout(OneOwner):
             dataset,
             payments.identity_of(ledger, dataset, count),
             None if columns is None else instance(columns, Columns, "columns"),
+            None if scoring is None else instance(scoring, Scoring, "scoring"),
         )
         storage = None
         if path is not None:
@@ -164,8 +168,11 @@ class ReusableHoldout(OneOwner):
         holdout: Any,
         ledger: Any = None,
         dataset: str | None = None,
+        wait: float = 0,
     ) -> ReusableHoldout:
         """Go on with a holdout whose transcript is in a file.
+
+        If another process holds it, this waits for up to `wait` seconds.
 
         Nothing is regained by interrupting, nor by cutting, editing or replacing the transcript:
         its secret seals it. Older copies of both files are refused if the ledger knows of a later
@@ -180,7 +187,7 @@ class ReusableHoldout(OneOwner):
         public, private = two_sets(train, holdout)
         payments.check_ledger(ledger, dataset)
         storage, transcript, secret, torn = open_files(
-            path, read_transcript, lambda key: commitment(key, public, private)
+            path, read_transcript, lambda key: commitment(key, public, private), wait
         )
         try:
             payments.check_same_ledger(ledger, dataset, transcript, secret)
@@ -230,6 +237,11 @@ class ReusableHoldout(OneOwner):
     def rows(self) -> int:
         """The number of rows of the holdout, which is public."""
         return self._transcript.settings.rows
+
+    @property
+    def queries(self) -> int | None:
+        """How many questions may be asked; None for no limit."""
+        return self._transcript.queries
 
     @property
     def asked(self) -> int:
@@ -322,19 +334,9 @@ class ReusableHoldout(OneOwner):
 
         Theorem: docs/theory/reusable-holdout.md
         """
-        settings = self._transcript.settings
-        usual = self._transcript.queries or max(settings.budget, self.asked)
-        return guarantee(
-            self.beliefs,
-            settings.rows,
-            float(settings.threshold),
-            float(settings.noise),
-            settings.budget,
-            read_count(usual if queries is None else queries, "queries"),
-            read_share(confidence, "confidence"),
-            means_only,
-            settings.values,
-        )
+        asked = None if queries is None else read_count(queries, "queries")
+        share = read_share(confidence, "confidence")
+        return self.transcript.promise(asked, share, means_only)
 
     def _is_open(self) -> bool:
         limit = self._transcript.queries

@@ -12,34 +12,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs import Clusters
-from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer, shortened, to_fraction
-from quiltwork.holdout.arrays import read_rows
-from quiltwork.holdout.questions import Metric, read_metric
+from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from quiltwork.exact import integer, positive_fraction, shortened, to_fraction
+from quiltwork.holdout.arrays import read_rows, take
+from quiltwork.holdout.metrics import Metric, pair_rows, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
 from quiltwork.holdout.transcript import Answer
 
 _MOST_ROWS = 10**9
 
-__all__ = ["HoldoutScorer", "split", "whole_training_set"]
+__all__ = ["HoldoutScorer", "SearchStopped", "row_pairs", "split", "whole_training_set"]
+
+
+class SearchStopped(BaseException):
+    """A holdout is spent in the middle of a search, which must not go on.
+
+    scikit-learn turns every `Exception` of a scorer into NaN and chooses among what is left; this
+    is none, so it ends the search. Its text is that of the `BudgetExceeded` behind it.
+    """
 
 
 class HoldoutScorer:
     """Scores fitted estimators by asking a reusable holdout.
 
     The holdout must have been made from (X, y) pairs: `ReusableHoldout((X, y), (X_h, y_h), …)`.
-    The rows that scikit-learn passes are ignored: every score is a question to the holdout, and
-    costs a round if the estimator overfits its training set.
+    The rows that scikit-learn passes are ignored: every score is a question to the holdout for
+    each mean that the metric is made of, and each costs a round if the estimator overfits its
+    training set.
 
     Args:
         holdout: the holdout.
-        metric: "accuracy" (the default), "neg_brier_score", "neg_mean_absolute_error" or
-            "neg_mean_squared_error" with `limits`, or a function (true, predicted) → one value in
+        metric: one of "accuracy" (the default), "neg_brier_score", "neg_log_loss", "f1",
+            "precision", "recall", "balanced_accuracy", "roc_auc" (of a holdout made by
+            `row_pairs`); with `limits` "neg_mean_absolute_error", "neg_mean_squared_error",
+            "neg_root_mean_squared_error" and "r2"; or a function (true, predicted) → one value in
             [0, 1] per row, larger being better.
-        limits: the public ends (low, high) of the target, for the two errors.
+        limits: the public ends (low, high) of the target, for errors.
+        positive: the label of the positive class.
+        variance: of the target on the training rows, for R².
 
     Raises:
-        UnsupportedError: for F1, AUC, R² and others that are no means over rows.
+        UnsupportedError: for what is no function of a few means over rows.
 
     >>> import numpy as np
     >>> from sklearn.dummy import DummyClassifier
@@ -50,6 +63,8 @@ class HoldoutScorer:
     >>> scorer = HoldoutScorer(h)
     >>> round(scorer(DummyClassifier().fit(X[:1000], y[:1000])), 1)
     0.5
+
+    Theorem: docs/theory/metrics.md
     """
 
     def __init__(
@@ -57,20 +72,42 @@ class HoldoutScorer:
         holdout: ReusableHoldout,
         metric: Any = "accuracy",
         limits: tuple[Any, Any] | None = None,
+        positive: Any = 1,
+        variance: Any = None,
     ) -> None:
         if not isinstance(holdout, ReusableHoldout):
             raise InvalidInputError(
                 f"HoldoutScorer takes a ReusableHoldout, not {type(holdout).__name__}."
             )
         self.holdout = holdout
-        self.metric = read_metric(metric, limits)
-        self.last: Answer | None = None
+        self.metric = read_metric(metric, limits, positive, variance)
+        self.answers: tuple[Answer, ...] = ()
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:  # noqa: N803
-        """Return the estimator's score, larger being better; X and y are ignored."""
+        """Return the estimator's score, larger being better; X and y are ignored.
+
+        Raises:
+            SearchStopped: once the budget is spent, or ends among the means of this score.
+        """
         name = f"{self.metric.name} of {type(estimator).__name__}"
-        self.last = self.holdout.ask(_question(self.metric, estimator), label=name)
-        return self.metric.scale * self.last.value
+        try:
+            found = self.holdout.ask_many(_question(self.metric, estimator), label=name)
+            if len(found) < len(self.metric.signs):
+                raise BudgetExceeded(f"The budget ended among the means of {self.metric.name}.")
+        except BudgetExceeded as spent:
+            raise SearchStopped(str(spent)) from spent
+        self.answers = tuple(found)
+        return self.metric.value([one.value for one in found])
+
+    def interval(self, tolerance: Any) -> tuple[float, float]:
+        """Return where the last score's truth is if every answer was within `tolerance` of its own.
+
+        Theorem: docs/theory/metrics.md
+        """
+        if not self.answers:
+            raise InvalidInputError("Nothing was scored yet.")
+        width = float(positive_fraction(tolerance, "tolerance"))
+        return self.metric.interval([one.value for one in self.answers], width)
 
     def __repr__(self) -> str:
         return f"HoldoutScorer({self.holdout!r}, metric={self.metric.name!r})"
@@ -88,29 +125,63 @@ class HoldoutScorer:
         )
 
 
-def _array(data: Any, name: str) -> NDArray[Any]:
-    rows: NDArray[Any] = read_rows(list(data) if isinstance(data, tuple) else data, name)
-    return rows
-
-
 def _question(metric: Metric, estimator: Any) -> Any:
-    def values(rows: Any) -> NDArray[Any]:
-        features, target = _pair(rows)
+    def predicted(features: Any) -> NDArray[Any]:
         said = np.asarray(getattr(estimator, metric.predicts)(features))
-        if metric.predicts == "predict_proba":
-            said = said[:, 1]
-        return metric.values(target, said)
+        return said[:, 1] if metric.predicts == "predict_proba" else _flat(said)
+
+    def values(rows: Any) -> NDArray[Any]:
+        parts = _parts(rows, 4 if metric.pairs else 2)
+        said = [predicted(features) for features in parts[::2]]
+        true = [_flat(np.asarray(target)) for target in parts[1::2]]
+        if not metric.pairs:
+            return metric.values(true[0], said[0])
+        return metric.values(np.stack(true, axis=1), np.stack(said, axis=1))
 
     return values
 
 
-def _pair(rows: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    if not isinstance(rows, tuple) or len(rows) != 2:
+def _flat(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column as scikit-learn's metrics read it, also if its shape is (n, 1)."""
+    return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
+
+
+def _parts(rows: Any, count: int) -> tuple[Any, ...]:
+    if not isinstance(rows, tuple) or len(rows) != count:
+        made = "row_pairs(X, y)" if count == 4 else "pairs such as (X, y)"
         raise InvalidInputError(
-            "A scorer needs features and targets: make the holdout from pairs, "
-            "ReusableHoldout((X, y), (X_holdout, y_holdout), ...)."
+            f"A scorer needs features and targets: make train and holdout from {made}."
         )
     return rows
+
+
+def _names(groups: Any) -> NDArray[Any]:
+    found = read_rows(list(groups) if isinstance(groups, tuple) else groups, "groups")
+    if found.ndim != 1:
+        raise InvalidInputError("groups must have one name for each row.")
+    return np.asarray(found)
+
+
+def row_pairs(
+    X: Any,  # noqa: N803
+    y: Any,
+    groups: Any = None,
+) -> tuple[tuple[Any, Any, Any, Any], Clusters | None]:
+    """Return (X, y, other X, other y) of disjoint pairs of rows, and the belief about pairs.
+
+    AUC is a question about such pairs: `ReusableHoldout(row_pairs(X, y)[0], pairs, beliefs, …)`.
+    Rows of one group depend on each other; a pair is of two groups.
+
+    Theorem: docs/theory/metrics.md
+    """
+    features, target = read_rows((X, y), "rows")
+    names = None if groups is None else _names(groups)
+    if names is not None and len(names) != len(target):
+        raise InvalidInputError(f"groups has {len(names)} names for {len(target)} rows.")
+    pairs, couples = pair_rows(names, len(target))
+    sides = [(take(features, pairs[:, at]), take(target, pairs[:, at])) for at in (0, 1)]
+    beliefs = None if groups is None else Clusters(couples.tolist())
+    return (*sides[0], *sides[1]), beliefs
 
 
 def whole_training_set(rows: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
@@ -120,11 +191,11 @@ def whole_training_set(rows: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     cv=whole_training_set(len(X)))`.
 
     >>> [(len(fit), len(score)) for fit, score in whole_training_set(5)]
-    [(5, 1)]
+    [(5, 5)]
     """
     if integer(rows, "rows", 1) > _MOST_ROWS:
         raise InvalidInputError(f"rows is {shortened(rows)}; it can be at most {_MOST_ROWS:,}.")
-    return [(np.arange(integer(rows, "rows", 1)), np.arange(1))]
+    return [(np.arange(integer(rows, "rows", 1)),) * 2]  # halving searches take parts of both
 
 
 def split(
@@ -147,8 +218,8 @@ def split(
     >>> len(holdout[1]), beliefs
     (4, Clusters(4 rows in 2 clusters; largest=2))
     """
-    features, target = _array(X, "X"), _array(y, "y")
-    names = np.arange(len(features)) if groups is None else _array(groups, "groups")
+    features, target = read_rows(X, "X"), read_rows(y, "y")
+    names = np.arange(len(features)) if groups is None else _names(groups)
     if not len(features) == len(target) == len(names):
         raise InvalidInputError(
             f"X has {len(features)} rows, y {len(target)} and groups {len(names)}; they must agree."
@@ -168,4 +239,6 @@ def split(
             "holdout_share or seed."
         )
     beliefs = None if groups is None else Clusters(names[held].tolist())
-    return (features[~held], target[~held]), (features[held], target[held]), beliefs
+    sides = [np.flatnonzero(~held), np.flatnonzero(held)]
+    train, kept = ((take(features, side), take(target, side)) for side in sides)
+    return train, kept, beliefs

@@ -14,6 +14,7 @@ import hmac
 import json
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +25,8 @@ from typing import IO, Any, Protocol, TypeVar
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import integer, shortened
+
+_BETWEEN_LOOKS = 0.02
 
 
 class Committed(Protocol):
@@ -167,12 +170,12 @@ def _unwritten(path: Path, error: Exception) -> StorageError:
 
 
 def open_files(
-    path: str | Path, read: Callable[[str], Read], commit: Callable[[str], str]
+    path: str | Path, read: Callable[[str], Read], commit: Callable[[str], str], wait: float = 0
 ) -> tuple[Files, Read, Secret, bool]:
     """Open the two files and verify them: by `read`, by the seal, and that they belong to the data.
 
-    `commit` is the data's digest under a key. Also returns whether the last line was cut off; it is
-    gone then.
+    `commit` is the data's digest under a key, `wait` how many seconds another process may still
+    hold them. Also returns whether the last line was cut off; it is gone then.
     """
     target = files.named(path)
     try:
@@ -183,7 +186,7 @@ def open_files(
         reason = getattr(error, "strerror", None) or error
         raise InvalidInputError(f"{str(target)!r} cannot be opened: {reason}.") from None
     try:
-        _lock(handle, target)
+        _lock(handle, target, wait)
         whole, _, torn = handle.read().rpartition(b"\n")
         text = whole.decode()
         found, secret = read(text), read_secret(target)
@@ -312,8 +315,8 @@ def read_secret(path: Path) -> Secret:
         ) from None
 
 
-def _lock(handle: IO[Any], path: Path) -> None:
-    """Refuse a second process."""
+def _lock(handle: IO[Any], path: Path, wait: float = 0) -> None:
+    """Refuse a second process, unless the first lets go within `wait` seconds."""
     try:
         import fcntl
     except ImportError:
@@ -321,12 +324,16 @@ def _lock(handle: IO[Any], path: Path) -> None:
             "This system has no file locks (flock), so two processes could spend one budget twice; "
             "leave out path=, or use Linux or macOS."
         ) from None
-    try:
-        fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise StorageError(
-            f"{str(path)!r} is in use by another process; one owner answers all questions."
-        ) from None
+    until = time.monotonic() + wait
+    while True:
+        try:
+            return fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() >= until:
+                raise StorageError(
+                    f"{str(path)!r} is in use by another process; one owner answers all questions."
+                ) from None
+        time.sleep(_BETWEEN_LOOKS)
 
 
 def _sync_folder(path: Path) -> None:

@@ -8,10 +8,11 @@ found before anything is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from quiltwork import files
 from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 from quiltwork.holdout.transcript import Columns
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from quiltwork.beliefs import Belief
     from quiltwork.holdout.evaluation import Statistic
-    from quiltwork.holdout.questions import Metric
+    from quiltwork.holdout.metrics import Metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,21 +62,21 @@ class Study:
         Raises:
             InvalidInputError: if there is no target, a prediction is missing or cannot be read.
         """
-        from quiltwork.holdout.questions import (
-            check_covered,
-            check_readable,
-            prediction_question,
-        )
+        from quiltwork.holdout.questions import check_ids, check_readable, prediction_question
 
         if self.columns.target is None:
             raise InvalidInputError(
                 "This holdout has no target, so predictions cannot be scored; ask for shares."
             )
+        if metric.pairs:
+            raise InvalidInputError(
+                f"{metric.name} compares pairs of rows, and the rows of this holdout are single "
+                "ones; make a leaderboard with this metric."
+            )
         identity, target = self.position(self.columns.identity), self.position(self.columns.target)
         check_readable(said, self.train[:, target], metric)
-        for rows, kind in ((self.train, "training"), (self.holdout, "holdout")):
-            check_covered(rows, identity, said, kind)
-        return prediction_question(identity, target, said, metric)
+        check_ids([*self.train[:, identity], *self.holdout[:, identity]], said)
+        return prediction_question([identity], [target], said, metric)
 
 
 def read_study(train: str, holdout: str, columns: Columns) -> Study:
@@ -120,19 +121,68 @@ def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
 
 
 def read_predictions(path: str, identity: str) -> dict[str, str]:
-    """Read a CSV file with the id column and `prediction`, or one other; ids as by `plain_label`.
+    """Read predictions from CSV, Parquet or JSON; ids as `plain_label` has them.
+
+    A table has the id column and a column `prediction`, or one other; JSON is a list of such
+    objects, or one object with an id and its prediction in each field.
 
     Raises:
         InvalidInputError: if a column is missing or an id occurs twice.
     """
     from quiltwork.holdout.questions import plain_label
 
+    if path.endswith(".json"):
+        return _from_json(path, identity)
     header, rows = read_table(path)
     ids = rows[:, column_position(header, identity, path)]
     others = [name for name in header if name != identity]
     named = others[0] if len(others) == 1 else "prediction"
     said = rows[:, column_position(header, named, path)]
-    found = dict(zip(map(plain_label, ids.tolist()), said.tolist(), strict=True))
-    if len(found) != len(ids):
-        raise InvalidInputError(f"An id occurs twice in {path!r}; give one prediction for each.")
+    return _one_for_each(map(plain_label, ids.tolist()), said.tolist(), path)
+
+
+def _from_json(path: str, identity: str) -> dict[str, str]:
+    document = files.parse(files.contents(path))
+    pairs: list[tuple[Any, Any]] | None = None
+    if isinstance(document, dict):
+        pairs = list(document.items())
+    if isinstance(document, list) and all(
+        isinstance(one, dict) and {identity, "prediction"} <= one.keys() for one in document
+    ):
+        pairs = [(one[identity], one["prediction"]) for one in document]
+    if pairs is None:
+        raise InvalidInputError(
+            f"{path!r} must be an object of ids and predictions, or a list of objects with "
+            f"{identity!r} and 'prediction'."
+        )
+    return predictions_from_pairs(pairs, path)
+
+
+def predictions_from_pairs(pairs: Iterable[tuple[Any, Any]], name: str) -> dict[str, str]:
+    """Read predictions that came as values of JSON.
+
+    Raises:
+        InvalidInputError: if one is no text and no number, or an id occurs twice.
+    """
+    from quiltwork.holdout.questions import plain_label
+
+    given = list(pairs)
+    for cell in (cell for pair in given for cell in pair):
+        if not isinstance(cell, str | int | float):
+            raise InvalidInputError(
+                f"An id or a prediction in {name!r} is {type(cell).__name__}, and must be text or "
+                "a number."
+            )
+    ids = [plain_label(_as_text(one)) for one, _ in given]
+    return _one_for_each(ids, [_as_text(said) for _, said in given], name)
+
+
+def _as_text(cell: Any) -> str:
+    return repr(cell) if isinstance(cell, float) else str(cell)
+
+
+def _one_for_each(ids: Iterable[str], said: Sequence[str], name: str) -> dict[str, str]:
+    found = dict(zip(ids, said, strict=True))
+    if len(found) != len(said):
+        raise InvalidInputError(f"An id occurs twice in {name!r}; give one prediction for each.")
     return found

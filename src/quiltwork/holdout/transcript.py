@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import integer, nearest_float, written_fraction
 from quiltwork.holdout.algorithm import Settings, read_count
+from quiltwork.holdout.metrics import Scoring, read_scoring
 from quiltwork.holdout.storage import (
     chained,
     line_hash,
@@ -28,9 +29,12 @@ from quiltwork.holdout.storage import (
 )
 from quiltwork.results import ResultBase
 
-SCHEMA, _VERSION = "holdout-transcript", 4
-_EARLIER = 3
-"""Before answers could be rounded; such transcripts go on."""
+if TYPE_CHECKING:
+    from quiltwork.holdout.guarantee import Guarantee
+
+SCHEMA, _VERSION = "holdout-transcript", 5
+_EARLIER = (3, 4)
+"""Before answers could be rounded, and before scoring was sealed; such transcripts go on."""
 _MOST_BITS = 64
 
 
@@ -120,6 +124,7 @@ class Transcript:
         ledger: the identity of that ledger, which no other has; None without a ledger.
         columns: which column of a table is what, where questions are data; None where they are
             functions.
+        scoring: how predictions are scored, where one metric is fixed; None where it is asked.
         entries: in order.
     """
 
@@ -132,12 +137,36 @@ class Transcript:
     dataset: str | None = None
     ledger: str | None = None
     columns: Columns | None = None
+    scoring: Scoring | None = None
     entries: tuple[TranscriptLine, ...] = ()
 
     @property
     def remaining(self) -> int:
         """Rounds left."""
         return self.entries[-1].remaining if self.entries else self.settings.budget
+
+    def promise(
+        self, questions: int | None = None, confidence: float = 0.95, means_only: bool = True
+    ) -> Guarantee:
+        """Return what is promised for so many questions in all; as many as planned if None.
+
+        Theorem: docs/theory/reusable-holdout.md, docs/theory/counting.md
+        """
+        from quiltwork.beliefs import beliefs_from_json
+        from quiltwork.holdout.guarantee import guarantee
+
+        settings = self.settings
+        return guarantee(
+            None if self.beliefs is None else beliefs_from_json(self.beliefs),
+            settings.rows,
+            float(settings.threshold),
+            float(settings.noise),
+            settings.budget,
+            questions or self.queries or max(settings.budget, len(self.entries), 1),
+            confidence,
+            means_only,
+            settings.values,
+        )
 
     def header(self) -> str:
         """Write the first line."""
@@ -150,6 +179,7 @@ class Transcript:
             "noise": str(settings.noise),
             "beliefs": None if self.beliefs is None else json.loads(self.beliefs),
             "columns": None if self.columns is None else asdict(self.columns),
+            "scoring": None if self.scoring is None else self.scoring.body(),
         }
         return files.dump(SCHEMA, _VERSION, body)
 
@@ -205,7 +235,7 @@ def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcri
 
 
 def _read_header(line: str) -> Transcript:
-    document = files.load(line, SCHEMA, (_EARLIER, _VERSION))
+    document = files.load(line, SCHEMA, (*_EARLIER, _VERSION))
     with reading(1):
         bits = integer(document["bits"], "bits", 0)
         if bits > _MOST_BITS:
@@ -217,7 +247,7 @@ def _read_header(line: str) -> Transcript:
             document["budget"],
             document.get("values"),
         )
-        queries = document["queries"]
+        queries, scoring = document["queries"], document.get("scoring")
         return Transcript(
             replace(settings, bits=bits),
             text_of(document, "identity"),
@@ -227,7 +257,8 @@ def _read_header(line: str) -> Transcript:
             read_count(document["train_rows"], "train_rows"),
             _text_or_none(document, "dataset"),
             _text_or_none(document, "ledger"),
-            _read_columns(document["columns"]),
+            read_columns(document["columns"]),
+            None if scoring is None else read_scoring(scoring),
         )
 
 
@@ -241,7 +272,8 @@ def _text_or_none(body: Mapping[str, Any], name: str) -> str | None:
     return None if body[name] is None else text_of(body, name)
 
 
-def _read_columns(body: Any) -> Columns | None:
+def read_columns(body: Any) -> Columns | None:
+    """Read which column is what."""
     if body is None:
         return None
     if not isinstance(body, dict):

@@ -106,24 +106,12 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
 
 
 def _promise(transcript: Transcript) -> Promise:
-    from quiltwork.beliefs import beliefs_from_json
-    from quiltwork.holdout.guarantee import guarantee
-
-    settings = transcript.settings
-    questions = max(settings.budget, len(transcript.entries), 1)
-    found = guarantee(
-        None if transcript.beliefs is None else beliefs_from_json(transcript.beliefs),
-        settings.rows,
-        float(settings.threshold),
-        float(settings.noise),
-        settings.budget,
-        questions,
-    )
+    found = transcript.promise()
     return Promise(
-        questions=questions,
+        questions=found.questions,
         tolerance=found.tolerance,
         confidence=found.confidence,
-        epsilon=float_up(settings.epsilon),
+        epsilon=float_up(transcript.settings.epsilon),
     )
 
 

@@ -35,7 +35,7 @@ from quiltwork.service.structs import Document, Name, Number, exact_number
 
 if TYPE_CHECKING:
     from quiltwork.holdout import Answer, ReusableHoldout
-    from quiltwork.holdout.questions import Metric
+    from quiltwork.holdout.metrics import Metric
     from quiltwork.holdout.studies import Study
     from quiltwork.holdout.transcript import Transcript
     from quiltwork.service.routes import Service
@@ -117,7 +117,7 @@ def check_asked(asked: NewHoldout) -> None:
 
 
 def _measure(asked: NewHoldout, name: Any) -> Metric:
-    from quiltwork.holdout.questions import read_metric
+    from quiltwork.holdout.metrics import read_metric
 
     ends = asked.metrics[name]
     return read_metric(name, None if ends is None else (_end(ends[0]), _end(ends[1])))
@@ -238,7 +238,6 @@ def ask(
                 )
             return found[1]
         study = study_of(service, stored)
-        _check_ids(study, given)
         statistic = study.about_predictions(given, measure)
         label = f"{member} {hashlib.sha256(key.encode()).hexdigest()} {metric}"
         with closing(_resumed(service, stored, study)) as opened:
@@ -250,7 +249,7 @@ def ask(
             member=member,
             metric=metric,
             number=number,
-            value=measure.scale * answer.value,
+            value=measure.value([answer.value]),
             overfit=answer.overfit,
             remaining=answer.remaining,
             at=jobs.written(jobs.now()),
@@ -294,20 +293,6 @@ def files(t: Transaction) -> list[str]:
     rows = t.rows("SELECT made FROM curator_objects WHERE kind = 'holdout'")
     found = [json.loads(text) for (text,) in rows]
     return [made[side] for made in found for side in SIDES if side in made]
-
-
-def _check_ids(study: Study, said: Mapping[str, str]) -> None:
-    """Refuse predictions for other rows than there are; ids are public, and none is quoted."""
-    from quiltwork.holdout.questions import plain_label
-
-    at = study.position(study.columns.identity)
-    known = {plain_label(str(one)) for rows in (study.train, study.holdout) for one in rows[:, at]}
-    missing, unknown = len(known - said.keys()), len(said.keys() - known)
-    if missing or unknown:
-        raise InvalidInputError(
-            f"Of {len(known):,} rows {missing:,} have no prediction, and {unknown:,} of the "
-            f"{len(said):,} predictions are for ids that are in neither table. Nothing was asked."
-        )
 
 
 def _answered(transcript: Transcript, label: str) -> tuple[int, Answer] | None:

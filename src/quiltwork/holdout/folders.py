@@ -1,4 +1,4 @@
-"""The folder of a holdout on the command line: where its tables are, its transcript, its secret.
+"""The folder of a holdout or a leaderboard: where its tables are, its transcript, its secret.
 
 `holdout.json` holds places, for its owner to read and to mend after a move. Nothing rests on it:
 the transcript knows the tables by a keyed digest, the ledger by its identity and which column is
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
 from quiltwork.holdout.studies import Study, read_study
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from quiltwork.holdout.transcript import Transcript
 
 SCHEMA = "holdout"
-_CONFIGURATION, _TRANSCRIPT = "holdout.json", "transcript.jsonl"
+_CONFIGURATION, _TRANSCRIPT, _BOARD = "holdout.json", "transcript.jsonl", "board.jsonl"
+WAIT = 60.0
+"""Seconds for which a question waits while others are answered."""
 
 
 @dataclass(frozen=True)
@@ -31,19 +34,35 @@ class Places:
     """What `holdout.json` says: where the tables and the ledger are.
 
     Attributes:
-        train: the path of the training table.
+        train: the path of the training table; None for a leaderboard that does without.
         holdout: the path of the holdout.
         ledger: where the ledger is, or None.
     """
 
-    train: str
+    train: str | None
     holdout: str
     ledger: str | None
 
 
 def transcript_path(folder: str) -> Path:
     """Return where the transcript is."""
-    return Path(folder) / _TRANSCRIPT
+    return _named(folder) / _TRANSCRIPT
+
+
+def _named(folder: object) -> Path:
+    if not isinstance(folder, str | Path) or "\0" in str(folder) or not str(folder):
+        raise InvalidInputError(f"folder must be the name of one, not {shortened(folder)}.")
+    return Path(folder)
+
+
+def board_path(folder: str) -> Path:
+    """Return where the board of a leaderboard is."""
+    return _named(folder) / _BOARD
+
+
+def whole_lines(path: Path) -> str:
+    """Read a transcript as far as its lines are whole: another process may be adding one."""
+    return files.contents(path).rpartition(b"\n")[0].decode(errors="replace")
 
 
 def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
@@ -73,7 +92,7 @@ def make_folder(folder: str) -> None:
         StorageError: if it cannot be made, or its configuration could not be written.
     """
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        _named(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StorageError(f"The folder {folder!r} could not be made: {reason}.") from None
@@ -93,7 +112,7 @@ def load(folder: str) -> Places:
         InvalidInputError: if the folder is no holdout's.
         StorageError: if `holdout.json` is damaged.
     """
-    path = Path(folder) / _CONFIGURATION
+    path = _named(folder) / _CONFIGURATION
     try:
         text = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -109,8 +128,8 @@ def load(folder: str) -> Places:
 
 
 def _text(document: Mapping[str, Any], name: str) -> Any:
-    value, needed = document[name], name in ("train", "holdout")
-    if not isinstance(value, str) and (needed or value is not None):
+    value = document[name]
+    if not isinstance(value, str) and (name == "holdout" or value is not None):
         raise InvalidInputError(f"{name} must be text, not {type(value).__name__}")
     return value
 
@@ -129,7 +148,7 @@ def study_of(folder: str) -> tuple[Study, Transcript]:
         StorageError: if the folder is damaged.
     """
     places, found = load(folder), read_transcript_of(folder)
-    if found.columns is None:
+    if found.columns is None or places.train is None:
         raise StorageError(
             f"The holdout in {folder!r} does not know which column is what: it was begun in Python."
         )
@@ -138,9 +157,11 @@ def study_of(folder: str) -> tuple[Study, Transcript]:
 
 @contextmanager
 def resumed(
-    folder: str, study: Study, dataset: str | None, ledger: str | None
+    folder: str, rows: tuple[Any, Any], dataset: str | None, ledger: str | None, wait: float = WAIT
 ) -> Iterator[ReusableHoldout]:
     """Open the holdout of a folder for a block, with its ledger at another URL if need be.
+
+    While another process asks, this waits its turn, for up to `wait` seconds.
 
     Raises:
         StorageError: if that is another ledger than the one it was created with.
@@ -157,7 +178,7 @@ def resumed(
         )
     path = transcript_path(folder)
     with open_ledger(None if dataset is None else url) as payer:
-        opened = ReusableHoldout.resume(path, study.train, study.holdout, payer, dataset)
+        opened = ReusableHoldout.resume(path, *rows, payer, dataset, wait)
         with closing(opened):
             yield opened
 

@@ -1,0 +1,118 @@
+"""The holdout paper's definitions on tables of probabilities, word by word.
+
+`told` is equation (3), what a mechanism tells an adversary who knows some rows; `influence` is (6),
+the conditional max-influence, and with nothing known (5). Both enumerate every database, so tables
+have a few rows. `rows_of_theorem_1` is n_# of (8) from a belief, through Lemma 2 or 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.beliefs import Belief
+from quiltwork.influence import dp_for_bayesian_dp
+
+Table = NDArray[np.float64]
+
+
+def chain_table(start: Sequence[float], transition: Sequence[Sequence[float]], rows: int) -> Table:
+    """The joint probabilities of a chain, one axis for each row."""
+    joint = np.asarray(start, dtype=float)
+    for _ in range(rows - 1):
+        joint = joint[..., None] * np.asarray(transition, dtype=float)
+    return joint
+
+
+def randomized_response(shape: Sequence[int], level: float) -> Table:
+    """P(y | x) of telling every row of two states by randomized response; y after x."""
+    true = math.exp(level) / (1 + math.exp(level))
+    one = np.array([[true, 1 - true], [1 - true, true]])
+    kernel = np.ones((2,) * (2 * len(shape)))
+    for x in product(range(2), repeat=len(shape)):
+        for y in product(range(2), repeat=len(shape)):
+            kernel[(*x, *y)] = math.prod(one[a, b] for a, b in zip(x, y, strict=True))
+    return kernel
+
+
+def told(joint: Table, kernel: Table, target: int, known: Sequence[int]) -> float:
+    """Equation (3): the supremum of ln P(y | x_i, x_S)/P(y | x_i', x_S) for the adversary A(i, S).
+
+    For events the supremum is the same as for single outputs. Values of probability 0 are left out.
+
+    >>> fair = chain_table([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 2)
+    >>> round(told(fair, randomized_response((2, 2), 0.5), 0, [1]), 6)
+    0.5
+    """
+    rows, worst = joint.ndim, 0.0
+    for seen in _values(joint.shape, known):
+        said = []
+        for value in range(joint.shape[target]):
+            at = _at(rows, {target: value, **dict(zip(known, seen, strict=True))})
+            weights = joint[at]
+            if weights.sum() > 0:
+                outputs = (weights[(..., *[None] * rows)] * kernel[at]).reshape(
+                    -1, *kernel.shape[rows:]
+                )
+                said.append(outputs.sum(axis=0) / weights.sum())
+        for one, other in product(said, repeat=2):
+            worst = max(worst, float(np.log(one / other).max()))
+    return worst
+
+
+def influence(joint: Table, target: int, others: Sequence[int], given: Sequence[int] = ()) -> float:
+    """Equation (6): ln max P(x_S | x_i, x_K)/P(x_S | x_i', x_K); (5) with nothing given."""
+    rows, worst = joint.ndim, 0.0
+    for known in _values(joint.shape, given):
+        laws = []
+        for value in range(joint.shape[target]):
+            part = joint[_at(rows, {target: value, **dict(zip(given, known, strict=True))})]
+            free = [axis for axis in range(rows) if axis != target and axis not in given]
+            law = part.sum(axis=tuple(i for i, axis in enumerate(free) if axis not in others))
+            if law.sum() > 0:
+                laws.append(law / law.sum())
+        for one, other in product(laws, repeat=2):
+            worst = max(worst, _ratio(np.atleast_1d(one), np.atleast_1d(other)))
+    return worst
+
+
+def adversaries(rows: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Every A(i, S)."""
+    for target in range(rows):
+        rest = [row for row in range(rows) if row != target]
+        for size in range(rows):
+            yield from ((target, known) for known in combinations(rest, size))
+
+
+def rows_of_theorem_1(
+    belief: Belief | None, budget: int, noise: float, tolerance: float, beta: float, length: int
+) -> float:
+    """n_# of equation (8): 9B/(4σε') with ε' of Lemmas 2 to 4 for ε = τ/3, and 9·ln(4/β)/τ²."""
+    third = tolerance / 3
+    level = third
+    if belief is not None:
+        fixed = belief.length is not None
+        level = float(
+            dp_for_bayesian_dp(belief, third, length=None if fixed else length, bound="paper")
+        )
+    return max(9 * math.log(4 / beta) / tolerance**2, 9 * budget / (4 * noise * level))
+
+
+def _values(shape: Sequence[int], axes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    yield from product(*(range(shape[axis]) for axis in axes))
+
+
+def _at(rows: int, fixed: dict[int, int]) -> tuple[Any, ...]:
+    return tuple(fixed.get(axis, slice(None)) for axis in range(rows))
+
+
+def _ratio(one: Table, other: Table) -> float:
+    seen = one > 0
+    if (other[seen] == 0).any():
+        return math.inf
+    return float(np.log(one[seen] / other[seen]).max())

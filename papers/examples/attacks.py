@@ -1,0 +1,334 @@
+"""Climbers of the literature on every kind of leaderboard, on the same rows.
+
+Rows have a label and many yes/no features, ten of which know a little about it. They are
+independent, come in copies, or follow each other in time: every feature and the label is then a
+chain that stays with probability 0.8, and a product of such chains forgets as fast as one of them,
+so a chain of two states is the belief. A submission is a vote for every row, of the holdout, of the
+training set and of fresh rows, which only the truth is computed from.
+
+Blum and Hardt's boosting of random votes, the selection of features by their score, hill climbing
+with restarts, flips of blocks of labels by row id, and a bandit that learns which of its arms lift
+the board; and an honest analyst, who fits on training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.beliefs import Belief, Clusters, MarkovChain
+from quiltwork.errors import BudgetExceeded
+from quiltwork.holdout import Ladder, ReusableHoldout, plan_holdout
+from quiltwork.holdout.one_bit import OneBit, score_width
+
+Votes = NDArray[np.bool_]
+STAYS, COPIES, KNOWS, INFORMED = 0.8, 4, 0.55, 10
+WORLDS = ("independent", "duplicated", "in time")
+BOARDS = ("plain", "Ladder", "one bit", "counting", "counting, noise")
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class World:
+    """Rows of the holdout, of the training set and fresh ones, one after the other."""
+
+    name: str
+    rows: int
+    labels: Votes
+    features: NDArray[np.bool_]
+    belief: Belief | None
+
+    def truth(self, votes: Votes) -> float:
+        """How many fresh rows a vote is right about."""
+        return float((votes == self.labels)[2 * self.rows :].mean())
+
+
+def make_world(name: str, rows: int, features: int, seed: int) -> World:
+    """Draw rows: as many for training as in the holdout, twice as many fresh ones."""
+    rng = np.random.default_rng(seed)
+    parts = [_drawn(name, count, features, rng) for count in (rows, rows, 2 * rows)]
+    labels = np.concatenate([labels for labels, _ in parts])
+    table = np.concatenate([table for _, table in parts])
+    belief: Belief | None = None
+    if name == "duplicated":
+        belief = Clusters((np.arange(rows) // COPIES).tolist())
+    if name == "in time":
+        belief = MarkovChain([[STAYS, 1 - STAYS], [1 - STAYS, STAYS]])
+    return World(name, rows, labels, table, belief)
+
+
+def _drawn(
+    name: str, rows: int, features: int, rng: np.random.Generator
+) -> tuple[Votes, NDArray[np.bool_]]:
+    count = -(-rows // COPIES) if name == "duplicated" else rows
+    if name == "in time":
+        steps = rng.random((count, features + 1)) >= STAYS
+        steps[0] = rng.random(features + 1) < 0.5
+        table = np.logical_xor.accumulate(steps, axis=0)
+    else:
+        table = rng.random((count, features + 1)) < 0.5
+    labels, told = table[:, 0], table[:, 1:].copy()
+    if name == "in time":  # who knows the label is wrong in stretches, too
+        wrong = np.logical_xor.accumulate(rng.random((count, INFORMED)) >= STAYS, axis=0)
+        agrees = ~wrong | (rng.random((count, INFORMED)) < 2 * KNOWS - 1)
+    else:
+        agrees = rng.random((count, INFORMED)) < KNOWS
+    told[:, :INFORMED] = labels[:, None] == agrees
+    if name == "duplicated":
+        labels, told = np.repeat(labels, COPIES)[:rows], np.repeat(told, COPIES, axis=0)[:rows]
+    return labels, told
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a board says: whether this is its best, and a score where it gives one."""
+
+    better: bool
+    score: float | None
+
+
+class Board(Protocol):
+    """Something to climb."""
+
+    promise: float
+    step: float
+
+    def ask(self, votes: Votes) -> Told:
+        """Submit."""
+
+    def claim(self) -> float:
+        """The best score it shows in the end."""
+
+
+class Plain:
+    """Shows every score as it is."""
+
+    promise, step = 1.0, 0.0  # nothing is promised
+
+    def __init__(self, world: World, submissions: int) -> None:
+        self._labels, self._rows, self._best = world.labels, world.rows, 0.0
+
+    def ask(self, votes: Votes) -> Told:
+        """Submit."""
+        score = float((votes == self._labels)[: self._rows].mean())
+        better, self._best = score > self._best, max(score, self._best)
+        return Told(better, score)
+
+    def claim(self) -> float:
+        """The best score it shows in the end."""
+        return self._best
+
+
+class Steps:
+    """A Ladder, or a board of one bit."""
+
+    def __init__(self, kind: type[Ladder], world: World, submissions: int) -> None:
+        self._labels = world.labels
+        self._board = kind(np.arange(world.rows), world.belief, submissions=submissions)
+        self.step, self.promise = 1 / self._board.steps, self._board.width
+        if isinstance(self._board, OneBit):
+            beta = 1 - self._board.confidence
+            given = (world.belief, world.rows, submissions, beta, self._board.steps)
+            self.promise = score_width(*given)
+
+    def ask(self, votes: Votes) -> Told:
+        """Submit."""
+        right = votes == self._labels
+        moved = self._board.submit("climber", lambda rows: right[rows])
+        return Told(moved is not None, None if moved is None else moved.score)
+
+    def claim(self) -> float:
+        """The best score it shows in the end."""
+        if isinstance(self._board, OneBit):
+            return self._board.final()
+        return float(self._board.best or 0.0)
+
+
+class Reused:
+    """The reusable holdout by counting, with noise or without."""
+
+    def __init__(self, protect: str | None, world: World, submissions: int) -> None:
+        plan = plan_holdout(
+            world.belief,
+            queries=submissions,
+            overfits=8,
+            samples=world.rows,
+            protect=protect,
+            mechanism="counting",
+        )
+        rows = np.arange(world.rows)
+        self._labels, self._best, self.promise = world.labels, 0.0, plan.tolerance
+        self._held = ReusableHoldout(
+            rows + world.rows,
+            rows,
+            world.belief,
+            threshold=plan.threshold,
+            noise=plan.noise,
+            budget=plan.overfits,
+            values=plan.values,
+            queries=plan.queries,
+        )
+        self.step = plan.threshold + 1 / (plan.values or 1)
+
+    def ask(self, votes: Votes) -> Told:
+        """Submit."""
+        right = votes == self._labels
+        score = self._held.ask(lambda rows: right[rows]).value
+        better, self._best = score > self._best, max(score, self._best)
+        return Told(better, score)
+
+    def claim(self) -> float:
+        """The best score it shows in the end."""
+        return self._best
+
+
+def make_board(name: str, world: World, submissions: int) -> Board:
+    """Begin a board on the world's holdout."""
+    if name == "plain":
+        return Plain(world, submissions)
+    if name in ("Ladder", "one bit"):
+        return Steps(Ladder if name == "Ladder" else OneBit, world, submissions)
+    return Reused("rows" if name == "counting, noise" else None, world, submissions)
+
+
+Ask = Callable[[Votes], Told]
+Attack = Callable[[World, Ask, int, np.random.Generator], None]
+
+
+def _vote(kept: Sequence[Votes], rng: np.random.Generator, rows: int) -> Votes:
+    if not kept:
+        return rng.random(rows) < 0.5
+    return np.asarray(np.mean(kept, axis=0) + rng.normal(0, 1e-9, rows) > 0.5)
+
+
+def boosting(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
+    """Submit random votes, keep the good, turn round the bad, and submit their majority."""
+    kept: list[Votes] = []
+    for _ in range(submissions - 1):
+        votes = rng.random(len(world.labels)) < 0.5
+        told = ask(votes)
+        if told.better or (told.score is not None and told.score > 0.5):
+            kept.append(votes)
+        elif told.score is not None:
+            kept.append(~votes)
+    ask(_vote(kept, rng, len(world.labels)))
+
+
+def selection(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
+    """Ask about single features; vote with those that are good in training rows and here."""
+    training = slice(world.rows, 2 * world.rows)
+    kept: list[Votes] = []
+    for column in world.features.T[: submissions - 1]:
+        known = (column == world.labels)[training].mean() > 0.5
+        votes = column if known else ~column
+        told = ask(votes)
+        if told.better or (told.score is not None and told.score > 0.5):
+            kept.append(votes)
+    ask(_vote(kept, rng, len(world.labels)))
+
+
+def restarts(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
+    """Climb by changing a committee of features a little; begin anew after ten failures."""
+    size, failures, kept = world.features.shape[1], 10, np.zeros(0, dtype=int)
+    for _ in range(submissions):
+        if failures >= 10:
+            kept, failures = rng.integers(0, size, 25), 0
+        tried = kept.copy()
+        tried[rng.integers(0, 25, 3)] = rng.integers(0, size, 3)
+        if ask(world.features[:, tried].mean(axis=1) > 0.5).better:
+            kept, failures = tried, 0
+        else:
+            failures += 1
+
+
+def flips(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
+    """Learn labels by row id: flip a block of predictions, keep what lifts the score."""
+    votes, best = rng.random(len(world.labels)) < 0.5, 0.0
+    for _ in range(submissions):
+        tried = votes.copy()
+        tried[rng.choice(world.rows, world.rows // 50, replace=False)] ^= True
+        told = ask(tried)
+        if told.better or (told.score is not None and told.score > best):
+            votes, best = tried, best if told.score is None else told.score
+
+
+def bandit(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
+    """Twenty arms of features: pull the one with the best record, add what it gives if it lifts."""
+    arms = np.array_split(rng.permutation(world.features.shape[1]), 20)
+    pulls, wins = np.ones(20), np.ones(20)
+    committee = [world.features[:, 0]]
+    for turn in range(submissions):
+        arm = int(np.argmax(wins / pulls + np.sqrt(2 * np.log(turn + 2) / pulls)))
+        column = world.features[:, rng.choice(arms[arm])]
+        tried = [*committee, column if rng.random() < 0.5 else ~column]
+        told = ask(_vote(tried, rng, len(world.labels)))
+        pulls[arm] += 1
+        if told.better:
+            wins[arm] += 1
+            committee = tried
+
+
+def honest(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
+    """Fit on training rows only: vote with the features that do best there, more and more."""
+    training = slice(world.rows, 2 * world.rows)
+    agree = (world.features[training] == world.labels[training, None]).mean(axis=0)
+    order = np.argsort(-np.abs(agree - 0.5))
+    turned = np.where(agree > 0.5, world.features, ~world.features)
+    for size in range(1, min(30, submissions, len(order)), 2):
+        ask(turned[:, order[:size]].mean(axis=1) > 0.5)
+
+
+ATTACKS: dict[str, Attack] = {
+    "votes": boosting,
+    "features": selection,
+    "restarts": restarts,
+    "flips": flips,
+    "bandit": bandit,
+    "honest": honest,
+}
+
+
+@dataclass(frozen=True)
+class Climb:
+    """What a board claims in the end, and what is true.
+
+    Attributes:
+        claim: the best score that the board shows.
+        truth: the best score on fresh rows of all that was submitted.
+        held: the best score on the holdout itself.
+        promise: how far the claim may be above or below the truth.
+        step: how far an honest best may stay unnoticed.
+        submissions: before the budget was spent.
+    """
+
+    world: str
+    attack: str
+    board: str
+    claim: float
+    truth: float
+    held: float
+    promise: float
+    step: float
+    submissions: int
+
+
+def climb(world: World, attack: str, board: str, submissions: int, seed: int) -> Climb:
+    """Let one attacker climb one board."""
+    made = make_board(board, world, submissions)
+    truths, held = [0.0], [0.0]
+
+    def ask(votes: Votes) -> Told:
+        told = made.ask(votes)
+        truths.append(world.truth(votes))
+        held.append(float((votes == world.labels)[: world.rows].mean()))
+        return told
+
+    with suppress(BudgetExceeded):
+        ATTACKS[attack](world, ask, submissions, np.random.default_rng(seed))
+    found: Any = (made.claim(), max(truths), max(held), made.promise, made.step, len(truths) - 1)
+    return Climb(world.name, attack, board, *found)

@@ -1,0 +1,164 @@
+"""`quiltwork leaderboard …`: labels that nobody sees, and scores that nobody climbs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork.cli.command import command, confidence_option, group, output_option
+from quiltwork.cli.output import check_targets, deliver, emit, text_table
+from quiltwork.cli.scoring import scoring_options
+
+if TYPE_CHECKING:
+    from quiltwork.holdout.metrics import Scoring
+    from quiltwork.holdout.standings import Status
+
+_HEADER = ["rank", "team", "submission", "value", "low", "high"]
+
+
+@group()
+def leaderboard() -> None:
+    """Score predictions of many, and keep the scores true.
+
+    A submission is data: a file with a prediction for every row id. Only the owner of the folder
+    reads the labels.
+    """
+
+
+@command(
+    example="""
+    quiltwork leaderboard create race --labels labels.csv --id id --target label --submissions 1000
+    quiltwork leaderboard create race --labels rents.csv --id id --target rent --group home \\
+        --metric neg_root_mean_squared_error --limits 0:5000 --submissions 1000 --mode one-bit
+    quiltwork leaderboard create race --labels labels.csv --id id --target label --mode counting \\
+        --train train.csv --overfits 5 --submissions 100
+    """
+)
+@click.argument("folder")
+@click.option("--labels", required=True, metavar="FILE", help="Ids and targets, for you only.")
+@click.option("--id", "identity", required=True, metavar="COLUMN", help="Names a row; public.")
+@click.option("--target", required=True, metavar="COLUMN", help="What is predicted.")
+@click.option("--group", "group_", metavar="COLUMN", help="Rows of a group depend on each other.")
+@click.option(
+    "--mode",
+    type=click.Choice(["ladder", "one-bit", "counting"]),
+    default="ladder",
+    show_default=True,
+    help="What is told: the best score, one bit, or every score by the reusable holdout.",
+)
+@click.option("--submissions", type=int, required=True, help="Accepted in all, of all teams.")
+@confidence_option("The probability with which the promise holds.")
+@click.option("--steps", type=int, help="Steps of the score.  [the best number]")
+@click.option("--train", metavar="FILE", help="Training rows, public; for counting.")
+@click.option("--overfits", type=int, help="Submissions that may overfit them; for counting.")
+@click.option("--protect", type=click.Choice(["rows"]), help="Protect rows by noise; counting.")
+@click.option("--ledger", metavar="URL", help="Debit this ledger for that, round by round.")
+@click.option("--dataset", metavar="NAME", help="The ledger's name for the rows.")
+@scoring_options
+def create(
+    folder: str,
+    labels: str,
+    identity: str,
+    target: str,
+    group_: str | None,
+    mode: str,
+    submissions: int,
+    confidence: Fraction,
+    scoring: Scoring,
+    **options: Any,
+) -> None:
+    """Begin a leaderboard in FOLDER, and print what it promises."""
+    from quiltwork.holdout.leaderboard import create_leaderboard
+    from quiltwork.holdout.transcript import Columns
+
+    made = create_leaderboard(
+        folder,
+        labels,
+        Columns(identity, target, group_),
+        scoring,
+        mode=mode.replace("-", " "),
+        submissions=submissions,
+        confidence=confidence,
+        **options,
+    )
+    emit(made.to_json(), made.explain().splitlines())
+
+
+@command(example="quiltwork leaderboard submit race mine.csv --team ada")
+@click.argument("folder")
+@click.argument("predictions", metavar="FILE")
+@click.option("--team", required=True, help="Who submits.")
+@click.option("--wait", type=float, default=60.0, show_default=True, help="Seconds for one's turn.")
+def submit(folder: str, predictions: str, team: str, wait: float) -> None:
+    """Score the predictions in FILE: CSV, Parquet or JSON, with the id and `prediction`.
+
+    Whatever is public about them is checked before the submission is counted. Others that submit
+    at the same time are waited for.
+    """
+    from quiltwork.holdout import leaderboard as boards
+    from quiltwork.holdout.standings import read_leaderboard
+    from quiltwork.holdout.studies import read_predictions
+
+    asked = read_leaderboard(folder)
+    found = boards.submit_predictions(
+        folder, team, read_predictions(predictions, asked.identity), wait
+    )
+    deliver(found.to_json(), [found.explain()])
+
+
+@command(example="quiltwork leaderboard standings race")
+@click.argument("folder")
+def standings(folder: str) -> None:
+    """Show who leads, what is promised and what is left."""
+    from quiltwork.holdout.standings import read_leaderboard as read
+
+    found = read(folder)
+    table = text_table(_HEADER, _rows(found)) if found.places else ["Nobody yet."]
+    emit(found.to_json(), [*table, "", *found.explain().splitlines()])
+
+
+@command(example="quiltwork leaderboard export race -o standings.csv")
+@click.argument("folder")
+@output_option
+def export(folder: str, output: str | None) -> None:
+    """Write the standings as CSV, for anybody to see."""
+    from quiltwork import files
+    from quiltwork.holdout.standings import read_leaderboard as read
+
+    check_targets(output)
+    found = read(folder)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([_HEADER, *_rows(found)])
+    if output in (None, "-"):
+        emit(found.to_json(), text.getvalue().splitlines())
+        return
+    files.write(str(output), text.getvalue())
+    emit(found.to_json(), [f"wrote {output}"])
+
+
+@command(example="quiltwork leaderboard end race")
+@click.argument("folder")
+def end(folder: str) -> None:
+    """End a board of one bit by telling its best score."""
+    from quiltwork.holdout import leaderboard as boards
+
+    found = boards.end_leaderboard(folder)
+    deliver(found.to_json(), text_table(_HEADER, _rows(found)))
+
+
+def _rows(found: Status) -> list[list[object]]:
+    def cell(value: float | None) -> str:
+        return "" if value is None else f"{value:.6g}"
+
+    return [
+        [one.rank, one.team, one.number, cell(one.value), cell(one.low), cell(one.high)]
+        for one in found.places
+    ]
+
+
+for _each in (create, submit, standings, export, end):
+    leaderboard.add_command(_each)

@@ -1,0 +1,375 @@
+"""Metrics that are functions of means over rows, each with its own proven width.
+
+A metric maps what is true and what was predicted for each row to one or more values in [0, 1];
+replacing a row then moves each mean by at most 1/n, which is all the guarantees need. Its score is
+a function of these means that rises or falls with each of them, so means within w put it between
+its values at two corners. Scores are shares of the way from the worst to the best value, clipped
+to where the metric lives.
+
+Theorem: docs/theory/metrics.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import shortened, to_fraction, written_fraction
+
+RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
+Combine: TypeAlias = Callable[[Sequence[float]], float]
+_WIDEST = 10**100
+"""Squares of it are floats."""
+CLIP = 0.001
+"""Log loss counts probabilities below it as it, and those above 1 − it likewise."""
+_NOT_A_MEAN = "is no function of a few means over rows"
+_NOT_BOUNDED = "is not bounded: one row can move it as far as one likes"
+_AVERAGES = ("_micro", "_macro", "_weighted", "_samples", "_ovr", "_ovo")
+_REFUSED = {
+    "average_precision": "average precision ranks all rows and " + _NOT_A_MEAN,
+    "matthews_corrcoef": "the correlation rises and falls with its means",
+    "explained_variance": "explained variance rises and falls with its means; take r2",
+    "mean_squared_log_error": "an error of logarithms " + _NOT_BOUNDED,
+    "mean_absolute_percentage_error": "an error relative to the target " + _NOT_BOUNDED,
+    "median_absolute_error": "a median " + _NOT_A_MEAN,
+    "max_error": "a largest error " + _NOT_A_MEAN,
+}
+_ERRORS = (
+    "neg_mean_absolute_error",
+    "neg_mean_squared_error",
+    "neg_root_mean_squared_error",
+    "r2",
+)
+_RATIOS = ("f1", "precision", "recall", "balanced_accuracy", "roc_auc")
+NAMES = ("accuracy", "neg_brier_score", "neg_log_loss", *_ERRORS, *_RATIOS)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named metric.
+
+    Attributes:
+        name: as in scikit-learn.
+        values: (true, predicted) → one value in [0, 1] per row, or one column for each mean.
+        predicts: the estimator's method that it needs.
+        signs: for each mean, 1 if the score rises with it and -1 if it falls.
+        combine: from the means to the score, a share of the way from worst to best.
+        spread: from a width of the means to one of the score, wherever the means are.
+        worst: the value at score 0; larger is better, as in scikit-learn.
+        best: the value at score 1.
+        pairs: whether a row is a pair of rows, so that true and predicted have two columns.
+        labels: whether it compares labels; otherwise it takes numbers.
+    """
+
+    name: str
+    values: RowMetric
+    predicts: str = "predict"
+    signs: tuple[int, ...] = (1,)
+    combine: Combine = lambda means: means[0]
+    spread: Callable[[float], float] = lambda width: width
+    worst: float = 0.0
+    best: float = 1.0
+    pairs: bool = False
+    labels: bool = False
+
+    def score(self, means: Sequence[float]) -> float:
+        """Return the score, a share of the way from the worst to the best value."""
+        inside = [min(max(float(mean), 0.0), 1.0) for mean in means]
+        return min(max(self.combine(inside), 0.0), 1.0)
+
+    def shown(self, score: float) -> float:
+        """Return the metric's own value of a score, where it lives."""
+        return self.worst + (self.best - self.worst) * min(max(score, 0.0), 1.0)
+
+    def value(self, means: Sequence[float]) -> float:
+        """Return the metric's own value."""
+        return self.shown(self.score(means))
+
+    def interval(self, means: Sequence[float], width: float) -> tuple[float, float]:
+        """Return where the metric is if every mean is within `width` of the truth.
+
+        Theorem: docs/theory/metrics.md
+
+        >>> rmse = read_metric("neg_root_mean_squared_error", (0, 10))
+        >>> [round(end, 3) for end in rmse.interval([0.04], 0.01)]
+        [-2.236, -1.732]
+        """
+        ends = [
+            [mean + side * sign * width for mean, sign in zip(means, self.signs, strict=True)]
+            for side in (-1, 1)
+        ]
+        return self.value(ends[0]), self.value(ends[1])
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How predictions are scored, as data.
+
+    Attributes:
+        metric: its name.
+        limits: the public ends (low, high) of the target, for errors and R²; values outside are
+            clipped.
+        positive: the label of the positive class, for F1, precision, recall and balanced accuracy.
+        variance: of the target on training rows, for R².
+        floor: the share of rows (or pairs) that a denominator counts as at least.
+    """
+
+    metric: str = "accuracy"
+    limits: tuple[Any, Any] | None = None
+    positive: str = "1"
+    variance: Any = None
+    floor: Any = None
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values, numbers exact."""
+        exact = {name: _written(getattr(self, name)) for name in ("variance", "floor")}
+        ends = None if self.limits is None else [_written(end) for end in self.limits]
+        return {**asdict(self), **exact, "limits": ends}
+
+    def read(self) -> Metric:
+        """Return the metric."""
+        return read_metric(self.metric, self.limits, self.positive, self.variance, self.floor)
+
+
+def read_scoring(body: Mapping[str, Any]) -> Scoring:
+    """Read what `Scoring.body` wrote."""
+    if not isinstance(body, Mapping) or set(body) != set(Scoring().body()):
+        raise InvalidInputError("scoring must be an object that names the metric.")
+    ends = body["limits"]
+    if ends is not None and (not isinstance(ends, list) or len(ends) != 2):
+        raise InvalidInputError("limits must be two numbers.")
+    numbers = {
+        name: None if body[name] is None else written_fraction(body[name], name)
+        for name in ("variance", "floor")
+    }
+    limits = None if ends is None else tuple(written_fraction(end, "limits") for end in ends)
+    found = Scoring(**{**body, **numbers, "limits": limits})
+    if not isinstance(found.metric, str) or not isinstance(found.positive, str):
+        raise InvalidInputError("metric and positive must be text.")
+    found.read()
+    return found
+
+
+def _written(number: Any) -> str | None:
+    return None if number is None else str(to_fraction(number, "scoring"))
+
+
+def read_metric(
+    metric: Any,
+    limits: tuple[Any, Any] | None = None,
+    positive: Any = 1,
+    variance: Any = None,
+    floor: Any = None,
+) -> Metric:
+    """Return a metric by name, or from a function (true, predicted) → values in [0, 1].
+
+    The other arguments are those of `Scoring`.
+
+    >>> read_metric("max_error")
+    Traceback (most recent call last):
+        ...
+    quiltwork.errors.UnsupportedError: max_error is refused: a largest error is no function of ...
+    """
+    if callable(metric):
+        return Metric(getattr(metric, "__name__", "custom"), metric)
+    if not isinstance(metric, str):
+        raise InvalidInputError(
+            f"metric must be one of {', '.join(NAMES)}, or a function (true, predicted) → one "
+            f"value in [0, 1] per row; not {shortened(metric)}."
+        )
+    reason = _REFUSED.get(_family(metric))
+    if _family(metric) in (*_RATIOS, "jaccard") and metric not in NAMES:
+        reason = reason or "averages over classes are refused; name one class by `positive`"
+    if reason is not None:
+        raise UnsupportedError(
+            f"{metric} is refused: {reason}, and no useful bound on that is proven. Use "
+            f"one of {', '.join(NAMES)}."
+        )
+    if metric == "accuracy":
+        return Metric("accuracy", lambda true, said: true == said, labels=True)
+    if metric in ("neg_brier_score", "neg_log_loss"):
+        return _of_probabilities(metric)
+    if metric in _ERRORS:
+        return _error(metric, _limits(metric, limits), variance)
+    if metric in _RATIOS:
+        return _ratio(metric, positive, _floor(floor))
+    raise InvalidInputError(f"No metric {shortened(metric)}; there are: {', '.join(NAMES)}.")
+
+
+def _family(metric: str) -> str:
+    """Return a metric's name without its sign and its kind of average."""
+    name = metric.removeprefix("neg_")
+    for average in _AVERAGES:
+        name = name.removesuffix(average)
+    return name
+
+
+def _falling(means: Sequence[float]) -> float:
+    return 1 - means[0]
+
+
+def _of_probabilities(metric: str) -> Metric:
+    """Return an error of the probability of the second class, coded 1 (or True)."""
+    largest = -math.log(CLIP)
+
+    def squared(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray((np.asarray(true, dtype=float) - np.clip(said, 0, 1)) ** 2)
+
+    def logarithmic(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
+        inside = np.clip(np.asarray(said, dtype=float), CLIP, 1 - CLIP)
+        right = np.where(np.asarray(true, dtype=float) == 1, inside, 1 - inside)
+        return np.asarray(np.minimum(-np.log(right) / largest, 1.0))
+
+    values, worst = (squared, -1.0) if metric == "neg_brier_score" else (logarithmic, -largest)
+    return Metric(metric, values, "predict_proba", (-1,), _falling, worst=worst, best=0.0)
+
+
+def _error(metric: str, ends: tuple[float, float], variance: Any) -> Metric:
+    low, high = ends
+    power = 1 if metric == "neg_mean_absolute_error" else 2
+
+    def error(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
+        gap = np.clip(true, low, high) - np.clip(said, low, high)
+        return np.asarray(np.abs(gap / (high - low)) ** power)
+
+    if metric == "neg_root_mean_squared_error":
+        return Metric(
+            *(metric, error, "predict", (-1,), lambda means: 1 - math.sqrt(means[0])),
+            *(math.sqrt, low - high, 0.0),
+        )
+    if metric == "r2":
+        times = (high - low) ** 2 / _variance(variance)
+        return Metric(
+            *(metric, error, "predict", (-1,), lambda means: 1 - times * means[0]),
+            lambda width: times * width,
+        )
+    worst = -((high - low) ** power)
+    return Metric(metric, error, "predict", (-1,), _falling, worst=worst, best=0.0)
+
+
+def _ratio(metric: str, positive: Any, floor: float) -> Metric:
+    """Return a metric that divides one mean by means: their rows are counted each for itself."""
+
+    def divided(above: float, below: float) -> float:
+        return above / max(below, floor) if max(below, floor) > 0 else 0.0
+
+    def counted(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
+        is_one, says_one = np.asarray(true == positive), np.asarray(said == positive)
+        kinds = {
+            "hit": is_one & says_one,
+            "false": ~is_one & says_one,
+            "missed": is_one & ~says_one,
+            "passed": ~is_one & ~says_one,
+        }
+        return np.stack([kinds[name] for name in names], axis=1)
+
+    def ordered(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
+        apart = np.asarray(true, dtype=float)
+        way = (apart[:, 0] - apart[:, 1]) * np.sign(said[:, 0] - said[:, 1])
+        differ = apart[:, 0] != apart[:, 1]
+        right = np.where(way > 0, 1.0, np.where(way < 0, 0.0, 0.5)) * differ
+        return np.stack([right, differ - right], axis=1)
+
+    names: tuple[str, ...]
+    signs: tuple[int, ...]
+    if metric == "roc_auc":
+        return Metric(
+            *(metric, ordered, "predict_proba", (1, -1)),
+            *(lambda means: divided(means[0], means[0] + means[1]), _per(1, floor)),
+            pairs=True,
+        )
+    if metric == "f1":
+        names, signs, times = ("hit", "false", "missed"), (1, -1, -1), 2
+
+        def combine(means: Sequence[float]) -> float:
+            return divided(2 * means[0], 2 * means[0] + means[1] + means[2])
+
+    elif metric == "balanced_accuracy":
+        names, signs, times = ("hit", "missed", "passed", "false"), (1, -1, 1, -1), 1
+
+        def combine(means: Sequence[float]) -> float:
+            halves = ((means[0], means[1]), (means[2], means[3]))
+            return sum(divided(one, one + other) for one, other in halves) / 2
+
+    else:
+        names, signs, times = ("hit", "false" if metric == "precision" else "missed"), (1, -1), 1
+
+        def combine(means: Sequence[float]) -> float:
+            return divided(means[0], means[0] + means[1])
+
+    return Metric(metric, counted, "predict", signs, combine, _per(times, floor), labels=True)
+
+
+def _per(times: int, floor: float) -> Callable[[float], float]:
+    return lambda width: times * width / floor if floor else math.inf
+
+
+def _floor(floor: Any) -> float:
+    if floor is None:
+        return 0.0
+    found = to_fraction(floor, "floor")
+    if not 0 < found <= 1:
+        raise InvalidInputError(f"floor must lie between 0 and 1, not {shortened(floor)}.")
+    return float(found)
+
+
+def _variance(variance: Any) -> float:
+    found = Fraction(0) if variance is None else to_fraction(variance, "variance")
+    if found <= 0:
+        raise InvalidInputError(
+            "r2 is measured against the variance of the target on training rows, which is public: "
+            f"give it as variance=, above 0, not {shortened(variance)}."
+        )
+    return float(found)
+
+
+def _limits(metric: str, limits: tuple[Any, Any] | None) -> tuple[float, float]:
+    if limits is None:
+        raise InvalidInputError(
+            f"{metric} is bounded only if the target is: give its public limits, such as "
+            "limits=(0, 100); values outside are clipped."
+        )
+    pair = isinstance(limits, Sequence) and not isinstance(limits, str) and len(limits) == 2
+    ends = [to_fraction(end, "limits") for end in limits] if pair else [Fraction(0)] * 2
+    if not -_WIDEST < ends[0] < ends[1] < _WIDEST:
+        raise InvalidInputError(
+            f"limits must be (low, high) with low < high, not {shortened(limits)}."
+        )
+    return float(ends[0]), float(ends[1])
+
+
+def pair_rows(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return disjoint pairs of rows of different groups, and which pairs depend on each other.
+
+    Groups are paired by size, the i-th row of one with the i-th of the other, so pairs of
+    different couples of groups are independent. Without groups every row is one, and pairs are
+    those of neighbours. Nothing here looks at a label.
+
+    Theorem: docs/theory/metrics.md
+
+    >>> pair_rows(list("aabb"), 4)
+    (array([[0, 2],
+           [1, 3]]), array([0, 0]))
+    """
+    names = np.arange(rows)
+    if groups is not None:
+        names = np.unique(np.asarray(groups), return_inverse=True)[1]
+    sizes = np.bincount(names)
+    by_group = np.argsort(names, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    order = np.argsort(-sizes, kind="stable")
+    first, second = order[0 : len(order) - 1 : 2], order[1::2]
+    take = np.minimum(sizes[first], sizes[second])
+    if not take.sum():
+        raise InvalidInputError("AUC compares pairs of rows of different groups; give two groups.")
+    couple = np.repeat(np.arange(len(take)), take)
+    within = np.arange(take.sum()) - np.repeat(np.cumsum(take) - take, take)
+    sides = [by_group[starts[side][couple] + within] for side in (first, second)]
+    return np.stack(sides, axis=1), couple

@@ -1,0 +1,159 @@
+"""`OneBit`: a leaderboard that tells only whether a submission is better than the best, or not.
+
+The best score on the holdout is a secret; a submission that beats it by more than one step of 1/g
+lifts it, and everybody learns that it did. Each lift is more than a step, so there are at most g of
+them among k verdicts, and N = Σ_{b ≤ g} C(k, b+1) submissions that could ever be made. The last
+score of all is told once, and ends the board.
+
+Theorem: docs/theory/counting.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from quiltwork.beliefs import Belief
+from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.exact import nearest_float
+from quiltwork.holdout.board import Board, Standing
+from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import counting_width
+from quiltwork.holdout.guarantee import VACUOUS
+from quiltwork.holdout.ladder import MEAN, Ladder
+from quiltwork.holdout.metrics import Metric
+from quiltwork.holdout.storage import Files, Secret
+
+_FINE = 1 << 50
+"""The secret best is kept in steps of one over this."""
+_GRIDS = tuple(1 << k for k in range(13))
+
+
+def score_width(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    submissions: int,
+    beta: float,
+    steps: int,
+    metric: Metric = MEAN,
+) -> float:
+    """Return how far the score of any submission on the holdout is from its truth.
+
+    Theorem: docs/theory/counting.md
+    """
+    share = beta / len(metric.signs)
+    return metric.spread(counting_width(beliefs, rows, submissions, steps + 1, 0, share))
+
+
+def verdict_width(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    submissions: int,
+    beta: float,
+    steps: int,
+    metric: Metric = MEAN,
+) -> float:
+    """Return how far a verdict may be off: a step, and twice the width of a score."""
+    return 1 / steps + 2 * score_width(beliefs, rows, submissions, beta, steps, metric)
+
+
+def best_grid(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    submissions: int,
+    beta: float,
+    metric: Metric = MEAN,
+) -> int:
+    """Return the number of steps, a power of 2 up to 4096, whose verdicts are best."""
+    given = (beliefs, rows, submissions, beta)
+    return min(_GRIDS, key=lambda steps: verdict_width(*given, steps, metric))
+
+
+def one_bit_width(
+    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float
+) -> float:
+    """Return how far "better than the best, or not" may be off, at the step that is best."""
+    steps = best_grid(beliefs, rows, submissions, beta)
+    return verdict_width(beliefs, rows, submissions, beta, steps)
+
+
+class OneBit(Ladder):
+    """A leaderboard of verdicts; its arguments are those of a `Ladder`.
+
+    >>> import numpy as np
+    >>> board = OneBit(np.arange(20_000) % 2, submissions=100, steps=8)
+    >>> board.submit("ada", lambda rows: rows == 1)
+    Standing(number=1, team='ada', score=None)
+    >>> board.submit("bob", lambda rows: rows == 0) is None
+    True
+    >>> board.final()
+    0.5
+
+    Theorem: docs/theory/counting.md
+    """
+
+    schema = ("one-bit", 1)
+    kind = "one bit"
+    _width_at = staticmethod(verdict_width)
+    _best_steps = staticmethod(best_grid)
+
+    def _begin(self, data: object, board: Board, secret: Secret, storage: Files | None) -> None:
+        super()._begin(data, board, secret, storage)
+        self._final = board.final
+
+    @property
+    def best(self) -> float | None:
+        """The best score of all, which is told at the end; None before."""
+        return self._final
+
+    def _place(self, number: int, found: Fraction) -> Standing | None:
+        self._check_open()
+        value = int(found * _FINE)
+        known = bool(self._moved) or self._secret.round is not None
+        if known and (value - self._secret.threshold) * self.steps <= _FINE:
+            self._append([{"number": number, "score": None}])
+            return None
+        # First the secret: interrupted in between, nothing is told and the best stays lifted.
+        self._keep(replace(self._secret, round=len(self._moved), threshold=value))
+        self._append([{"number": number, "score": "better"}])
+        self._moved.append(Standing(number, self._teams[number - 1], None))
+        return self._moved[-1]
+
+    def final(self) -> float:
+        """Tell the best score, and end the board; told again it is the same.
+
+        Raises:
+            InvalidInputError: if nothing was submitted yet.
+            StorageError: if it could not be recorded; it is then withheld.
+        """
+        with self._alone():
+            if self._final is None:
+                super()._check_open()
+                if not self._moved:
+                    raise InvalidInputError("Nothing was submitted yet, so there is no score.")
+                score = Fraction(self._secret.threshold, _FINE)
+                self._append([{"final": str(score)}])
+                self._final = nearest_float(score)
+            return self._final
+
+    def _check_open(self) -> None:
+        super()._check_open()
+        if self._final is not None:
+            raise BudgetExceeded("The last score was told, which ended this board.")
+
+    def explain(self) -> str:
+        """Name the theorem and print its bound at this number of rows."""
+        given = (self._beliefs, self.rows, self.submissions, 1 - self.confidence, self.steps)
+        text = (
+            f"One bit for each of {self.submissions:,} submissions on {self.rows:,} rows, "
+            f"{self.remaining:,} left: better than the best by more than 1/{self.steps}, or not. "
+            f"With probability {self.confidence:g} every verdict is right up to {self.width:.4g}, "
+            f"and the score told at the end within {score_width(*given, self._metric):.4g} of the "
+            f"truth (by counting, {concentration(self._beliefs).theorem})."
+        )
+        vacuous = " This is vacuous: always answering 1/2 errs by at most 0.5."
+        return text + (vacuous if self.width >= VACUOUS else "")
+
+    def __repr__(self) -> str:
+        return f"OneBit({self.rows} rows, {self.remaining} of {self.submissions} submissions left)"

@@ -1,0 +1,228 @@
+"""Leaderboards over a folder: what they tell, what they refuse for free, what survives."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import numpy as np
+import pandas
+import pytest
+
+import quiltwork as qw
+from quiltwork.holdout import folders
+from quiltwork.holdout.leaderboard import create_leaderboard
+from quiltwork.holdout.leaderboard import end_leaderboard as end
+from quiltwork.holdout.leaderboard import submit_predictions as submit
+from quiltwork.holdout.metrics import Scoring
+from quiltwork.holdout.standings import read_leaderboard as leaderboard
+from quiltwork.holdout.studies import read_predictions
+from quiltwork.holdout.transcript import Columns
+
+ROWS = 3000
+RNG = np.random.default_rng(5)
+LABELS = RNG.integers(0, 2, 2 * ROWS)
+COLUMNS = Columns("id", "label")
+MODES = ["ladder", "one bit", "counting"]
+
+
+@pytest.fixture(autouse=True)
+def tables(tmp_path, monkeypatch):
+    """Labels of the holdout, with rows in pairs, and training labels."""
+    monkeypatch.chdir(tmp_path)
+    for name, first in (("train.csv", ROWS), ("labels.csv", 0)):
+        rows = [f"{i},{LABELS[i]},{i // 2}" for i in range(first, first + ROWS)]
+        (tmp_path / name).write_text("\n".join(["id,label,home", *rows]) + "\n")
+
+
+def make(mode="ladder", scoring=None, columns=COLUMNS, submissions=20, **options):
+    if mode == "counting":
+        options = {"train": "train.csv", "overfits": 2, **options}
+    given = (columns, scoring or Scoring())
+    return create_leaderboard(
+        "race", "labels.csv", *given, mode=mode, submissions=submissions, **options
+    )
+
+
+def said(right, mode="ladder", seed=0):
+    """Predictions that are right in a share of the rows, the same in training rows."""
+    wrong = np.random.default_rng(seed).random(2 * ROWS) >= right
+    rows = 2 * ROWS if mode == "counting" else ROWS
+    return {str(i): str(LABELS[i] ^ wrong[i]) for i in range(rows)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_race_from_start_to_end(mode):
+    asked = make(mode)
+    assert (asked.mode, asked.left, asked.identity, asked.metric) == (mode, 20, "id", "accuracy")
+    first = submit("race", "ada", said(0.6, mode))
+    second = submit("race", "bob", said(0.95, mode))
+    third = submit("race", "eve", said(0.6, mode))
+    found = end("race") if mode == "one bit" else leaderboard("race")
+    assert [one.number for one in (first, second, third)] == [1, 2, 3]
+    assert (third.left, found.submitted) == (17, 3)
+    assert (found.places[0].team, found.places[0].number) == ("bob", 2)
+    assert found.places[0].low <= 0.95 <= found.places[0].high
+    assert found.places[0].value == pytest.approx(0.95, abs=0.03)
+    if mode == "counting":
+        assert third.value == pytest.approx(0.6, abs=0.03)
+    else:
+        assert [one.better for one in (first, second, third)] == [True, True, False]
+        assert third.value is None
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing(mode):
+    make(mode)
+    whole = said(0.9, mode)
+    short = dict(list(whole.items())[3:]) | {"x": "1"}
+    with pytest.raises(qw.InvalidInputError, match=r"3 have no prediction, and 1 of the"):
+        submit("race", "ada", short)
+    with pytest.raises(qw.InvalidInputError, match="1 predictions cannot be read"):
+        submit("race", "ada", {**whole, "7": " "})
+    with pytest.raises(qw.InvalidInputError, match="no name"):
+        submit("race", " ", whole)
+    assert leaderboard("race").submitted == 0
+
+
+def test_groups_become_the_belief_and_pairs_of_groups_that_of_auc():
+    plain = make()
+    grouped = make_again(columns=Columns("id", "label", "home"))
+    assert grouped.width > 1.2 * plain.width  # rows in pairs count half
+    auc = make_again(scoring=Scoring("roc_auc", floor=0.4), columns=Columns("id", "label", "home"))
+    assert auc.rows == ROWS
+    chances = {str(i): str(0.9 if LABELS[i] else 0.2) for i in range(ROWS)}
+    assert submit("race", "ada", chances).value > 0.9
+
+
+def make_again(**options):
+    shutil.rmtree("race")
+    return make(**options)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"mode": "counting", "train": None}, "Counting needs training rows"),
+        ({"train": "train.csv", "overfits": 1}, "Counting needs training rows"),
+        ({"protect": "rows"}, "protects no row"),
+        ({"mode": "best"}, "mode must be"),
+        ({"scoring": Scoring("f1")}, "floor="),
+        ({"scoring": Scoring("neg_brier_score"), "columns": Columns("id", "home")}, "0 or 1"),
+        ({"columns": Columns("label", "id")}, "occurs twice"),
+        ({"columns": Columns("id")}, "needs the column"),
+        ({"mode": "counting", "submissions": 10**6, "overfits": 500}, "says nothing"),
+    ],
+)
+def test_boards_that_could_not_keep_a_promise_are_refused(change, words):
+    with pytest.raises(qw.InvalidInputError, match=words):
+        make(**change)
+
+
+def test_metrics_of_several_means_are_scored_in_every_mode():
+    scoring = Scoring("f1", floor=0.5)
+    make("counting", scoring, submissions=4)
+    found = submit("race", "ada", said(0.8, "counting"))
+    assert (found.value, found.left) == (pytest.approx(0.8, abs=0.05), 3)
+
+
+def test_a_spent_board_refuses_and_a_told_score_ends_one_bit():
+    make("one bit", submissions=2)
+    with pytest.raises(qw.InvalidInputError, match="Nothing was submitted"):
+        end("race")
+    submit("race", "ada", said(0.8))
+    end("race")
+    with pytest.raises(qw.BudgetExceeded, match="ended this board"):
+        submit("race", "ada", said(0.9))
+    assert end("race").places[0].value == pytest.approx(0.8, abs=0.03)
+
+
+def test_six_who_submit_at_once_wait_for_each_other_and_the_budget_holds():
+    make(submissions=5)
+    program = (
+        "import sys; from quiltwork.holdout.leaderboard import submit_predictions as submit\n"
+        "from quiltwork.errors import BudgetExceeded\n"
+        "said = dict(line.split(',') for line in open('p.csv').read().split())\n"
+        "try: print(submit('race', sys.argv[1], said).number)\n"
+        "except BudgetExceeded: print('spent')\n"
+    )
+    with open("p.csv", "w") as file:
+        file.writelines(f"{row},{one}\n" for row, one in said(0.7).items())
+    run = [
+        subprocess.Popen([sys.executable, "-c", program, f"t{i}"], stdout=-1, text=True)
+        for i in range(6)
+    ]
+    told = sorted(one.communicate()[0].strip() for one in run)
+    assert told == ["1", "2", "3", "4", "5", "spent"]
+
+
+def test_forty_threads_never_get_more_than_the_budget():
+    board = qw.Ladder(LABELS, submissions=25)
+
+    def once(number):
+        try:
+            board.submit(f"t{number}", lambda rows: rows == 1)
+        except qw.BudgetExceeded:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(40) as pool:
+        assert sum(pool.map(once, range(40))) == 25
+
+
+@pytest.mark.parametrize("mode", ["ladder", "one bit"])
+def test_a_process_killed_at_any_write_regains_nothing(mode, monkeypatch):
+    """Every write of one submission fails in turn; the count never falls, the bar never sinks."""
+    make(mode, submissions=40)
+    submit("race", "ada", said(0.6))
+    real, counted = os.fsync, 1
+    for fail_at in range(1, 12):
+        calls = 0
+
+        def fails(descriptor, at=fail_at):
+            nonlocal calls
+            calls += 1
+            if calls == at:
+                raise OSError("killed")
+            real(descriptor)
+
+        monkeypatch.setattr(os, "fsync", fails)
+        with suppress(qw.StorageError):
+            submit("race", "bob", said(0.9))
+        monkeypatch.setattr(os, "fsync", real)
+        now = leaderboard("race")
+        assert now.submitted >= counted
+        counted = now.submitted
+    moves = [one.number for one in now.places]
+    assert len(moves) <= 2, "one lift, however often it was interrupted"
+
+
+def test_nothing_that_anybody_may_see_holds_a_label():
+    canary = "zyxw-canary"
+    with open("labels.csv", "w") as file:
+        file.write("id,label\n" + "".join(f"{i},{canary if i % 2 else 'no'}\n" for i in range(400)))
+    make()
+    submit("race", "ada", {str(i): "no" for i in range(400)})
+    shown = [leaderboard("race").to_json()]
+    shown += [path.read_text() for path in folders.board_path("race").parent.iterdir()]
+    with pytest.raises(qw.InvalidInputError) as refused:
+        submit("race", "ada", {"1": "no"})
+    assert canary not in "".join([*shown, str(refused.value)])
+
+
+def test_predictions_are_read_from_csv_parquet_and_json(tmp_path):
+    pandas.DataFrame({"id": [1, 2], "prediction": [0.5, 1.0]}).to_parquet("p.parquet")
+    (tmp_path / "p.csv").write_text("id,prediction\n1,0.5\n2,1.0\n")
+    (tmp_path / "p.json").write_text('{"1": 0.5, "2": 1.0}')
+    (tmp_path / "q.json").write_text('[{"id": 1, "prediction": 0.5}, {"id": 2, "prediction": 1.0}]')
+    for name in ("p.csv", "p.parquet", "p.json", "q.json"):
+        found = read_predictions(name, "id")
+        assert {row: float(one) for row, one in found.items()} == {"1": 0.5, "2": 1.0}
+    for text in ("5", "[1]", '{"1": null}', '{"1": 1, "1.0": 2}'):
+        (tmp_path / "wrong.json").write_text(text)
+        with pytest.raises(qw.InvalidInputError):
+            read_predictions("wrong.json", "id")
