@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, output_option
+from quiltwork.cli.command import command, option, output_option
 from quiltwork.cli.output import check_targets, deliver, emit
 
 
 @command(example="quiltwork holdout certify race --key key.pem -o certificate.json")
 @click.argument("folder")
-@click.option("--key", required=True, metavar="FILE", help="Ed25519 in PEM; made if not there.")
+@option("--key FILE", "Ed25519 in PEM; made if not there.", required=True)
 @output_option
 def certify(folder: str, key: str, output: str | None) -> None:
     """Sign the best score of a leaderboard in FOLDER, or the last answer of a holdout."""
@@ -29,8 +29,8 @@ def certify(folder: str, key: str, output: str | None) -> None:
     """
 )
 @click.argument("file")
-@click.option("--public-key", metavar="HEX", help="Of whom it must be.")
-@click.option("--transcript", metavar="FILE", help="Must have the line that is certified.")
+@option("--public-key HEX", "Of whom it must be.")
+@option("--transcript FILE", "Must have the line that is certified.")
 def verify(file: str, public_key: str | None, transcript: str | None) -> None:
     """Check a certificate offline: its signature, and that of whom and about what it is."""
     from quiltwork.holdout.certificates import verify_certificate

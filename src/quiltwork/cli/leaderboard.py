@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, confidence_option, group, output_option
+from quiltwork.cli.command import command, confidence_option, group, option, output_option
 from quiltwork.cli.output import check_targets, deliver, emit, text_table
 from quiltwork.cli.scoring import scoring_options
 
@@ -39,25 +39,24 @@ def leaderboard() -> None:
     """
 )
 @click.argument("folder")
-@click.option("--labels", required=True, metavar="FILE", help="Ids and targets, for you only.")
-@click.option("--id", "identity", required=True, metavar="COLUMN", help="Names a row; public.")
-@click.option("--target", required=True, metavar="COLUMN", help="What is predicted.")
-@click.option("--group", "group_", metavar="COLUMN", help="Rows of a group depend on each other.")
-@click.option(
+@option("--labels FILE", "Ids and targets, for you only.", required=True)
+@option("--id COLUMN", "Names a row; public.", into="identity", required=True)
+@option("--target COLUMN", "What is predicted.", required=True)
+@option("--group COLUMN", "Rows of a group depend on each other.", into="group_")
+@option(
     "--mode",
-    type=click.Choice(["ladder", "one-bit", "counting"]),
+    "What is told: the best score, one bit, or every score by the reusable holdout.",
+    ("ladder", "one-bit", "counting"),
     default="ladder",
-    show_default=True,
-    help="What is told: the best score, one bit, or every score by the reusable holdout.",
 )
-@click.option("--submissions", type=int, required=True, help="Accepted in all, of all teams.")
+@option("--submissions", "Accepted in all, of all teams.", int, required=True)
 @confidence_option("The probability with which the promise holds.")
-@click.option("--steps", type=int, help="Steps of the score.  [the best number]")
-@click.option("--train", metavar="FILE", help="Training rows, public; for counting.")
-@click.option("--overfits", type=int, help="Submissions that may overfit them; for counting.")
-@click.option("--protect", type=click.Choice(["rows"]), help="Protect rows by noise; counting.")
-@click.option("--ledger", metavar="URL", help="Debit this ledger for that, round by round.")
-@click.option("--dataset", metavar="NAME", help="The ledger's name for the rows.")
+@option("--steps", "Steps of the score.  [the best number]", int)
+@option("--train FILE", "Training rows, public; for counting.")
+@option("--overfits", "Submissions that may overfit them; for counting.", int)
+@option("--protect", "Protect rows by noise; counting.", ("rows",))
+@option("--ledger URL", "Debit this ledger for that, round by round.")
+@option("--dataset NAME", "The ledger's name for the rows.")
 @scoring_options
 def create(
     folder: str,
@@ -91,8 +90,8 @@ def create(
 @command(example="quiltwork leaderboard submit race mine.csv --team ada")
 @click.argument("folder")
 @click.argument("predictions", metavar="FILE")
-@click.option("--team", required=True, help="Who submits.")
-@click.option("--wait", type=float, default=60.0, show_default=True, help="Seconds for one's turn.")
+@option("--team", "Who submits.", required=True)
+@option("--wait", "Seconds for one's turn.", float, default=60.0)
 def submit(folder: str, predictions: str, team: str, wait: float) -> None:
     """Score the predictions in FILE: CSV, Parquet or JSON, with the id and `prediction`.
 

@@ -117,8 +117,8 @@ def extend(url: str, dataset: str, length: int) -> None:
 @click.argument("dataset")
 @click.argument("file")
 @reading_options
-@click.option("--states", metavar="LIST", help="For a ledger of people: the states, as rest,walk.")
-@click.option("--rows", is_flag=True, help="FILE is for `quiltwork count`.")
+@option("--states LIST", "For a ledger of people: the states, as rest,walk.")
+@option("--rows", "FILE is for `quiltwork count`.", bool)
 def register(
     url: str, dataset: str, file: str, states: str | None, rows: bool, **reading: Any
 ) -> None:

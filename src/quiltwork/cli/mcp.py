@@ -14,7 +14,7 @@ from urllib import error, request
 
 import click
 
-from quiltwork.cli.command import command
+from quiltwork.cli.command import command, option
 from quiltwork.errors import BudgetExceeded, InvalidInputError, QuiltworkError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ _LEFT = "What is left: submissions, and the standings so far."
     """
 )
 @click.argument("folder", required=False)
-@click.option("--team", default="agent", show_default=True, help="Whose submissions these are.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=int, default=8765, show_default=True, help="On which port.")
-@click.option("--url", metavar="URL", help="Forward to this server instead, over stdin and stdout.")
+@option("--team", "Whose submissions these are.", default="agent")
+@option("--host", "Where to listen.", default="127.0.0.1")
+@option("--port", "On which port.", int, default=8765)
+@option("--url URL", "Forward to this server instead, over stdin and stdout.")
 def mcp(folder: str | None, team: str, host: str, port: int, url: str | None) -> None:
     """Serve a leaderboard to agents.
 

@@ -7,25 +7,17 @@ from fractions import Fraction
 from functools import wraps
 from typing import Any
 
-import click
-
-from quiltwork.cli.command import exact_number
+from quiltwork.cli.command import exact_number, option, with_options
 
 _OPTIONS = (
-    click.option("--metric", default="accuracy", show_default=True, help="How rows are scored."),
-    click.option("--limits", metavar="LOW:HIGH", help="Public ends of the target, for errors."),
-    click.option("--positive", default="1", show_default=True, help="The positive class's label."),
-    click.option(
-        "--variance",
-        type=exact_number,
-        metavar="NUMBER",
-        help="Of the target on training rows, for r2.",
-    ),
-    click.option(
-        "--floor",
-        type=exact_number,
-        metavar="NUMBER",
-        help="The share of rows that a class, or what is divided by, has at least.",
+    option("--metric", "How rows are scored.", default="accuracy"),
+    option("--limits LOW:HIGH", "Public ends of the target, for errors."),
+    option("--positive", "The positive class's label.", default="1"),
+    option("--variance NUMBER", "Of the target on training rows, for r2.", exact_number),
+    option(
+        "--floor NUMBER",
+        "The share of rows that a class, or what is divided by, has at least.",
+        exact_number,
     ),
 )
 
@@ -53,6 +45,4 @@ def scoring_options(function: Callable[..., Any]) -> Callable[..., Any]:
         scoring = Scoring(metric, ends, plain_label(positive), variance, floor)
         return function(*arguments, scoring=scoring, **others)
 
-    for add in reversed(_OPTIONS):
-        call = add(call)
-    return call
+    return with_options(call, _OPTIONS)
