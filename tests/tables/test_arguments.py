@@ -75,7 +75,7 @@ ROLES = {
     "subject": None,
     "ordinal": None,
     "hierarchies": None,
-    "missing": "refuse",
+    "missing": "error",
     "text": (),
 }
 ASKED = {"table": TABLE, "constraint": K}

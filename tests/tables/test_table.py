@@ -224,7 +224,7 @@ def test_whole_numbers_beyond_64_bits_are_refused():
         ({"provider": "clinic"}, "Column 'clinic' is not there in the table"),
         ({"sensitive": []}, "sensitive is empty"),
         ({"sensitive": "age"}, "Column 'age' has two roles"),
-        ({"missing": "drop"}, "'refuse' or 'value', not 'drop'"),
+        ({"missing": "drop"}, "'error' or 'value', not 'drop'"),
         ({"ordinal": {"name": [1]}}, "ordinal names 'name'"),
         ({"ordinal": {"age": [22]}}, "holds a value in row 1 that its declared order"),
         ({"ordinal": {"age": [22, 31, 22]}}, "names a value twice"),

@@ -87,8 +87,8 @@ def table_options(function: Function) -> Function:
         option(
             "--missing",
             "Whether missing values are refused or are a value of their own.",
-            ("refuse", "value"),
-            default="refuse",
+            ("error", "value"),
+            default="error",
         ),
         option(
             "--text COLUMNS",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quiltwork.tables.generalization.hierarchies import Hierarchy
 
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
-Missing: TypeAlias = Literal["refuse", "value"]
+Missing: TypeAlias = Literal["error", "value"]
 Codes: TypeAlias = NDArray[np.signedinteger[Any]]
 _LARGEST = 1e300
 
@@ -158,7 +158,7 @@ def in_row(number: int) -> str:
 def encode_column(
     frame: Any,
     name: str,
-    missing: Missing = "refuse",
+    missing: Missing = "error",
     order: Sequence[Any] | None = None,
     hierarchy: Hierarchy | None = None,
     where: Callable[[int], str] = in_row,
@@ -166,7 +166,7 @@ def encode_column(
     """Encode one column; `order` declares the order of its values, `where` names a row's place."""
     values, codes, kind = _distinct(arrow_column(frame, name), name)
     lost = int((codes < 0).sum())
-    if lost and missing == "refuse":
+    if lost and missing == "error":
         at = int(np.argmax(codes < 0)) + 1
         raise InvalidInputError(
             f"Column {name!r} has {missing_values(lost)}, the first in row {at}; drop those rows, "

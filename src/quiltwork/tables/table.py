@@ -41,7 +41,7 @@ class Table:
             person counts once, and a coalition that holds any of their records knows them.
         ordinal: column → its values in order.
         hierarchies: column → a path or rows of a generalization hierarchy.
-        missing: "refuse" (the default) or "value": a missing value is a value of its own.
+        missing: "error" (the default) or "value": a missing value is a value of its own.
         text: columns of a file that are text whatever they look like. Without it, columns of CSV
             files have the order of numbers, dates or times if every cell is written as one; `02410`
             is not. In any case cells stay as they are written.
@@ -73,7 +73,7 @@ class Table:
         subject: str | None = None,
         ordinal: Mapping[str, Sequence[Any]] | None = None,
         hierarchies: Mapping[str, Any] | None = None,
-        missing: Missing = "refuse",
+        missing: Missing = "error",
         text: str | Sequence[str] = (),
     ) -> None:
         put = object.__setattr__

@@ -151,7 +151,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
 def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:
     """Encode the distinct values of a column; say how many rows have none if that is refused."""
     column = encode_column(found, name, "value", table.orders.get(name), tree, _somewhere)
-    if column.values[-1] is None and table.missing == "refuse":
+    if column.values[-1] is None and table.missing == "error":
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise InvalidInputError(
             f"Column {name!r} has {missing_values(lost)}; drop those rows, or let missing be a "
