@@ -236,7 +236,7 @@ def test_adaptive_follows_the_average_fitness():
 
 def test_limits_fail_closed():
     rng = np.random.default_rng(1)
-    group = Group.from_counts((rng.random((40, 24)) < 0.35).astype(int))
+    group = Group.from_counts((rng.random((40, 24)) < 0.2).astype(int))
     outcome = group_breach(group, LDiversity(12), 20, limit=5)
     assert not outcome.settled
     assert not group_is_private(group, LDiversity(12), 20, limit=5)
