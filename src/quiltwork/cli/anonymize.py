@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quiltwork.tables.writing import Formulas
 
 METHODS = ("provider-aware", "baseline", "separate")
-SPLITS = ("range", "loss", "fitness")
+SPLITS = ("loss", "range", "fitness")
 
 
 @command(
@@ -54,10 +54,9 @@ SPLITS = ("range", "loss", "fitness")
 )
 @option(
     "--split",
-    "Cut the widest range, where least is lost, or by the paper's fitness score.",
+    "Cut where least is lost, the widest range (usual for baseline), or by the paper's score.",
     SPLITS,
     into="cut",
-    default="range",
 )
 @option("--quality", "Take more time for smaller boxes and groups.", bool)
 @option("--relaxed", "Records with equal values may be parted.", bool)
@@ -164,6 +163,8 @@ def _whoever(m: int) -> str:
 
 
 def _lines(body: dict[str, Any], report: str | None) -> Iterator[str]:
+    from quiltwork.tables.publication import pooled
+
     left_out = f", {body['suppressed']:,} left out" if body["suppressed"] else ""
     loss = body["loss"]
     yield (
@@ -173,6 +174,8 @@ def _lines(body: dict[str, Any], report: str | None) -> Iterator[str]:
     yield f"Ranges cover {100 * loss['gcp']:.1f} % of their columns on average (GCP)."
     size, alike = loss["average_class_size"], loss["discernibility"]
     yield f"{size:.1f} records per group; discernibility {alike:,}."
+    if told := pooled(body):
+        yield told.strip()
     yield f"wrote {body['output']}"
     if report is not None:
         yield f"wrote {report}"

@@ -156,6 +156,19 @@ def explain_publication(made: Publication) -> str:
     )
 
 
+def pooled(summary: dict[str, Any]) -> str:
+    """Say how many groups have one provider, given a summary; nothing if no table was pooled."""
+    alone, groups = summary.get("groups_of_one_provider", 0), summary["groups"]
+    if not alone or summary["providers"] == 1:
+        return ""
+    if alone == groups:
+        return (
+            " Every group has the rows of one provider alone, as with method='separate': pooling "
+            "the rows gained nothing."
+        )
+    return f" {alone:,} of {groups:,} groups have the rows of one provider alone."
+
+
 def made_here(value: Publication) -> LocalPublication:
     """Return a publication made on this machine."""
     if not isinstance(value, LocalPublication):
@@ -281,9 +294,18 @@ class LocalPublication(ResultBase):
         rows: list[dict[str, Any]] = self._published().to_pylist()
         return rows
 
+    @cached_property
+    def of_one_provider(self) -> int:
+        """How many groups have the rows of one provider alone."""
+        owner = self.source.encoded.provider[self.rows].astype(np.int64)
+        first = np.zeros(self.boxes.count, dtype=np.int64)
+        first[self.labels] = owner
+        mixed = np.bincount(self.labels[owner != first[self.labels]], minlength=self.boxes.count)
+        return int(np.count_nonzero(mixed == 0))
+
     def explain(self) -> str:
-        """Say what every group withstands."""
-        return explain_publication(self)
+        """Say what every group withstands, and how many have one provider."""
+        return f"{explain_publication(self)}{pooled(self.summary())}"
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
@@ -293,6 +315,8 @@ class LocalPublication(ResultBase):
             "rows": len(self.rows),
             "groups": self.boxes.count,
             "suppressed": self.suppressed,
+            "providers": len(self.source.encoded.providers),
+            "groups_of_one_provider": self.of_one_provider,
             "loss": plain(publication_loss(self)),
         }
 
