@@ -135,7 +135,7 @@ def anonymize(
         "method": publication.method,
         "output": output,
     }
-    emit(dump("anonymized", 1, body), _lines(body, report))
+    emit(dump("anonymized", 1, body), _lines(body, getattr(publication, "pooled", ""), report))
 
 
 def _at_work(backend: str) -> AbstractContextManager[None]:
@@ -162,9 +162,7 @@ def _whoever(m: int) -> str:
     return f"whichever {m} providers collude" if m > 1 else "whichever provider looks"
 
 
-def _lines(body: dict[str, Any], report: str | None) -> Iterator[str]:
-    from quiltwork.tables.publication import pooled
-
+def _lines(body: dict[str, Any], pooled: str, report: str | None) -> Iterator[str]:
     left_out = f", {body['suppressed']:,} left out" if body["suppressed"] else ""
     loss = body["loss"]
     yield (
@@ -174,8 +172,8 @@ def _lines(body: dict[str, Any], report: str | None) -> Iterator[str]:
     yield f"Ranges cover {100 * loss['gcp']:.1f} % of their columns on average (GCP)."
     size, alike = loss["average_class_size"], loss["discernibility"]
     yield f"{size:.1f} records per group; discernibility {alike:,}."
-    if told := pooled(body):
-        yield told.strip()
+    if pooled:
+        yield pooled
     yield f"wrote {body['output']}"
     if report is not None:
         yield f"wrote {report}"

@@ -156,19 +156,6 @@ def explain_publication(made: Publication) -> str:
     )
 
 
-def pooled(summary: dict[str, Any]) -> str:
-    """Say how many groups have one provider, given a summary; nothing if no table was pooled."""
-    alone, groups = summary.get("groups_of_one_provider", 0), summary["groups"]
-    if not alone or summary["providers"] == 1:
-        return ""
-    if alone == groups:
-        return (
-            " Every group has the rows of one provider alone, as with method='separate': pooling "
-            "the rows gained nothing."
-        )
-    return f" {alone:,} of {groups:,} groups have the rows of one provider alone."
-
-
 def made_here(value: Publication) -> LocalPublication:
     """Return a publication made on this machine."""
     if not isinstance(value, LocalPublication):
@@ -303,9 +290,22 @@ class LocalPublication(ResultBase):
         mixed = np.bincount(self.labels[owner != first[self.labels]], minlength=self.boxes.count)
         return int(np.count_nonzero(mixed == 0))
 
+    @property
+    def pooled(self) -> str:
+        """Says how many groups have one provider; empty if none has, or there is only one."""
+        alone, groups = self.of_one_provider, self.boxes.count
+        if not alone or len(self.source.encoded.providers) == 1:
+            return ""
+        if alone == groups:
+            return (
+                "Every group has the rows of one provider alone, as with method='separate': "
+                "pooling the rows gained nothing."
+            )
+        return f"{alone:,} of {groups:,} groups have the rows of one provider alone."
+
     def explain(self) -> str:
         """Say what every group withstands, and how many have one provider."""
-        return f"{explain_publication(self)}{pooled(self.summary())}"
+        return " ".join(filter(None, (explain_publication(self), self.pooled)))
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
@@ -315,8 +315,6 @@ class LocalPublication(ResultBase):
             "rows": len(self.rows),
             "groups": self.boxes.count,
             "suppressed": self.suppressed,
-            "providers": len(self.source.encoded.providers),
-            "groups_of_one_provider": self.of_one_provider,
             "loss": plain(publication_loss(self)),
         }
 

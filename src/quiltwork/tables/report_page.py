@@ -25,7 +25,6 @@ from quiltwork.report import (
 from quiltwork.results import ResultBase, plain
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
-from quiltwork.tables.publication import pooled
 from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification, assess
 from quiltwork.tables.risk.definetti import Learned, definetti
 from quiltwork.tables.risk.downcoding import downcoding
@@ -311,9 +310,9 @@ def publication_report(
     report = TableReport(
         "Published table",
         f"{_records(assessment)} in groups that satisfy {publication.constraint} against "
-        f"{_coalition(publication.m)}, made by the method {publication.method!r} and verified."
-        f"{pooled(publication.summary())} "
-        "This page is for the people who publish: it speaks about the table, not only from it.",
+        f"{_coalition(publication.m)}, made by the method {publication.method!r} and verified. "
+        f"{publication.pooled} This page is for the people who publish: it speaks about the table, "
+        "not only from it.",
         {
             **_headline(assessment),
             "Certainty penalty (GCP)": f"{loss.gcp:.3f}",
