@@ -2,6 +2,7 @@
 
     python -m bench.bench_anonymize            # everything
     python -m bench.bench_anonymize 10000000   # growth up to this many rows
+    python -m bench.bench_anonymize providers  # provider-aware against baseline, ten distributions
 
 Needs Adult in the folder that QUILTWORK_SHARED names, or in ../shared. GCP is given twice: as
 `metrics.loss` defines it (sets of categories count their members), and by ranges of codes, which is
@@ -38,6 +39,7 @@ from quiltwork.tables import (
     verify_m_privacy,
 )
 from quiltwork.tables.metrics.loss import publication_loss
+from quiltwork.tables.metrics.query_error import errors_of_queries
 
 ROOT = Path(__file__).resolve().parent.parent
 QUASI = ("age", "workclass", "education", "marital-status", "race", "sex", "native-country")
@@ -135,7 +137,7 @@ def bench_one_provider(frame: pandas.DataFrame) -> None:
         {
             "quiltwork": lambda: run().frame,
             "numpy mondrian (groups only)": lambda: plain_mondrian(codes, sensitive, 30, 4),
-            "quiltwork, split=loss": lambda: run(split="loss").frame,
+            "quiltwork, split=range": lambda: run(split="range").frame,
             "quiltwork, quality": lambda: run(quality=True).frame,
         },
         repeats=5,
@@ -146,7 +148,7 @@ def bench_one_provider(frame: pandas.DataFrame) -> None:
     ordered = by_frequency(codes)
     for name, options in (
         ("default", {}),
-        ("split=loss", {"split": "loss"}),
+        ("split=range", {"split": "range"}),
         ("quality", {"quality": True}),
     ):
         publication = run(**options)
@@ -209,6 +211,55 @@ def bench_constraints(frame: pandas.DataFrame) -> None:
                 rows.append((subject or "", str(part), m, len(publication.groups), *times))
     header = ("subject", "constraint", "m", "groups", "cpu seconds", "to verify again")
     publish("anonymize-adult-constraints", header, rows)
+
+
+def owners(frame: pandas.DataFrame, how: str, providers: int) -> NDArray[np.int64]:
+    """Give rows to providers: in shares of a distribution, or in the order of a column."""
+    rng = np.random.default_rng(7)
+    if how in QUASI:
+        mixed = rng.permutation(len(frame))
+        order = mixed[np.argsort(frame[how].to_numpy()[mixed], kind="stable")]
+        owner = np.empty(len(frame), dtype=np.int64)
+        owner[order] = np.arange(len(frame)) * providers // len(frame)
+        return owner
+    rank = np.arange(1, providers + 1)
+    shares = {"uniform": rank**0.0, "zipf": 1 / rank, "exponential": np.exp(-4 * rank / providers)}
+    return rng.choice(providers, len(frame), p=shares[how] / shares[how].sum())
+
+
+def bench_provider_splits(frame: pandas.DataFrame, rows: int = 5000) -> None:
+    """Query error, provider-aware against baseline, for the same 2,500 queries."""
+    frame = frame.sample(rows, random_state=1).reset_index(drop=True)
+    splits: dict[str, dict[str, Any]] = {name: {"split": name} for name in ("range", "loss")}
+    splits |= {"fitness": {"split": "fitness"}, "quality": {"split": "loss", "quality": True}}
+    found = []
+    for how in ("uniform", "exponential", "zipf", *QUASI):
+        for providers in (3, 10, 30, 100):
+            owner = owners(frame, how, providers)
+            table = Table(frame.assign(provider=owner), "provider", QUASI, "occupation")
+            for m in (1, 3, 6) if providers > 3 else (1, 2):
+                for name, options in splits.items():
+                    pair = [
+                        anonymize(table, CONSTRAINT, m, method, **options)
+                        for method in ("baseline", "provider-aware")
+                    ]
+                    one, two = (errors_of_queries(table, made, 2500, 0) for made in pair)
+                    doubt = float(np.std(two - one)) / 50
+                    gap = float(np.mean(two - one))
+                    sigmas = gap / doubt if doubt else 0.0
+                    groups = [len(made.groups) for made in pair]
+                    mean = float(one.mean()), float(two.mean())
+                    found.append((how, providers, m, name, *groups, *mean, sigmas))
+    header = ("providers by", "providers", "m", "split", "groups, baseline", "provider-aware")
+    header += ("query error, baseline", "provider-aware", "difference in standard errors")
+    publish("anonymize-provider-splits", header, found)
+    for name in splits:
+        ratio = np.array([row[7] / row[6] for row in found if row[3] == name])
+        worst = max(row[8] for row in found if row[3] == name)
+        print(
+            f"{name}: {len(ratio)} cases, {(ratio < 1).sum()} better, {(ratio > 1).sum()} worse; "
+            f"ratio {ratio.min():.3f} to {ratio.max():.3f}, at most {worst:.1f} standard errors"
+        )
 
 
 def enlarged(frame: pandas.DataFrame, rows: int) -> pandas.DataFrame:
@@ -282,6 +333,9 @@ def publish(name: str, header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> 
 
 def main(arguments: list[str]) -> None:
     frame = adult()
+    if arguments == ["providers"]:
+        bench_provider_splits(frame)
+        return
     if not arguments:
         bench_one_provider(frame)
         bench_ten_providers(frame)

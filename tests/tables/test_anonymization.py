@@ -378,8 +378,8 @@ def test_a_table_is_made_again_where_providers_cannot_be_parted(monkeypatch):
     monkeypatch.setattr(
         recipe,
         "provider_aware",
-        lambda records, guard, rules, progress: (
-            made.append(rules.provider_splits) or usual(records, guard, rules, progress)
+        lambda records, guard, rules, *more: (
+            made.append(rules.provider_splits) or usual(records, guard, rules, *more)
         ),
     )
     for seed in range(10):

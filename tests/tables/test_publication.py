@@ -115,3 +115,18 @@ def test_half_precision_is_published():
     shown = anonymize(Table(frame, None, ["age"], "pay"), KAnonymity(4), 0).frame
     assert sorted(shown["pay"]) == [0] * 4 + [1] * 4
     assert not np.signbit(shown["pay"]).any()
+
+
+@pytest.mark.parametrize(
+    ("choices", "told"),
+    [
+        ({"method": "separate"}, "Every group has the rows of one provider alone"),
+        ({"method": "baseline"}, ""),
+    ],
+)
+def test_a_table_that_gains_nothing_from_pooling_says_so(choices, told):
+    frame = pandas.DataFrame({"who": [*"ab"] * 8, "age": range(16), "ill": [*"xxyy"] * 4})
+    made = anonymize(Table(frame, "who", ["age"], "ill"), KAnonymity(2), 1, **choices)
+    assert made.pooled.startswith(told) if told else made.pooled == ""
+    assert made.pooled in made.explain()
+    assert made.pooled in made.report().lead

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quiltwork.tables.writing import Formulas
 
 METHODS = ("provider-aware", "baseline", "separate")
-SPLITS = ("range", "loss", "fitness")
+SPLITS = ("loss", "range", "fitness")
 
 
 @command(
@@ -54,10 +54,9 @@ SPLITS = ("range", "loss", "fitness")
 )
 @option(
     "--split",
-    "Cut the widest range, where least is lost, or by the paper's fitness score.",
+    "Cut where least is lost, the widest range (usual for baseline), or by the paper's score.",
     SPLITS,
     into="cut",
-    default="range",
 )
 @option("--quality", "Take more time for smaller boxes and groups.", bool)
 @option("--relaxed", "Records with equal values may be parted.", bool)
@@ -136,7 +135,7 @@ def anonymize(
         "method": publication.method,
         "output": output,
     }
-    emit(dump("anonymized", 1, body), _lines(body, report))
+    emit(dump("anonymized", 1, body), _lines(body, getattr(publication, "pooled", ""), report))
 
 
 def _at_work(backend: str) -> AbstractContextManager[None]:
@@ -163,7 +162,7 @@ def _whoever(m: int) -> str:
     return f"whichever {m} providers collude" if m > 1 else "whichever provider looks"
 
 
-def _lines(body: dict[str, Any], report: str | None) -> Iterator[str]:
+def _lines(body: dict[str, Any], pooled: str, report: str | None) -> Iterator[str]:
     left_out = f", {body['suppressed']:,} left out" if body["suppressed"] else ""
     loss = body["loss"]
     yield (
@@ -173,6 +172,8 @@ def _lines(body: dict[str, Any], report: str | None) -> Iterator[str]:
     yield f"Ranges cover {100 * loss['gcp']:.1f} % of their columns on average (GCP)."
     size, alike = loss["average_class_size"], loss["discernibility"]
     yield f"{size:.1f} records per group; discernibility {alike:,}."
+    if pooled:
+        yield pooled
     yield f"wrote {body['output']}"
     if report is not None:
         yield f"wrote {report}"

@@ -43,7 +43,7 @@ def anonymize(
     method: Method = "provider-aware",
     backend: Backend = "local",
     *,
-    split: Split = "range",
+    split: Split | None = None,
     relaxed: bool = False,
     quality: bool = False,
     suppression: Any = 0,
@@ -55,14 +55,15 @@ def anonymize(
         table: the records of all providers.
         constraint: for example `KAnonymity(30) & LDiversity(4)`.
         m: how many providers may collude; 0 protects against outsiders only.
-        method: "provider-aware" (Algorithm 2: groups may also be cut between providers, where that
-            makes boxes smaller), "baseline" (Mondrian) or "separate" (each provider alone).
+        method: "provider-aware" (Algorithm 2: groups may also be cut between providers, where
+            counts from the table get better), "baseline" (Mondrian) or "separate" (each alone).
         backend: "local", or "spark" for tables larger than one machine.
-        split: "range" cuts the widest quasi-identifier in the middle; "loss" where the two boxes
-            lose least (slower, better); "fitness" is the paper's choice.
+        split: "loss" cuts where the two boxes lose least; "range", Mondrian's choice, the widest
+            quasi-identifier in the middle (faster, worse); "fitness" is the paper's. None: "loss",
+            but "range" for the baseline.
         relaxed: whether records with equal values may go to different groups.
-        quality: spend more time on smaller boxes and groups: split="loss", then exchanges between
-            groups, after which records with equal values may be in different ones.
+        quality: spend more time on smaller boxes and groups: exchanges between groups, after
+            which records with equal values may be in different ones; the baseline cuts by loss too.
         suppression: the share of rows that may be left out, at most; less are where the table does
             not pass its verification with so many.
         progress: called with rows done and rows in all.
@@ -94,7 +95,10 @@ def anonymize(
         )
     choice(method, get_args(Method), "method")
     choice(backend, get_args(Backend), "backend")
-    choice(split, get_args(Split), "split")
+    cut: Split = "range" if method == "baseline" and quality is False else "loss"
+    if split is not None:
+        choice(split, get_args(Split), "split")
+        cut = split
     flag(relaxed, "relaxed")
     flag(quality, "quality")
     share = to_fraction(suppression, "suppression")
@@ -111,7 +115,7 @@ def anonymize(
             asked,
             coalition,
             method,
-            split=split,
+            split=cut,
             relaxed=relaxed,
             quality=quality,
             suppression=share,
@@ -121,8 +125,7 @@ def anonymize(
     records = records_of(encoded)
     bound = asked.bind(encoded)
     most = int(share * encoded.rows)
-    best = "loss" if quality and split == "range" else split
-    rules = CutRules(method == "provider-aware", best, relaxed)
+    rules = CutRules(method == "provider-aware", cut, relaxed)
     recipe = Recipe(bound, coalition, method, rules, quality)
     if method != "separate":
         _check_whole(encoded, records, bound, coalition)

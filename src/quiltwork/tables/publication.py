@@ -281,9 +281,31 @@ class LocalPublication(ResultBase):
         rows: list[dict[str, Any]] = self._published().to_pylist()
         return rows
 
+    @cached_property
+    def of_one_provider(self) -> int:
+        """How many groups have the rows of one provider alone."""
+        owner = self.source.encoded.provider[self.rows].astype(np.int64)
+        first = np.zeros(self.boxes.count, dtype=np.int64)
+        first[self.labels] = owner
+        mixed = np.bincount(self.labels[owner != first[self.labels]], minlength=self.boxes.count)
+        return int(np.count_nonzero(mixed == 0))
+
+    @property
+    def pooled(self) -> str:
+        """Says how many groups have one provider; empty if none has, or there is only one."""
+        alone, groups = self.of_one_provider, self.boxes.count
+        if not alone or len(self.source.encoded.providers) == 1:
+            return ""
+        if alone == groups:
+            return (
+                "Every group has the rows of one provider alone, as with method='separate': "
+                "pooling the rows gained nothing."
+            )
+        return f"{alone:,} of {groups:,} groups have the rows of one provider alone."
+
     def explain(self) -> str:
-        """Say what every group withstands."""
-        return explain_publication(self)
+        """Say what every group withstands, and how many have one provider."""
+        return " ".join(filter(None, (explain_publication(self), self.pooled)))
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows and what was lost, JSON-ready."""

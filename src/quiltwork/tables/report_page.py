@@ -311,7 +311,8 @@ def publication_report(
         "Published table",
         f"{_records(assessment)} in groups that satisfy {publication.constraint} against "
         f"{_coalition(publication.m)}, made by the method {publication.method!r} and verified. "
-        "This page is for the people who publish: it speaks about the table, not only from it.",
+        f"{publication.pooled} This page is for the people who publish: it speaks about the table, "
+        "not only from it.",
         {
             **_headline(assessment),
             "Certainty penalty (GCP)": f"{loss.gcp:.3f}",

@@ -44,7 +44,7 @@ def test_a_cut_that_was_refused_above_the_final_groups_counts():
 
     def make(given):
         table = Table(given, None, ["age", "sex"], "ill")
-        return anonymize(table, KAnonymity(2) & LDiversity(2), 0)
+        return anonymize(table, KAnonymity(2) & LDiversity(2), 0, split="range")
 
     made = make(frame)
     assert number_of_ways(made) == 9

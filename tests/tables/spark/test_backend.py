@@ -134,7 +134,7 @@ def test_provider_aware_never_loses_more_than_the_baseline(source, baseline):
 
 def test_each_provider_alone(source):
     found = anonymize_spark(roles(source[1]), LIMITS, 2, "separate", subtree_rows=250)
-    local = anonymize(roles(source[0]), LIMITS, m=2, method="separate")
+    local = anonymize(roles(source[0]), LIMITS, m=2, method="separate", split="range")
     assert sorted_rows(collected(found.frame)) == sorted_rows(local.frame)
     found.unpersist()
 

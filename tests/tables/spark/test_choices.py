@@ -69,7 +69,9 @@ def test_quality_in_one_subtree_is_that_of_the_local_backend(source):
 def test_quality_in_many_subtrees_loses_less_than_without_and_about_as_much_as_locally(source):
     local = anonymize(roles(source[0]), LIMITS, 1, "baseline", quality=True)
     plain = anonymize(roles(source[0]), LIMITS, 1, "baseline")
-    found = anonymize_spark(roles(source[1]), LIMITS, 1, "baseline", quality=True, subtree_rows=400)
+    found = anonymize_spark(
+        roles(source[1]), LIMITS, 1, "baseline", split="loss", quality=True, subtree_rows=400
+    )
     assert found.subtrees > 2
     best, usual = (pub.report().loss.gcp for pub in (local, plain))
     assert found.gcp < usual - 0.5 * (usual - best)

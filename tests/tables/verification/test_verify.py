@@ -234,9 +234,30 @@ def test_adaptive_follows_the_average_fitness():
         assert search(group, constraint, 3, "adaptive", 10_000) == expected
 
 
+@settings(max_examples=sample(40, full=400))
+@given(seed=st.integers(0, 10**6))
+def test_the_fewest_who_leave_few_values_are_found(seed):
+    rng = np.random.default_rng(seed)
+    size, values = rng.integers(1, 8, 2)
+    holds = rng.random((size, values)) < rng.choice([0.15, 0.3, 0.5])
+    holds[np.arange(size), rng.integers(0, values, size)] = True
+    group = Group.from_counts(holds.astype(int))
+    for number in range(1, values + 2):
+        fewest = next(
+            len(who)
+            for some in range(size + 1)
+            for who in combinations(range(size), some)
+            if some == size or np.delete(holds, who, axis=0).any(axis=0).sum() < number
+        )
+        for m in range(size):
+            outcome = group_breach(group, LDiversity(number), m)
+            assert outcome.settled
+            assert (outcome.breach is not None) == (fewest <= m)
+
+
 def test_limits_fail_closed():
     rng = np.random.default_rng(1)
-    group = Group.from_counts((rng.random((40, 24)) < 0.35).astype(int))
+    group = Group.from_counts((rng.random((40, 24)) < 0.2).astype(int))
     outcome = group_breach(group, LDiversity(12), 20, limit=5)
     assert not outcome.settled
     assert not group_is_private(group, LDiversity(12), 20, limit=5)

@@ -12,8 +12,8 @@ hierarchies). Cost: O(queries · (rows + groups)).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,18 @@ from quiltwork.exact import integer
 from quiltwork.tables.constraints.constraint import MOST
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.reading import LabelReader
+from quiltwork.tables.metrics.range_queries import (
+    LEAST_SHARE,
+    Coverage,
+    RangeLabels,
+    RangeQuery,
+    SetLabels,
+    answers,
+    random_queries,
+    sets_of_codes,
+    small_codes,
+    true_count,
+)
 from quiltwork.tables.publication import LocalPublication, Publication
 from quiltwork.tables.table import Table, read_table
 
@@ -30,61 +42,7 @@ if TYPE_CHECKING:
     from quiltwork.tables.generalization.boxes import Boxes
     from quiltwork.tables.table import Table
 
-Shares: TypeAlias = NDArray[np.float64]
-LEAST_SHARE = 0.001
-"""Errors are relative to at least this share of the rows."""
 _TRIES = 1000  # draws per query before giving up on finding one that is not empty
-
-
-@dataclass(frozen=True, eq=False)
-class RangeLabels:
-    """Labels that cover codes lower..upper, and the missing value (the last code) where said."""
-
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
-    missing: NDArray[np.bool_]
-    last: int
-
-    def share(self, first: int, final: int) -> Shares:
-        """Return the share of each label's values with codes first..final."""
-        inside = np.minimum(self.upper, final) - np.maximum(self.lower, first) + 1
-        inside = np.maximum(inside, 0) + (self.missing & (first <= self.last <= final))
-        return np.asarray(inside / self.sizes(), dtype=np.float64)
-
-    def sizes(self) -> NDArray[np.int64]:
-        """Return how many values each label covers."""
-        return self.upper - self.lower + 1 + self.missing
-
-
-@dataclass(frozen=True, eq=False)
-class SetLabels:
-    """Labels that cover sets of codes; `below[i, c]` counts those of set i that are less than c."""
-
-    below: NDArray[np.int32]
-
-    def share(self, first: int, final: int) -> Shares:
-        """Return the share of each label's values with codes first..final."""
-        inside = self.below[:, final + 1] - self.below[:, first]
-        return np.asarray(inside / self.below[:, -1], dtype=np.float64)
-
-    def sizes(self) -> NDArray[np.int64]:
-        """Return how many values each label covers."""
-        return self.below[:, -1].astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Coverage:
-    """A published table's groups.
-
-    Attributes:
-        columns: for each quasi-identifier, what its labels cover.
-        label_of: group × quasi-identifier, the index of its label.
-        sizes: the records of each group.
-    """
-
-    columns: tuple[RangeLabels | SetLabels, ...]
-    label_of: NDArray[np.int64]
-    sizes: NDArray[np.int64]
 
 
 def coverage_of_boxes(columns: Sequence[Column], boxes: Boxes, sizes: NDArray[Any]) -> Coverage:
@@ -99,7 +57,7 @@ def coverage_of_boxes(columns: Sequence[Column], boxes: Boxes, sizes: NDArray[An
             )
         else:
             owners = np.repeat(np.arange(boxes.count), members.sizes)
-            covers.append(_sets(owners, members.members, boxes.count, len(column.values)))
+            covers.append(sets_of_codes(owners, members.members, boxes.count, len(column.values)))
     every = np.arange(boxes.count, dtype=np.int64)
     label_of = np.repeat(every[:, None], len(columns), axis=1)
     return Coverage(tuple(covers), label_of, np.asarray(sizes, dtype=np.int64))
@@ -139,24 +97,7 @@ def covered(column: Column, texts: Sequence[Any]) -> SetLabels:
             "value of the original table; declare its hierarchy or order on the original table."
         )
     owners = np.repeat(np.arange(len(found)), [len(codes) for codes in found])
-    return _sets(owners, np.concatenate(found), len(found), len(column.values))
-
-
-def _sets(owners: NDArray[Any], codes: NDArray[Any], labels: int, values: int) -> SetLabels:
-    below = np.zeros((labels, values + 1), dtype=np.int32)
-    below[owners, codes.astype(np.int64) + 1] = 1
-    return SetLabels(np.cumsum(below, axis=1, dtype=np.int32))
-
-
-@dataclass(frozen=True)
-class RangeQuery:
-    """A count of the records with codes first..last in each of some columns.
-
-    Attributes:
-        ranges: (column, first code, last code), one per predicate.
-    """
-
-    ranges: tuple[tuple[int, int, int], ...]
+    return sets_of_codes(owners, np.concatenate(found), len(found), len(column.values))
 
 
 def query_error(
@@ -180,15 +121,22 @@ def query_error(
     >>> query_error(table, table, queries=50)
     0.0
     """
+    return float(np.mean(errors_of_queries(table, publication, queries, seed)))
+
+
+def errors_of_queries(
+    table: Table, publication: Publication | Table, queries: int, seed: int
+) -> NDArray[np.float64]:
+    """Return the error of each query, for comparisons that ask the same of two publications."""
     queries = integer(queries, "queries", 1, MOST)
     integer(seed, "seed", 0)
     cover = coverage(read_table(table), publication)
-    codes = _small(table)
+    codes = small_codes(table.encoded.quasi)
     asked = list(draw_queries(codes, [len(c.values) for c in table.encoded.quasi], queries, seed))
     truth = np.array([count for _, count in asked], dtype=np.float64)
-    answers = np.array([estimate(cover, query) for query, _ in asked])
+    told = answers(cover, [query for query, _ in asked])[0]
     scale = np.maximum(truth, LEAST_SHARE * table.encoded.rows)
-    return float(np.mean(np.abs(answers - truth) / scale))
+    return np.asarray(np.abs(told - truth) / scale, dtype=np.float64)
 
 
 def coverage(table: Table, publication: Publication | Table) -> Coverage:
@@ -212,22 +160,9 @@ def coverage(table: Table, publication: Publication | Table) -> Coverage:
 def draw_queries(
     codes: list[NDArray[Any]], domains: list[int], queries: int, seed: int
 ) -> Iterator[tuple[RangeQuery, int]]:
-    """Draw random queries that are not empty, each with its true count.
-
-    A query has 2..q/2 predicates (all numbers equally likely; 2 if q < 4, 1 if q = 1) on different
-    columns; the range of each lies between two of the column's values, drawn independently.
-    """
-    rng = np.random.default_rng(seed)
-    columns = len(codes)
-    most = max(min(2, columns), columns // 2)
+    """Draw random queries that are not empty, each with its true count."""
     found = 0
-    for _ in range(_TRIES * queries):
-        predicates = int(rng.integers(min(2, columns), most + 1))
-        chosen = rng.choice(columns, size=predicates, replace=False)
-        ends = np.sort(rng.integers(0, np.array(domains)[chosen, None], size=(predicates, 2)))
-        query = RangeQuery(
-            tuple((int(c), int(a), int(b)) for c, (a, b) in zip(chosen, ends, strict=True))
-        )
+    for query in islice(random_queries(domains, seed), _TRIES * queries):
         count = true_count(codes, query)
         if count:
             found += 1
@@ -238,29 +173,3 @@ def draw_queries(
         f"Of {_TRIES * queries:,} random queries only {found} were not empty; the "
         "quasi-identifiers are too scattered for this measure."
     )
-
-
-def true_count(codes: list[NDArray[Any]], query: RangeQuery) -> int:
-    """Count the rows of a query; codes are of an unsigned type, so that one comparison does."""
-    inside: NDArray[np.bool_] | None = None
-    for column, first, last in query.ranges:
-        kind = codes[column].dtype.type
-        hit = (codes[column] - kind(first)) <= kind(last - first)
-        inside = hit if inside is None else inside & hit
-    return 0 if inside is None else int(np.count_nonzero(inside))
-
-
-def estimate(cover: Coverage, query: RangeQuery) -> float:
-    """Answer a query from the published groups, records spread evenly over each box."""
-    expected = cover.sizes.astype(np.float64)
-    for column, first, last in query.ranges:
-        expected *= cover.columns[column].share(first, last)[cover.label_of[:, column]]
-    return float(expected.sum())
-
-
-def _small(table: Table) -> list[NDArray[Any]]:
-    """Return the columns' codes in the smallest unsigned type that holds them."""
-    return [
-        column.codes.astype(np.min_scalar_type(max(1, len(column.values) - 1)))
-        for column in table.encoded.quasi
-    ]

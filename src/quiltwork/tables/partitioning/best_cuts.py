@@ -132,11 +132,10 @@ def _binned(
 
 def _gathered(nodes: Nodes, bin_of: NDArray[np.int32], width: int) -> _Bins:
     base = np.repeat(np.arange(nodes.count) * width, nodes.sizes)
-    key: NDArray[Any] = base + bin_of
-    if nodes.count * width < 2**31:
-        key = key.astype(np.int32)  # sorts faster
-    order = np.argsort(key)
-    key = key[order]
+    bits = len(bin_of).bit_length()
+    both = ((base + bin_of) << bits) | np.arange(len(bin_of))  # one sort of both is fastest
+    both.sort()
+    order, key = both & ((1 << bits) - 1), both >> bits
     first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
     return _Bins(order, first, key[first], width)
 

@@ -1,17 +1,17 @@
-"""Provider-aware partitioning: cuts between providers where they make boxes smaller in the end.
+"""Provider-aware partitioning: cuts between providers where counts get better.
 
 A group with few providers needs fewer records, since at most all but one of them collude, but a cut
-between providers narrows no box by itself. So the baseline's tree is compared, at its root and at a
-few depths, with cutting a node between its providers first: each node keeps what loses less
-(records × widths). The result is never wider than the baseline's.
-Cost: one more descent of the tree for every depth tried; of large tables, whose parts are cut a
-batch at a time, a node is given up once some of its providers' parts lose more than the whole does.
+between providers narrows no box by itself, and leaves boxes that lie over each other. So the
+baseline's tree is compared, at its root and at a few depths, with cutting a node between its
+providers first: random range queries are answered from either (`count_errors`), and a node takes
+what answers them better.
+Cost: one more descent of the tree for every depth tried, and the queries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.distinct import runs, starts_of
 from quiltwork.tables.encoding import code_type
 from quiltwork.tables.partitioning.coded_records import CodedRecords
+from quiltwork.tables.partitioning.count_errors import Questions
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import (
-    BATCH,
     CutRules,
     Progress,
     cut_by_provider,
@@ -33,6 +33,8 @@ from quiltwork.tables.partitioning.mondrian import (
 )
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, joined
 
+_PARTS = 128
+"""Parts of the table for which counts are compared at a time."""
 _SHARES = (1, 8, 64)
 """Nodes are compared once they hold at most 1/share of the rows."""
 
@@ -48,7 +50,11 @@ def parts_freely(constraint: Constraint) -> bool:
 
 
 def provider_aware(
-    records: CodedRecords, guard: Guard, rules: CutRules, progress: Progress | None = None
+    records: CodedRecords,
+    guard: Guard,
+    rules: CutRules,
+    questions: Questions,
+    progress: Progress | None = None,
 ) -> Counts:
     """Return for each row the number of its group.
 
@@ -57,62 +63,26 @@ def provider_aware(
     """
     plain = replace(rules, provider_splits=False)
     steps = list(_checkpoints(records, guard, plain)) if _can_help(records, guard) else []
-    # From the last checkpoint on the baseline's tree is the same: cuts between providers come last.
     start = steps[-1] if steps else whole(records)
-    best = _measured(records, leaves_of(records, start, guard, rules))
-    if steps and not rules.provider_splits:
-        steps.append(best.nodes)
+    best = joined(list(leaves_of(records, start, guard, plain)))
+    if rules.provider_splits:
+        other = joined(list(leaves_of(records, start, guard, rules)))
+        best = _exchanged(records, start, best, other, questions)
+    elif steps:
+        steps.append(best)
     for done, nodes in enumerate(reversed(steps), start=1):
-        node = _node_of_rows(records, nodes)
-        lost = best.lost(node, nodes.count)
-        other, complete = _by_providers_first(records, nodes, node, guard, plain, lost)
-        pays = complete & (lost - other.lost(node, nodes.count) > 1e-9)
+        nodes, parts = _apart(records, nodes, guard)
+        other = joined([parts.select(parts.sizes < 0), *leaves_of(records, parts, guard, plain)])
         if not rules.provider_splits:
-            other = other.select(pays[other.within(node)])
-            pays &= _private_together(records, nodes.count, node, other.nodes, guard)
-        best = _exchanged(node, best, other, pays)
+            node = _node_of_rows(records, nodes)
+            good = _private_together(records, nodes.count, node, other, guard)
+            nodes = nodes.select(good)
+        best = _exchanged(records, nodes, best, other, questions)
         if progress is not None:
             progress(done * records.count // len(steps), records.count)
     labels = no_labels(records)
-    labels[best.nodes.rows] = best.nodes.owners()
+    labels[best.rows] = best.owners()
     return labels
-
-
-@dataclass(frozen=True, eq=False)
-class _Leaves:
-    """Leaves, and what each of them loses: records × widths."""
-
-    nodes: Nodes
-    loss: Reals
-
-    def within(self, node: Counts) -> Counts:
-        """Return the node of each leaf, given that of every row."""
-        return node[self.nodes.rows[self.nodes.starts]].astype(np.int64)
-
-    def lost(self, node: Counts, nodes: int) -> Reals:
-        """Return what the leaves within each node lose together."""
-        of = self.within(node)
-        inside = of >= 0
-        lost = np.bincount(of[inside], weights=self.loss[inside], minlength=nodes)
-        return np.asarray(lost, dtype=np.float64)
-
-    def select(self, wanted: Flags) -> _Leaves:
-        """Return some of the leaves."""
-        return _Leaves(self.nodes.select(wanted), self.loss[wanted])
-
-
-def _measured(records: CodedRecords, found: Iterator[Nodes]) -> _Leaves:
-    """Put leaves together, with what they lose."""
-    measured = []
-    for leaves in found:
-        extent = records.axes.widths(*bounds(records, leaves)).sum(axis=0)
-        measured.append(_Leaves(leaves, extent * leaves.sizes))
-    return _together(measured)
-
-
-def _together(parts: list[_Leaves]) -> _Leaves:
-    loss = np.concatenate([part.loss for part in parts])
-    return _Leaves(joined([part.nodes for part in parts]), loss)
 
 
 def _node_of_rows(records: CodedRecords, nodes: Nodes) -> Counts:
@@ -141,11 +111,29 @@ def _private_together(
     return good
 
 
-def _exchanged(node: Counts, best: _Leaves, other: _Leaves, pays: Flags) -> _Leaves:
-    """Take the other leaves in the nodes where they pay."""
-    of_best = best.within(node)
-    stays = (of_best < 0) | ~pays[of_best]
-    return _together([best.select(stays), other.select(pays[other.within(node)])])
+def _exchanged(
+    records: CodedRecords, nodes: Nodes, best: Nodes, other: Nodes, questions: Questions
+) -> Nodes:
+    """Take the other leaves within nodes where counts from them are better.
+
+    Counts are compared for at most `_PARTS` parts of the table, of neighbouring nodes.
+    """
+    if not nodes.count:
+        return best
+    node = _node_of_rows(records, nodes)
+    parts = min(_PARTS, nodes.count)
+
+    def answers(leaves: Nodes) -> tuple[Counts, Reals]:
+        of = node[leaves.rows[leaves.starts]].astype(np.int64)
+        part = np.where(of < 0, 0, 1 + of * parts // nodes.count)  # 0: in none of them
+        rows = Nodes(records.ids[leaves.rows].astype(np.int64), leaves.starts)
+        return part, questions.answers(rows, part, parts + 1)
+
+    here, now = answers(best)
+    there, instead = answers(other)
+    instead[0] = now[0]
+    better = questions.better(now, instead)
+    return joined([best.select(~better[here]), other.select(better[there])])
 
 
 def _can_help(records: CodedRecords, guard: Guard) -> bool:
@@ -167,32 +155,17 @@ def _checkpoints(records: CodedRecords, guard: Guard, rules: CutRules) -> Iterat
         yield nodes
 
 
-def _by_providers_first(
-    records: CodedRecords, nodes: Nodes, node: Counts, guard: Guard, rules: CutRules, lost: Reals
-) -> tuple[_Leaves, Flags]:
-    """Cut nodes between providers as long as both sides are private, then as Mondrian does.
+def _apart(records: CodedRecords, nodes: Nodes, guard: Guard) -> tuple[Nodes, Nodes]:
+    """Cut nodes between providers as long as both sides are private.
 
-    A node that is not cut, or is sure to lose more than `lost`, is given up. Returns the leaves,
-    and which nodes they are complete for.
+    Returns the nodes that are cut, and their parts.
     """
-    room = lost * (1 + 1e-9)  # sums in another order differ by less
-    parts = _apart(records, nodes.select(room > 0), guard)
-    of = node[parts.rows[parts.starts]].astype(np.int64)
-    room[of[parts.sizes == nodes.sizes[of]]] = 0.0
-    found = [_Leaves(nodes.select(np.zeros(nodes.count, dtype=bool)), np.zeros(0))]
-    for some in parts.portions(BATCH):
-        wanted = room[node[some.rows[some.starts]]] > 0
-        if wanted.any():
-            leaves = leaves_of(records, some.select(wanted), guard, rules)
-            found.append(_measured(records, leaves))
-            room -= found[-1].lost(node, nodes.count)
-    return _together(found), room > 0
-
-
-def _apart(records: CodedRecords, nodes: Nodes, guard: Guard) -> Nodes:
-    """Cut nodes between providers as long as both sides are private."""
-    apart = [nodes.select(np.zeros(nodes.count, dtype=bool))]
-    while nodes.count:
-        nodes, uncut = cut_by_provider(records, nodes, guard)
+    parts, uncut = cut_by_provider(records, nodes, guard)
+    kept = np.zeros(records.count, dtype=bool)
+    kept[uncut.rows] = True
+    nodes = nodes.select(~kept[nodes.rows[nodes.starts]])
+    apart = [parts.select(parts.sizes < 0)]
+    while parts.count:
+        parts, uncut = cut_by_provider(records, parts, guard)
         apart.append(uncut)
-    return joined(apart)
+    return nodes, joined(apart)

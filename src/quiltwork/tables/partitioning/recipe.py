@@ -6,18 +6,21 @@ On one machine, within a subtree on Spark, and again when someone asks what the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
+from quiltwork.tables.partitioning.count_errors import Questions
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
+from quiltwork.tables.partitioning.nodes import Nodes
 from quiltwork.tables.partitioning.provider_aware import provider_aware
 from quiltwork.tables.partitioning.repair import repair
 
@@ -64,20 +67,43 @@ def partition(
         records = records.take(order)
     alone = recipe.method == "separate"
     guard = Guard(recipe.constraint, 0 if alone else recipe.m, encoded)
-    aware = recipe.method == "provider-aware" and recipe.rules.split != "fitness"
+    questions: Questions | None = None
     if alone:
         labels = _each_alone(records, guard, recipe.rules, progress)
-    elif aware and records.providers > 1:
-        labels = provider_aware(records, guard, recipe.rules, progress)
+    elif recipe.method == "provider-aware" and records.providers > 1:
+        questions = Questions.of(encoded.quasi)
+        labels = provider_aware(records, guard, recipe.rules, questions, progress)
     else:
         labels = mondrian(records, guard, recipe.rules, progress)
     if recipe.quality and not alone:
+        usual = labels
+        if questions is not None:
+            usual = mondrian(records, guard, replace(recipe.rules, provider_splits=False))
+        parted = not _same(usual, labels)
         labels = repair(records, labels, guard, progress)
+        if questions is not None and parted:
+            labels = _better(records, repair(records, usual, guard, progress), labels, questions)
     if order is None:
         return labels
     found = np.empty_like(labels)
     found[order] = labels
     return found
+
+
+def _same(labels: Counts, others: Counts) -> bool:
+    """Tell whether two numberings make the same groups."""
+    pairs = labels.astype(np.int64) * (int(others.max()) + 1) + others
+    return len(np.unique(pairs)) == int(labels.max()) + 1 == int(others.max()) + 1
+
+
+def _better(records: CodedRecords, usual: Counts, other: Counts, questions: Questions) -> Counts:
+    """Return the usual labels, or the others if counts from those are better."""
+    answers = []
+    for labels in (usual, other):
+        rows = records.ids[np.argsort(labels, kind="stable")].astype(np.int64)
+        groups = Nodes(rows, starts_of(np.bincount(labels)))
+        answers.append(questions.answers(groups, np.zeros(groups.count, dtype=np.int64), 1))
+    return other if questions.better(*answers)[0] else usual
 
 
 def _each_alone(

@@ -186,9 +186,9 @@ def anonymize_spark(
     """Anonymize on Spark; see `anonymize`. The driver receives aggregates only.
 
     The top of the tree is cut by range and strictly, whatever `split`, `relaxed` and `quality` say;
-    they rule within subtrees. With `method="baseline"` and none of them the result is that of the
-    local backend. `progress` is called after every pass that decides the top of the tree, and
-    before and after the subtrees are finished and verified.
+    they rule within subtrees. With `method="baseline"`, by range, and neither of the others the
+    result is that of the local backend. `progress` is called after every pass that decides the top
+    of the tree, and before and after the subtrees are finished and verified.
 
     Theorem: docs/theory/m-privacy.md
     """
@@ -211,8 +211,7 @@ def anonymize_spark(
         leaves = grow(
             router, private, measure, domains.axes, asked, coalition, smallest, subtree_rows
         )
-        best: Split = "loss" if quality and split == "range" else split
-        rules = CutRules(method == "provider-aware" and parts_freely(asked), best, relaxed)
+        rules = CutRules(method == "provider-aware" and parts_freely(asked), split, relaxed)
         # A subtree of method="separate" is one provider's already.
         recipe = Recipe(
             asked, coalition, "baseline" if alone else method, rules, quality and not alone

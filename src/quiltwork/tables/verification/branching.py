@@ -5,9 +5,9 @@ of the n_G providers with records in the group. Providers that know someone ther
 records in it (they hold another record of the same person) may join too.
 
 Coalitions grow by blocks of providers, and a branch that is safe as a whole is dropped. A block is
-one provider, the strongest first. For distinct l-diversity it may be all providers of a value,
-because nobody else removes it: then the search is exponential only in the values that at most m
-providers hold, however many providers there are. For k-anonymity the largest providers suffice.
+one provider, the strongest first. Where each person is known to one provider, no coalitions are
+tried for k-anonymity, for which the largest providers suffice, and for distinct l-diversity, for
+which values are searched (`values_left`).
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.group import Group
+from quiltwork.tables.verification.values_left import covered_by_few
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Checks:
         self.count()
         return not self.constraint.holds(self.group.left(coalition))
 
-    def count(self) -> None:
-        """Count one more check, or stop at the limit."""
-        self.done += 1
+    def count(self, number: int = 1) -> None:
+        """Count more checks, or stop at the limit."""
+        self.done += number
         if self.done > self.limit:
             raise LimitReached
 
@@ -101,6 +101,8 @@ def breach(group: Group, part: Constraint, m: int, limit: int) -> SearchOutcome:
     if isinstance(part, KAnonymity) and group.held is None and group.contributors is None:
         return SearchOutcome(_largest(group, part.k, min(m, group.size - 1)), 1)
     try:
+        if isinstance(part, LDiversity) and group.is_plain and group.contributors is None:
+            return SearchOutcome(_who_leaves_few(group, part.l - 1, m, checks), checks.done)
         for space in spaces(group, m):
             found = _Search(group, part, space, checks).from_nobody()
             if found is not None:
@@ -119,14 +121,22 @@ def _largest(group: Group, k: int, size: int) -> tuple[int, ...] | None:
     return tuple(sorted(order[: short[0]].tolist())) if len(short) else None
 
 
+def _who_leaves_few(group: Group, few: int, m: int, checks: Checks) -> tuple[int, ...] | None:
+    """Return a coalition that leaves at most `few` values."""
+    holds: NDArray[np.bool_] = group.weights > 0
+    spared = group.size - min(m, group.size - 1)
+    left = covered_by_few(holds, few, spared, checks.count)
+    if left is None:
+        return None
+    return tuple(np.flatnonzero((holds & ~left).any(axis=1)).tolist())
+
+
 class _Search:
     """One space of coalitions; coalitions and blocks are bit masks over the group's providers."""
 
     def __init__(self, group: Group, part: Constraint, space: Space, checks: Checks) -> None:
         self.group, self.part, self.space, self.checks = group, part, space, checks
-        owners = _owners_of_values(group, part, space.level)
-        self.wanted = part.l if isinstance(part, LDiversity) and owners is not None else None
-        self.blocks = _single_providers(group, space) if owners is None else owners
+        self.blocks = _single_providers(group, space)
 
     def from_nobody(self) -> tuple[int, ...] | None:
         """Return a coalition that breaches, or None."""
@@ -151,8 +161,6 @@ class _Search:
 
     def _safe(self, chosen: int, left: SecretCounts, open_: list[int], room: int) -> bool:
         """Tell whether no choice among the open blocks can breach, by a bound."""
-        if self.wanted is not None:  # each of them removes one of the values that are left
-            return len(left.values) - len(open_) >= self.wanted
         if isinstance(self.part, KAnonymity):
             self.checks.count()
             rests = (self.group.left(self._members(chosen | block)).size for block in open_)
@@ -174,17 +182,3 @@ def _single_providers(group: Group, space: Space) -> list[int]:
     """Return the candidates, those who know most people first."""
     power = [-group.known([i]).size for i in space.candidates]
     return [1 << space.candidates[i] for i in np.argsort(power, kind="stable")]
-
-
-def _owners_of_values(group: Group, part: Constraint, size: int) -> list[int] | None:
-    """Return the providers of each value that so many can remove; None if coalitions are fewer."""
-    if not (isinstance(part, LDiversity) and group.is_plain and group.contributors is None):
-        return None
-    holds: NDArray[np.bool_] = group.weights > 0
-    rare = holds[:, holds.sum(axis=0) <= size]
-    involved = int(rare.any(axis=1).sum())
-    removed = max(holds.shape[1] - part.l + 1, 0)
-    if comb(rare.shape[1], removed) > comb(involved, min(size, involved // 2)):
-        return None
-    packed = np.packbits(rare.T, axis=1, bitorder="little")
-    return [int.from_bytes(line.tobytes(), "little") for line in packed]

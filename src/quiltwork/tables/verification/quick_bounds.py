@@ -10,6 +10,7 @@ Theorem: docs/theory/m-privacy.md
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,9 +99,27 @@ def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
     status[together > _sum_of_largest(holder, held, size)] = SAFE
     holder, held = _per_provider(group, provider, counts)
     fewest = np.minimum.reduceat(held, np.searchsorted(holder, np.arange(counts.groups)))
+    covered = _most_covered(group, value, provider, counts, wanted - 1)
+    status[simple & (covered < counts.inside - size) & (status == OPEN)] = SAFE
     one_left = simple & (size == counts.inside - 1)
     status[one_left] = np.where(fewest < wanted, BROKEN, SAFE)[one_left]
     return status
+
+
+def _most_covered(group: Ints, value: Ints, provider: Ints, counts: SparseCounts, few: int) -> Ints:
+    """Bound how many providers of each group hold, together, at most `few` values.
+
+    As `values_left` does: each of them gives 1/j to each of their j values.
+    """
+    _, who, held = np.unique(
+        group * (counts.providers + 1) + provider + 1, return_inverse=True, return_counts=True
+    )
+    held = held[who]
+    share = np.where((held <= few) & (provider >= 0), 1 / held, 0.0)
+    found, cell = np.unique(group * counts.values + value, return_inverse=True)
+    given = np.bincount(cell, weights=share) + 1e-9  # never below the true sum, which is floored
+    many = np.full(counts.groups, few, dtype=np.int64)
+    return _sum_of_largest(found // counts.values, given, many)
 
 
 def _owners(cell: Ints, alone: Flags, counts: SparseCounts) -> tuple[Ints, Ints]:
@@ -197,8 +216,8 @@ def most_known(counts: SparseCounts, m: int) -> Ints:
     return _sum_of_largest(*_known_by_provider(counts), _sizes(counts, m))
 
 
-def _sum_of_largest(group: Ints, numbers: Ints, how_many: Ints) -> Ints:
-    """Add up the largest numbers of each group, as many as asked; `group` is sorted."""
+def _sum_of_largest(group: Ints, numbers: NDArray[Any], how_many: Ints) -> Ints:
+    """Add up the largest numbers of each group, as many as asked, and floor; `group` is sorted."""
     order = np.lexsort((-numbers, group))
     group, numbers = group[order], numbers[order]
     position = np.arange(len(group)) - np.searchsorted(group, group)

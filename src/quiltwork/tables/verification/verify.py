@@ -3,7 +3,8 @@ many does it withstand, who breaks it next, and what mends it?
 
 Groups are decided together where that is possible (`all_groups`); what is left open, and what is
 breached and needs a name, is searched group by group in the order of the rows until one is
-breached. By Observation 2.1 m-privacy only gets harder as m grows, so `max_m` finds it by halving.
+breached. By Observation 2.1 m-privacy only gets harder as m grows, so `max_m` finds it by halving,
+for each group that breaches what all before it withstand.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -12,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, get_args
+from typing import Any, NamedTuple, Protocol, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
@@ -22,7 +24,7 @@ from quiltwork.exact import integer
 from quiltwork.tables.constraints.constraint import Conjunction, Constraint, as_constraint, read_m
 from quiltwork.tables.constraints.sizes import KAnonymity
 from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.group import Group, SparseCounts, count_groups
+from quiltwork.tables.group import Group, SparseCounts, count_groups, subset
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.all_groups import decide_together
 from quiltwork.tables.verification.one_group import (
@@ -111,36 +113,63 @@ def verify_counts(
     limit: int = LIMIT,
 ) -> Verdict:
     """Verify counted groups, for callers who ask about one table often."""
+    every = np.arange(counts.groups)
+    found = _first_breach(table, counts, every, constraint, m, method, limit)
+    if found.refused is not None:
+        raise found.refused
+    return found.verdict
+
+
+class _First(NamedTuple):
+    """The verdict on some groups, and the first that does not pass (−1: none).
+
+    `refused` says why nothing is known of it, if that is so.
+    """
+
+    verdict: Verdict
+    group: int
+    refused: UnsupportedError | None = None
+
+
+def _first_breach(
+    table: Labelled,
+    counts: SparseCounts,
+    groups: NDArray[np.int64],
+    constraint: Constraint,
+    m: int,
+    method: AnyMethod,
+    limit: int,
+) -> _First:
+    some = subset(counts, groups)
     statuses = [
-        decide_together(counts, part, m)
+        decide_together(some, part, m)
         if method == "exact"
-        else np.zeros(counts.groups, dtype=np.int8)
+        else np.zeros(some.groups, dtype=np.int8)
         for part in constraint.parts
     ]
     checks = int(sum((status != 0).sum() for status in statuses))
     verdict = Verdict(True, (), (), checks, m, method, str(constraint))
     doubtful = np.any([status != SAFE for status in statuses], axis=0)
-    refused: UnsupportedError | None = None
-    for g in np.flatnonzero(doubtful).tolist():
-        group = counts.cut(g)
+    first = _First(verdict, -1)
+    for at in np.flatnonzero(doubtful).tolist():
+        g, group = int(groups[at]), some.cut(at)
         if method != "exact":
             found = group_breach(group, constraint, m, method, limit)
         else:
-            unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[g] != SAFE]
-            known = any(status[g] == BROKEN for status in statuses)
+            unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[at] != SAFE]
+            known = any(status[at] == BROKEN for status in statuses)
             try:
                 found = exact_breach(group, tuple(unsafe), m, limit)
             except UnsupportedError as error:  # a breach of another group is an answer all the same
-                refused = refused or error
+                if first.refused is None:
+                    first = _First(replace(verdict, private=False, settled=False), g, error)
                 continue
             checks -= known  # naming the coalition is no further check
         checks += found.checks
         if found.breach is not None or not found.settled:
             named = replace(verdict, private=False, group=table.group_values(g), checks=checks)
-            return _named(named, found, group, table)
-    if refused is not None:
-        raise refused
-    return replace(verdict, checks=checks)
+            return _First(_named(named, found, group, table), g)
+    return first if first.refused else _First(replace(verdict, checks=checks), -1)
 
 
 def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled) -> Verdict:
@@ -215,8 +244,9 @@ class MaxM(int):
 def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int = LIMIT) -> MaxM:
     """Return the largest m for which the table is m-private, as an integer that can explain itself.
 
-    Verifies O(log n) times, exactly. A group that cannot be settled within the limit, or a
-    constraint with too many sets to try, counts as breached.
+    Verifies every group about once, exactly, and the weakest ones O(log n) times. A group that
+    cannot be settled within the limit, or a constraint with too many sets to try, counts as
+    breached.
 
     Raises:
         InvalidInputError: if the constraint is none.
@@ -234,31 +264,40 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
     limit = integer(limit, "limit", 1)
     bound = as_constraint(constraint).bind(read_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
-    verdicts: dict[int, Verdict] = {}
+    safe, breach, start = len(table.encoded.providers) - 1, None, 0
 
-    def withstands(m: int) -> bool:
-        verdicts[m] = _verdict(table, counts, bound, m, limit)
-        return verdicts[m].private
+    def first_breach(groups: NDArray[np.int64], m: int) -> _First:
+        found = _first_breach(table, counts, groups, bound, m, "exact", limit)
+        if found.refused is not None and m == 0:
+            raise found.refused
+        return found
 
-    most = len(table.encoded.providers) - 1
-    if withstands(most):
-        return MaxM(most, None, None)
-    low, high = -1, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if withstands(middle) else (low, middle)
-    return MaxM(low, verdicts[high], _mending_k(table, counts, bound, high, limit))
+    while safe >= 0:
+        found = first_breach(np.arange(start, counts.groups), safe)
+        if found.group < 0:
+            break
+        # What withstood more before this group is not asked again.
+        start, alone = found.group, np.array([found.group])
+        low, high, breach = -1, safe, found.verdict
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = first_breach(alone, middle)
+            if found.group < 0:
+                low = middle
+            else:
+                high, breach = middle, found.verdict
+        safe = low
+    mend = None if breach is None else _mending_k(table, counts, bound, breach.m, limit)
+    return MaxM(safe, breach, mend)
 
 
-def _verdict(
+def _private(
     table: Table, counts: SparseCounts, constraint: Constraint, m: int, limit: int
-) -> Verdict:
+) -> bool:
     try:
-        return verify_counts(table, counts, constraint, m, "exact", limit)
+        return verify_counts(table, counts, constraint, m, "exact", limit).private
     except UnsupportedError:
-        if m == 0:
-            raise
-        return Verdict(False, (), (), 0, m, "exact", str(constraint), settled=False)
+        return False
 
 
 def _mending_k(
@@ -267,11 +306,11 @@ def _mending_k(
     """Return the largest k that withstands m; None if another part is breached or no k helps."""
     ks = [part.k for part in constraint.parts if isinstance(part, KAnonymity)]
     others = tuple(part for part in constraint.parts if not isinstance(part, KAnonymity))
-    if not ks or not (not others or _verdict(table, counts, Conjunction(others), m, limit).private):
+    if not ks or not (not others or _private(table, counts, Conjunction(others), m, limit)):
         return None
     low, high = 0, max(ks)
     while high - low > 1:
         middle = (low + high) // 2
-        private = _verdict(table, counts, KAnonymity(middle), m, limit).private
+        private = _private(table, counts, KAnonymity(middle), m, limit)
         low, high = (middle, high) if private else (low, middle)
     return low or None

@@ -1,0 +1,154 @@
+"""Random range queries, and their answers from boxes in which records are spread evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.tables.encoding import Column
+
+Shares: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.int64]
+_CELLS = 1_000_000
+LEAST_SHARE = 0.001
+"""Errors are relative to at least this share of the rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class RangeLabels:
+    """Labels that cover codes lower..upper, and the missing value (the last code) where said."""
+
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    missing: NDArray[np.bool_]
+    last: int
+
+    def share(self, labels: Codes, first: Codes, final: Codes) -> Shares:
+        """Return label × query: the share of the label's values with codes first..final."""
+        lower, upper, missing = (
+            side[labels, None] for side in (self.lower, self.upper, self.missing)
+        )
+        inside = np.maximum(np.minimum(upper, final) - np.maximum(lower, first) + 1, 0)
+        inside = inside + (missing & (first <= self.last) & (self.last <= final))
+        return np.asarray(inside / self.sizes()[labels, None], dtype=np.float64)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return how many values each label covers."""
+        return self.upper - self.lower + 1 + self.missing
+
+
+@dataclass(frozen=True, eq=False)
+class SetLabels:
+    """Labels that cover sets of codes; `below[i, c]` counts those of set i that are less than c."""
+
+    below: NDArray[np.int32]
+
+    def share(self, labels: Codes, first: Codes, final: Codes) -> Shares:
+        """Return label × query: the share of the label's values with codes first..final."""
+        below = self.below[labels]
+        inside = below[:, final + 1] - below[:, first]
+        return np.asarray(inside / below[:, -1:], dtype=np.float64)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Return how many values each label covers."""
+        return self.below[:, -1].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """A published table's groups.
+
+    Attributes:
+        columns: for each quasi-identifier, what its labels cover.
+        label_of: group × quasi-identifier, the index of its label.
+        sizes: the records of each group.
+    """
+
+    columns: tuple[RangeLabels | SetLabels, ...]
+    label_of: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+def sets_of_codes(owners: NDArray[Any], codes: NDArray[Any], labels: int, values: int) -> SetLabels:
+    """Return labels, numbered by `owners`, that cover these codes."""
+    below = np.zeros((labels, values + 1), dtype=np.int32)
+    below[owners, codes.astype(np.int64) + 1] = 1
+    return SetLabels(np.cumsum(below, axis=1, dtype=np.int32))
+
+
+@dataclass(frozen=True)
+class RangeQuery:
+    """A count of the records with codes first..last in each of some columns.
+
+    Attributes:
+        ranges: (column, first code, last code), one per predicate.
+    """
+
+    ranges: tuple[tuple[int, int, int], ...]
+
+
+def random_queries(domains: Sequence[int], seed: int) -> Iterator[RangeQuery]:
+    """Draw queries without end over columns with so many values.
+
+    A query has 2..q/2 predicates (all numbers equally likely; 2 if q < 4, 1 if q = 1) on different
+    columns; the range of each lies between two of the column's values, drawn independently.
+    """
+    rng = np.random.default_rng(seed)
+    columns, sizes = len(domains), np.array(domains)
+    most = max(min(2, columns), columns // 2)
+    while True:
+        predicates = int(rng.integers(min(2, columns), most + 1))
+        chosen = rng.choice(columns, size=predicates, replace=False)
+        ends = np.sort(rng.integers(0, sizes[chosen, None], size=(predicates, 2)))
+        yield RangeQuery(
+            tuple((int(c), int(a), int(b)) for c, (a, b) in zip(chosen, ends, strict=True))
+        )
+
+
+def true_count(codes: list[NDArray[Any]], query: RangeQuery) -> int:
+    """Count the rows of a query; codes are of an unsigned type, so that one comparison does."""
+    inside: NDArray[np.bool_] | None = None
+    for column, first, last in query.ranges:
+        kind = codes[column].dtype.type
+        hit = (codes[column] - kind(first)) <= kind(last - first)
+        inside = hit if inside is None else inside & hit
+    return 0 if inside is None else int(np.count_nonzero(inside))
+
+
+def answers(
+    cover: Coverage, queries: Sequence[RangeQuery], part: Codes | None = None, parts: int = 1
+) -> Shares:
+    """Return part × query: the records that fall into it, if spread evenly over each box.
+
+    `part` is the part of the table that each group belongs to. Cost: O(queries · groups).
+    """
+    of_column = [
+        np.array([(at, *ends) for at, q in enumerate(queries) for c, *ends in q.ranges if c == col])
+        for col in range(len(cover.columns))
+    ]
+    found = np.zeros((parts, len(queries)))
+    step = max(1, _CELLS // max(1, len(queries)))
+    order = np.arange(len(cover.sizes)) if part is None else np.argsort(part, kind="stable")
+    for start in range(0, len(order), step):
+        some = order[start : start + step]
+        inside = np.repeat(cover.sizes[some, None].astype(np.float64), len(queries), axis=1)
+        for labels, covers, asked in zip(cover.label_of.T, cover.columns, of_column, strict=True):
+            if len(asked):
+                at, first, final = asked.T
+                inside[:, at] *= covers.share(labels[some], first, final)
+        of = np.zeros(len(some), dtype=np.int64) if part is None else part[some]
+        run = np.flatnonzero(np.diff(of, prepend=-1))
+        found[of[run]] += np.add.reduceat(inside, run, axis=0)
+    return found
+
+
+def small_codes(columns: Sequence[Column]) -> list[NDArray[Any]]:
+    """Return the columns' codes in the smallest unsigned type that holds them."""
+    return [
+        column.codes.astype(np.min_scalar_type(max(1, len(column.values) - 1)))
+        for column in columns
+    ]
