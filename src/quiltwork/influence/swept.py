@@ -21,6 +21,7 @@ from quiltwork.influence.sweep import Leak, Levels, Sweep, Sweepable, largest_fa
 from quiltwork.influence.sweep.endless import SHORT
 
 _ROUNDING = 1 + Fraction(1, 2**50)
+_SAME = 1 + Fraction(1, 2**28)
 _PROFILE_LEVELS = 32
 
 
@@ -42,6 +43,7 @@ class SweptOutlook:
         factor, leak = largest_factor(
             self.sweep(question.episode), unit, question.nodes, float_down(epsilon)
         )
+        leak = _named(leak, unit, question.nodes)
         stop = min(leak.node + question.episode - 1, self.length)
         change = charge.change(leak.node, stop)
         added = leak.before + leak.after
@@ -51,7 +53,7 @@ class SweptOutlook:
         if math.isinf(factor):
             return answer
         everything = charge.change(1, self.length)
-        scale = Fraction(change) / epsilon if added == 0 else _ROUNDING / Fraction(factor)
+        scale = _exact_if_alone(added, Fraction(change) / epsilon, _ROUNDING / Fraction(factor))
         if scale < everything / epsilon:
             return _with(answer, scale)
         return NoiseNeeded(everything / epsilon, leak.node, everything, self.length, 0.0)
@@ -64,7 +66,8 @@ class SweptOutlook:
         """The same, and which node that is."""
         if scale == 0:
             return 0.0, NoiseNeeded(scale, question.nodes.start, 0, 0, 0.0)
-        found = self.worst(question, scale)
+        unit = question.charge.levels(self.length)
+        found = _named(self.worst(question, scale), unit, question.nodes)
         stop = min(found.node + question.episode - 1, self.length)
         change, added = question.charge.change(found.node, stop), found.before + found.after
         answer = NoiseNeeded(
@@ -72,9 +75,8 @@ class SweptOutlook:
         )
         if found.leak == 0:
             return 0.0, answer
-        if added == 0:
-            return float_up(change / scale), answer
-        return min(found.leak, float_up(question.charge.change(1, self.length) / scale)), answer
+        leak = float_up(_exact_if_alone(added, change / scale, Fraction(found.leak)))
+        return min(leak, float_up(question.charge.change(1, self.length) / scale)), answer
 
     def worst(self, question: Question, scale: Fraction) -> Leak:
         """The worst secret at this scale."""
@@ -116,6 +118,21 @@ def _endless(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | None:
     found = sweep.constant(*(float(row.max()) for row in rows))
     middle = (nodes.start + nodes.stop) // 2
     return None if found is None else replace(found, node=middle)
+
+
+def _named(leak: Leak, unit: Levels, nodes: range) -> Leak:
+    """A leak to which neighbours add nothing, at the first node that is charged most."""
+    first = int(unit.first[int(np.argmax(unit.own))])
+    alone = leak.before + leak.after == 0
+    return replace(leak, node=first) if alone and first in nodes else leak
+
+
+def _exact_if_alone(added: float, exact: Fraction, bound: Fraction) -> Fraction:
+    """What a node's own charge comes to, where neighbours add nothing and it is the bound itself.
+
+    The node that is named for a bound over many nodes may be charged less than another one.
+    """
+    return exact if added == 0 and exact * _SAME >= bound else bound
 
 
 def _with(answer: NoiseNeeded, scale: Fraction) -> NoiseNeeded:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,8 +21,10 @@ from quiltwork.budget.accounting.leakage import Secrets
 from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.account_rows import Kept, width
 from quiltwork.budget.ledger.ahead import Ahead, Recent
+from quiltwork.budget.ledger.entries import canonical
 from quiltwork.budget.ledger.notes import MOST_AN_HOUR
-from quiltwork.errors import BudgetExceeded
+from quiltwork.budget.ledger.total_rows import seal
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from tests.sizes import sample
 
 P = [[0.9, 0.1], [0.4, 0.6]]
@@ -298,3 +302,63 @@ def test_levels_with_long_denominators_are_read_by_the_next_process(tmp_path):
     expected = float(sum(levels)) + 0.01
     assert float(fresh.status("d").exact_total) == pytest.approx(expected, rel=1e-9)
     fresh.verify()
+
+
+def test_a_dear_request_under_the_key_of_a_cheap_one_that_waits_for_its_answer_is_refused(
+    sqlite_url,
+):
+    cheap = {"schema": "quiltwork/release", "dp_epsilon": Fraction(1, 1000), "start": 1, "stop": 9}
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", MarkovChain(P), LENGTH, 1)
+        ledger.debit_all("d", [cheap], keys=["k"])
+        with pytest.raises(InvalidInputError, match="another request"):
+            ledger.debit_all("d", [{**cheap, "dp_epsilon": 50}], keys=["k"])
+
+
+def test_a_row_sealed_again_with_another_budget_is_found(sqlite_url, tmp_path):
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", MarkovChain(P), LENGTH, 1)
+        ledger.debit("d", Spending.dp(Fraction(1, 30), 1, 200))
+    with closing(sqlite3.connect(tmp_path / "budget.db")) as raw, raw:
+        (text,) = raw.execute("SELECT body FROM quiltwork_totals").fetchone()
+        forged = canonical({**json.loads(text), "budget": "1000000"})
+        raw.execute("UPDATE quiltwork_totals SET body = ?, hash = ?", (forged, seal("d", forged)))
+    with Ledger.open(sqlite_url) as ledger, pytest.raises(StorageError, match="somebody changed"):
+        ledger.verify()
+
+
+def test_debits_taken_out_of_the_log_before_they_were_in_rows_are_missed(sqlite_url, tmp_path):
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", MarkovChain(P), LENGTH, 1)
+        for number in range(6):
+            spending = Spending.dp(Fraction(1, 30), 1, 200)
+            ledger.debit("d", spending, key=f"{number}").complete("x")
+    with closing(sqlite3.connect(tmp_path / "budget.db")) as raw, raw:
+        raw.execute("DROP TRIGGER quiltwork_no_delete")
+        last = "(SELECT MAX(seq) FROM quiltwork_entries WHERE kind = 'debit')"
+        raw.execute(f"DELETE FROM quiltwork_entries WHERE kind = 'debit' AND seq < {last}")  # noqa: S608
+    with Ledger.open(sqlite_url) as ledger, pytest.raises(StorageError, match="were taken out"):
+        ledger.debit("d", Spending.dp(Fraction(1, 5), 1, 200))
+
+
+def test_levels_of_any_denominators_add_up_in_a_short_row(sqlite_url):
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", MarkovChain(P), LENGTH, 10)
+        for number in range(12):
+            level = Fraction(10**250, 10**253 + 2 * number + 1)
+            ledger.debit("d", Spending.dp(level, 1, 5))
+        assert ledger.verify().count == 13
+
+
+def test_what_was_never_committed_prices_nothing(sqlite_url, tmp_path):
+    """Another process begins a dataset of the same name and number, with a smaller budget."""
+    with Ledger.open(sqlite_url) as ledger, Ledger.open(f"sqlite:///{tmp_path / 'b.db'}") as lost:
+        for one, belief, budget in (
+            (lost, MarkovChain(P), 50),
+            (ledger, MarkovChain([[0.99, 0.01], [0.01, 0.99]]), 1),
+        ):
+            one.create("d", belief, LENGTH, budget)
+        lost.status("d")
+        ledger._totals._known = dict(lost._totals._known)
+        with pytest.raises(BudgetExceeded):
+            ledger.debit("d", Spending.dp(Fraction(1, 4), 1, LENGTH))

@@ -76,7 +76,7 @@ class Account:
                     "with a level, or protect single time points."
                 )
             history, count, latest = (spending, history), count + 1, spending.composes_by
-            others = _bounded(others + by_theorem_3_6(spending))
+            others = bounded(others + by_theorem_3_6(spending))
             if spending.composes_by == "levels":
                 levels.append(self.secrets.charged(spending, narrowest))
                 narrowest = least_span(narrowest, levels[-1])
@@ -218,7 +218,7 @@ def _check_composition(before: int, last: Composition | None, spending: Spending
         )
 
 
-def _bounded(cost: Fraction) -> Fraction:
+def bounded(cost: Fraction) -> Fraction:
     """Round up by less than 2⁻²⁵⁶ where a denominator would grow without end."""
     if cost.denominator.bit_length() <= _LONGEST_DENOMINATOR_BITS:
         return cost

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.account import Account, bounded
 from quiltwork.budget.ledger.entries import Entry
 from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
@@ -88,7 +88,7 @@ class Ahead:
 
     def plus(self, debit: Recent, peak: Fraction) -> Ahead:
         """One more, with which no time point is charged more than `peak`."""
-        total = self.total + everything(debit.spending)
+        total = bounded(self.total + everything(debit.spending))
         return replace(self, total=total, peak=peak, debits=(*self.debits, debit))
 
     def peak_with(self, base: Account, spending: Spending) -> Fraction:

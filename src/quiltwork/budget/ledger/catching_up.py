@@ -210,7 +210,9 @@ def loaded(
         if int(body["analysts"], 16) != bound:
             return None
         begun = as_begun(tables, name, body, known)
-        if begun is None:
+        if begun is None or (body["budget"], body["by_levels"]) != (
+            *(str(begun.budget), begun.by_levels),
+        ):
             return None
         kept = Kept.from_body(body)
         base = kept.account(tables.levels(name, EVERYBODY), begun.base.secrets)
@@ -237,8 +239,15 @@ def loaded(
 def as_begun(
     tables: Tables, name: str, body: Mapping[str, Any], known: Dataset | None
 ) -> Dataset | None:
-    """The dataset as its first entry has it, in the series as long as it is."""
-    if known is not None and known.created == body["created"]:
+    """The dataset as its first entry has it, in the series as long as it is.
+
+    What is `known` may be of a transaction that was not committed: it is compared with the log.
+    """
+    if (
+        known is not None
+        and known.created == body["created"]
+        and tables.hash_at(known.last.count) == known.last.hash
+    ):
         begun = known
     else:
         created = tables.at(body["created"])

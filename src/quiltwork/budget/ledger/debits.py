@@ -9,7 +9,7 @@ been drawn and lost, and a crash that depends on the answer would turn drawing a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -206,7 +206,7 @@ def made_before(
         )
     for entry, (_, one) in zip(entries, asked, strict=True):
         request = read_request(one, state.name, state.beliefs, state.length)
-        _refuse_another(entry, request, analyst)
+        _refuse_another(entry, request, analyst, _exactly)  # some may not have been answered yet
     answers = [tables.answer_to(entry.seq) for entry in entries]
     return [
         _receipt(entry, None if answer is None else answer.content["answer"])
@@ -216,7 +216,7 @@ def made_before(
 
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
     """The stored answer of a key, if it is asked for by the same request as then."""
-    _refuse_another(earlier, request, analyst)
+    _refuse_another(earlier, request, analyst, _as_asked)
     body = earlier.content
     answer = tables.answer_to(earlier.seq)
     if answer is None:
@@ -229,7 +229,12 @@ def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | N
     return _receipt(earlier, answer.content["answer"])
 
 
-def _refuse_another(earlier: Entry, request: Request, analyst: str | None) -> None:
+def _refuse_another(
+    earlier: Entry,
+    request: Request,
+    analyst: str | None,
+    compared: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
     """Refuse a request that is not the one its key stands for.
 
     Older versions wrote other names, and less: what they did not write is not compared.
@@ -238,17 +243,23 @@ def _refuse_another(earlier: Entry, request: Request, analyst: str | None) -> No
     written = _receipt(earlier).spending.to_body()
     asked["spending"] = {n: one for n, one in asked["spending"].items() if n in written}
     same = {**{name: body.get(name) for name in asked}, "spending": written}
-    if canonical(_as_asked(same)) != canonical(_as_asked(asked)):
+    if canonical(compared(same)) != canonical(compared(asked)):
         raise InvalidInputError(
             f"The key {body['key']!r} was used for another request at {body['at']} (entry "
             f"{earlier.seq}); a key stands for one request for ever. Use a new key."
         )
 
 
+def _exactly(body: dict[str, Any]) -> dict[str, Any]:
+    """All of a request."""
+    return body
+
+
 def _as_asked(body: dict[str, Any]) -> dict[str, Any]:
     """A request without the noise that was computed for it: later versions may find a little less.
 
-    Only a release says what it was computed from; of other requests everything is compared.
+    Only a release says what it was computed from; of other requests everything is compared. It is
+    enough where the answer is stored: another noise is then neither drawn nor told.
     """
     if (body["request"] or {}).get("schema") != "quiltwork/release":
         return body

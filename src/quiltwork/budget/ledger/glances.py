@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from quiltwork.budget import Spending
+from quiltwork.budget.accounting.account import bounded
 from quiltwork.budget.ledger.ahead import can_wait, everything, highest
 from quiltwork.budget.ledger.catching_up import read_safe
 from quiltwork.budget.ledger.entries import Entry, Head
@@ -74,7 +75,7 @@ class Glance:
         """With one more debit; None if it is not clear that it fits."""
         if spending.stop > self.length or not can_wait(spending) or not self.tells:
             return None
-        total = self.total + everything(spending)
+        total = bounded(self.total + everything(spending))
         peak = Fraction(float_up(self.peak + highest(spending)))
         if total > self.budget and (self.safe is None or peak > self.safe):
             return None

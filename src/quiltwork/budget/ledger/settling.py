@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from quiltwork.budget.accounting.account import bounded
 from quiltwork.budget.ledger.ahead import Recent, everything, highest
 from quiltwork.budget.ledger.catching_up import EVERYBODY
 from quiltwork.budget.ledger.datasets import Dataset
@@ -32,7 +33,7 @@ def settling(state: Dataset) -> Callable[[Tables], None]:
             for entry in tables.steps(name, state.last.count)
             if entry.kind == "debit"
         ]
-        total = account.usage.total + sum(map(everything, later))
+        total = bounded(account.usage.total + sum(map(everything, later)))
         peak = kept.peak + sum(map(highest, later))
         changes = {"since": state.last.count, "waiting": len(later)}
         found = {**body, **kept.body(), **changes, "all": str(total), "most": str(peak)}

@@ -41,6 +41,28 @@ def check_log_reaches(tables: Tables, name: str, text: str) -> None:
         )
 
 
+def check_log_is_whole(tables: Tables, name: str) -> None:
+    """Refuse to add up a log that has fewer of the latest debits than the dataset's row counts.
+
+    Raises:
+        StorageError: if debits were taken out of it.
+    """
+    body = read_body(name, tables.total(name))
+    try:
+        last = tables.last_step(name)
+        if body is None or last is None or (body["seq"], body["hash"]) != (last.count, last.hash):
+            return
+        waiting, since = int(body["waiting"]), int(body["since"])
+    except (KeyError, TypeError, ValueError):
+        return  # no row of ours, though sealed like one
+    if sum(entry.kind == "debit" for entry in tables.steps(name, since)) < waiting:
+        raise StorageError(
+            f"The totals of {name!r} count {waiting} debits after entry {since}, and the log has "
+            "fewer: entries were taken out. Nothing was granted. Restore a backup, and give it the "
+            "newest checkpoint."
+        )
+
+
 def sealed(state: Dataset) -> tuple[str, str]:
     """Return body and hash of a dataset's own row."""
     ahead, found = state.ahead, state.found

@@ -48,10 +48,7 @@ from quiltwork.budget.ledger.settling import settling
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_checks import added_up
-from quiltwork.budget.ledger.total_rows import (
-    analyst_text,
-    sealed,
-)
+from quiltwork.budget.ledger.total_rows import analyst_text, check_log_is_whole, sealed
 from quiltwork.errors import BudgetExceeded, StorageError
 from quiltwork.exact import float_up
 
@@ -355,6 +352,7 @@ class Totals:
         """
 
         def add_up(tables: Tables) -> tuple[Dataset, dict[str, Account]]:
+            check_log_is_whole(tables, name)
             return added_up(name, tables.steps(name))
 
         state, alone = self.store.read(add_up)

@@ -126,10 +126,14 @@ class Between:
             beyond = self._strides(self.last - nodes - more)
             alone = np.full(len(nodes), spent)
             before, after = self.sweep.told(nodes, alone, left[behind], right[beyond])
-            top = int(np.argmax(before + after))
+            inside = (self.first - more <= nodes) & (nodes <= self.last)
+            top = int(np.lexsort((inside, before + after))[-1])
             sides = float(before[top]), float(after[top])
             leak = (spent + sum(sides)) * (1 + 2.0**-50)
-            if leak > worst.leak:
+            if (leak, bool(inside[top])) > (
+                worst.leak,
+                self.first - more <= worst.node <= self.last,
+            ):
                 worst = Leak(leak, int(nodes[top]), spent, *sides)
         return replace(worst, leak=min(worst.leak, self.total * factor * (1 + 2.0**-50)))
 
