@@ -99,6 +99,22 @@ def test_groups_become_the_belief_and_pairs_of_groups_that_of_auc():
     assert submit("race", "ada", chances).value > 0.9
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_auc_of_a_file_in_order_of_classes_is_true_and_its_pairs_stay(mode, tmp_path):
+    for name, first in (("train.csv", ROWS), ("labels.csv", 0)):  # names of groups tell classes
+        classes = LABELS[first + np.arange(ROWS) // 2]
+        order = np.argsort(classes, kind="stable")
+        rows = [f"{first + i},{classes[i]},{classes[i]}-{first + i // 2}" for i in order]
+        (tmp_path / name).write_text("\n".join(["id,label,home", *rows]) + "\n")
+    make(mode, Scoring("roc_auc", floor=0.4), Columns("id", "label", "home"), submissions=3)
+    rows = 2 * ROWS if mode == "counting" else ROWS
+    right = {str(i): str(LABELS[i // ROWS * ROWS + i % ROWS // 2]) for i in range(rows)}
+    submit("race", "ada", right)
+    first = (end("race") if mode == "one bit" else leaderboard("race")).places[0]
+    assert first.value > 0.95
+    assert first.high == 1
+
+
 def make_again(**options):
     shutil.rmtree("race")
     return make(**options)

@@ -115,6 +115,7 @@ class Ladder(ResultBase, OneOwner):
         path: keep the board in this file, so that it can be resumed.
         scoring: how values of rows make a score, a `Scoring`; None for their mean.
         columns: which column of a table is what, where submissions are data.
+        secret: what its key was drawn for before, such as pairs of rows; None for a new one.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -145,6 +146,7 @@ class Ladder(ResultBase, OneOwner):
         path: str | Path | None = None,
         scoring: Scoring | None = None,
         columns: Columns | None = None,
+        secret: Secret | None = None,
     ) -> None:
         data = read_rows(holdout, "holdout")
         count, accepted = count_rows(data), read_count(submissions, "submissions")
@@ -153,7 +155,7 @@ class Ladder(ResultBase, OneOwner):
         check_length(members, count)
         given = (members, count, accepted, 1 - share)
         metric = MEAN if scoring is None else instance(scoring, Scoring, "scoring").read()
-        secret = new_secret()
+        secret = new_secret() if secret is None else instance(secret, Secret, "secret")
         board = Board(
             count,
             accepted,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from quiltwork.beliefs import beliefs_from_json
@@ -135,11 +136,16 @@ def first_line(folder: str) -> Board | Transcript:
 
 
 def _whole(folder: str, first: bool = False) -> Board | Transcript:
-    board = folders.board_path(folder)
-    path = board if board.exists() else folders.transcript_path(folder)
+    path = board_file(folder)
     text = folders.whole_lines(path)
     text = text.partition("\n")[0] if first else text
-    return read_board(text) if path == board else read_transcript(text)
+    return read_board(text) if path == folders.board_path(folder) else read_transcript(text)
+
+
+def board_file(folder: str) -> Path:
+    """Return where a board's lines are."""
+    board = folders.board_path(folder)
+    return board if board.exists() else folders.transcript_path(folder)
 
 
 def metric_of(found: Board | Transcript) -> Metric:
