@@ -20,6 +20,7 @@ from quiltwork.holdout.leaderboard import end_leaderboard as end
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.standings import read_leaderboard as leaderboard
+from quiltwork.holdout.storage import Files
 from quiltwork.holdout.studies import read_predictions
 from quiltwork.holdout.transcript import Columns
 
@@ -215,6 +216,25 @@ def test_a_process_killed_at_any_write_regains_nothing(mode, monkeypatch):
         counted = now.submitted
     moves = [one.number for one in now.places]
     assert len(moves) <= 2, "one lift, however often it was interrupted"
+
+
+def test_a_lift_that_was_interrupted_stays_with_its_team(monkeypatch):
+    make("one bit")
+    submit("race", "ada", said(0.6))
+    real = Files.append
+
+    def killed(self, bodies, secret):
+        if "score" in bodies[0]:
+            raise OSError("killed")
+        return real(self, bodies, secret)
+
+    with monkeypatch.context() as patch, suppress(OSError):
+        patch.setattr(Files, "append", killed)
+        submit("race", "bob", said(0.95))
+    assert submit("race", "eve", said(0.9)).better is False
+    found = end("race")
+    assert [(one.team, one.number) for one in found.places] == [("bob", 2), ("ada", 1)]
+    assert found.places[0].low <= 0.95 <= found.places[0].high
 
 
 def test_nothing_that_anybody_may_see_holds_a_label():

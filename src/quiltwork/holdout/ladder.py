@@ -205,7 +205,11 @@ class Ladder(ResultBase, OneOwner):
             storage.close()
             raise InvalidInputError(f"This is a board of another kind: {board.kind}.")
         made = cls.__new__(cls)
-        made._begin(data, board, secret, storage)
+        try:
+            made._begin(data, board, secret, storage)
+        except BaseException:
+            storage.close()
+            raise
         return made
 
     def _begin(self, data: Data, board: Board, secret: Secret, storage: Files | None) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from quiltwork.beliefs import Belief
-from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import nearest_float
 from quiltwork.holdout.board import Board, Standing
 from quiltwork.holdout.concentration import concentration
@@ -101,6 +101,27 @@ class OneBit(Ladder):
     def _begin(self, data: object, board: Board, secret: Secret, storage: Files | None) -> None:
         super()._begin(data, board, secret, storage)
         self._final = board.final
+        self._tell_interrupted()
+
+    def _tell_interrupted(self) -> None:
+        """Write the yes that was not written after its lift, so that the best is its team's.
+
+        Raises:
+            StorageError: if the secret is of before a lift that is written.
+        """
+        lifted, told = self._secret.round, [one.number for one in self._moved]
+        if lifted == (told[-1] if told else None):
+            return
+        if lifted is None or lifted in told or lifted > len(self._teams):
+            raise StorageError(
+                "The secret of this board is older than its lines: put back the latest one; "
+                "without it the best score is not known, and the board is over."
+            )
+        self._write_better(lifted)
+
+    def _write_better(self, number: int) -> None:
+        self._append([{"number": number, "score": "better"}])
+        self._moved.append(Standing(number, self._teams[number - 1], None))
 
     @property
     def best(self) -> float | None:
@@ -110,14 +131,12 @@ class OneBit(Ladder):
     def _place(self, number: int, found: Fraction) -> Standing | None:
         self._check_open()
         value = int(found * _FINE)
-        known = bool(self._moved) or self._secret.round is not None
-        if known and (value - self._secret.threshold) * self.steps <= _FINE:
+        if self._moved and (value - self._secret.threshold) * self.steps <= _FINE:
             self._append([{"number": number, "score": None}])
             return None
-        # First the secret: interrupted in between, nothing is told and the best stays lifted.
-        self._keep(replace(self._secret, round=len(self._moved), threshold=value))
-        self._append([{"number": number, "score": "better"}])
-        self._moved.append(Standing(number, self._teams[number - 1], None))
+        # First the secret: interrupted in between, `resume` writes whose lift it was.
+        self._keep(replace(self._secret, round=number, threshold=value))
+        self._write_better(number)
         return self._moved[-1]
 
     def final(self) -> float:

@@ -46,8 +46,9 @@ class Secret:
 
     Attributes:
         key: of the commitment to the data, hexadecimal.
-        round: which threshold the noise belongs to, from 0; None before the first is drawn.
-        threshold: the noise of the current threshold, in steps.
+        round: which threshold the noise belongs to, from 0; None before the first is drawn. Of a
+            board of one bit: the number of the submission that is the best.
+        threshold: the noise of the current threshold, in steps; of such a board its best score.
         debit: the ledger's key of the current round, if it was debited.
         entry: the number of that debit in the ledger.
         paid: the hash of that entry.
