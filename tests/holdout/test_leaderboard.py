@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,12 +16,14 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import folders
+from quiltwork.holdout.certificates import certify
 from quiltwork.holdout.leaderboard import create_leaderboard
 from quiltwork.holdout.leaderboard import end_leaderboard as end
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring
+from quiltwork.holdout.standings import board_file
 from quiltwork.holdout.standings import read_leaderboard as leaderboard
-from quiltwork.holdout.storage import Files
+from quiltwork.holdout.storage import Files, chained
 from quiltwork.holdout.studies import read_predictions
 from quiltwork.holdout.transcript import Columns
 
@@ -235,6 +238,27 @@ def test_a_lift_that_was_interrupted_stays_with_its_team(monkeypatch):
     found = end("race")
     assert [(one.team, one.number) for one in found.places] == [("bob", 2), ("ada", 1)]
     assert found.places[0].low <= 0.95 <= found.places[0].high
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_lines_chained_anew_cut_or_added_are_neither_shown_nor_certified(mode, tmp_path):
+    make(mode)
+    submit("race", "ada", said(0.6, mode))
+    submit("race", "bob", said(0.9, mode))
+    path = board_file("race")
+    lines = path.read_text().splitlines()
+    edited = [line.replace("ada", "eve") for line in lines]
+    for at in range(1, len(edited)):
+        body = {k: v for k, v in json.loads(edited[at]).items() if k != "previous"}
+        edited[at] = chained(body, edited[at - 1])
+    for wrong in (edited, lines[:-1]):
+        path.write_text("\n".join(wrong) + "\n")
+        for read in (leaderboard, end, lambda folder: certify(folder, "key.pem")):
+            with pytest.raises(qw.StorageError, match="cut, edited or replaced"):
+                read("race")
+    added = chained({"number": 3, "team": "eve"}, lines[-1])
+    path.write_text("\n".join([*lines, added]) + "\n")
+    assert leaderboard("race").submitted == 2
 
 
 def test_nothing_that_anybody_may_see_holds_a_label():

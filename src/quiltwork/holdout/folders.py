@@ -65,6 +65,21 @@ def whole_lines(path: Path) -> str:
     return files.contents(path).rpartition(b"\n")[0].decode(errors="replace")
 
 
+def sealed_lines(path: Path) -> str:
+    """Read the lines that the secret beside them seals; later ones were shown to nobody yet.
+
+    Raises:
+        StorageError: if a sealed line was cut or changed, or there is no secret.
+    """
+    from quiltwork.holdout.storage import check_seal, read_secret, split_lines
+
+    # The secret first: another process may be adding lines, which are there before their seal.
+    secret = read_secret(path)
+    lines = split_lines(whole_lines(path))
+    check_seal(lines, secret)
+    return "\n".join(lines[: secret.lines])
+
+
 def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
     """Read and verify the transcript, against its secret too where that may be read.
 

@@ -275,10 +275,10 @@ def end_leaderboard(folder: str, wait: float = folders.WAIT) -> Status:
     Raises:
         InvalidInputError: for a board of another mode, or before the first submission.
     """
-    found = first_line(folder)
+    places, found = folders.load(folder), first_line(folder)
     if not isinstance(found, Board) or found.kind != "one bit":
         raise InvalidInputError("Only a board of one bit is ended; others tell scores as they go.")
-    places, metric = folders.load(folder), metric_of(found)
+    metric = metric_of(found)
     key = read_secret(board_file(folder)).key
     _, held = _read(places, found.columns or Columns(""), metric, key)
     with _opened(folder, held, wait) as board:

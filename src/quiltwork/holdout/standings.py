@@ -1,7 +1,7 @@
 """What a leaderboard shows: verdicts, standings with the interval of each, what is asked and left.
 
-Everything is read from the public lines of its files, without a lock: a line that another process
-is adding is not seen yet. O(submissions).
+Everything is read from the lines of its files that its secret seals, without a lock: a line that
+another process is adding is not seen yet. O(submissions).
 
 Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/metrics.md
 """
@@ -137,7 +137,7 @@ def first_line(folder: str) -> Board | Transcript:
 
 def _whole(folder: str, first: bool = False) -> Board | Transcript:
     path = board_file(folder)
-    text = folders.whole_lines(path)
+    text = folders.sealed_lines(path)
     text = text.partition("\n")[0] if first else text
     return read_board(text) if path == folders.board_path(folder) else read_transcript(text)
 
@@ -160,7 +160,7 @@ def read_leaderboard(folder: str) -> Status:
 
     Raises:
         InvalidInputError: if there is none in the folder.
-        StorageError: if its files are damaged.
+        StorageError: if its files are damaged, cut or changed.
     """
     folders.load(folder)
     found = _whole(folder)
