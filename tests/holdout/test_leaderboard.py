@@ -161,6 +161,18 @@ def test_a_spent_board_refuses_and_a_told_score_ends_one_bit():
     assert end("race").places[0].value == pytest.approx(0.8, abs=0.03)
 
 
+def test_the_last_score_is_told_on_the_grid_and_spells_out_no_label():
+    told = set()
+    for flipped in range(4):  # the digits of a mean of squares were labels before
+        chances = {str(i): str(0.5 - (2.0 ** -(i + 2) if i < 18 else 0)) for i in range(ROWS)}
+        chances |= {str(flipped): "0.5"}
+        shutil.rmtree("race", ignore_errors=True)
+        make("one bit", Scoring("neg_brier_score"), steps=16)
+        submit("race", "ada", chances)
+        told.add(end("race").places[0].value)
+    assert told == {-0.25}
+
+
 def test_six_who_submit_at_once_wait_for_each_other_and_the_budget_holds():
     make(submissions=5)
     program = (

@@ -3,7 +3,7 @@
 The best score on the holdout is a secret; a submission that beats it by more than one step of 1/g
 lifts it, and everybody learns that it did. Each lift is more than a step, so there are at most g of
 them among k verdicts, and N = Σ_{b ≤ g} C(k, b+1) submissions that could ever be made. The last
-score of all is told once, and ends the board.
+score of all is told once, rounded to steps, and ends the board.
 
 Theorem: docs/theory/counting.md
 """
@@ -44,6 +44,18 @@ def score_width(
     """
     share = beta / len(metric.signs)
     return metric.spread(counting_width(beliefs, rows, submissions, steps + 1, 0, share))
+
+
+def final_width(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    submissions: int,
+    beta: float,
+    steps: int,
+    metric: Metric = MEAN,
+) -> float:
+    """Return how far the score told at the end is from its truth: half a step more."""
+    return score_width(beliefs, rows, submissions, beta, steps, metric) + 1 / (2 * steps)
 
 
 def verdict_width(
@@ -140,7 +152,7 @@ class OneBit(Ladder):
         return self._moved[-1]
 
     def final(self) -> float:
-        """Tell the best score, and end the board; told again it is the same.
+        """Tell the best score, rounded to steps, and end the board; told again it is the same.
 
         Raises:
             InvalidInputError: if nothing was submitted yet.
@@ -151,7 +163,9 @@ class OneBit(Ladder):
                 super()._check_open()
                 if not self._moved:
                     raise InvalidInputError("Nothing was submitted yet, so there is no score.")
-                score = Fraction(self._secret.threshold, _FINE)
+                # On the grid: an exact score of chosen predictions would spell out labels.
+                best = Fraction(self._secret.threshold, _FINE)
+                score = Fraction(round(best * self.steps), self.steps)
                 self._append([{"final": str(score)}])
                 self._final = nearest_float(score)
             return self._final
@@ -168,7 +182,7 @@ class OneBit(Ladder):
             f"One bit for each of {self.submissions:,} submissions on {self.rows:,} rows, "
             f"{self.remaining:,} left: better than the best by more than 1/{self.steps}, or not. "
             f"With probability {self.confidence:g} every verdict is right up to {self.width:.4g}, "
-            f"and the score told at the end within {score_width(*given, self._metric):.4g} of the "
+            f"and the score told at the end within {final_width(*given, self._metric):.4g} of the "
             f"truth (by counting, {concentration(self._beliefs).theorem})."
         )
         vacuous = " This is vacuous: always answering 1/2 errs by at most 0.5."
