@@ -23,7 +23,7 @@ from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.standings import board_file
 from quiltwork.holdout.standings import read_leaderboard as leaderboard
-from quiltwork.holdout.storage import Files, chained
+from quiltwork.holdout.storage import Files, chained, secret_path
 from quiltwork.holdout.studies import read_predictions
 from quiltwork.holdout.transcript import Columns
 
@@ -271,6 +271,30 @@ def test_lines_chained_anew_cut_or_added_are_neither_shown_nor_certified(mode, t
     added = chained({"number": 3, "team": "eve"}, lines[-1])
     path.write_text("\n".join([*lines, added]) + "\n")
     assert leaderboard("race").submitted == 2
+
+
+@pytest.mark.parametrize("mode", ["ladder", "one bit"])
+def test_an_old_secret_beside_new_lines_is_refused(mode, monkeypatch):
+    """Every secret there ever was, put back: the bar sinks for none, and lifts stay with teams."""
+    make(mode)
+    submit("race", "ada", said(0.5))
+    path, older = secret_path(board_file("race")), []
+    real = Files.keep
+
+    def keeps(self, secret):
+        older.append(path.read_text())
+        real(self, secret)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "keep", keeps)
+        submit("race", "bob", said(0.9))
+    for secret in older[:-1]:  # the last lacks one line, as after an interruption
+        path.write_text(secret)
+        with pytest.raises(qw.StorageError, match=r"older than (they|its lines)"):
+            submit("race", "eve", said(0.7))
+    path.write_text(older[-1])
+    assert submit("race", "eve", said(0.7)).better is False
+    assert leaderboard("race").places[0].team == "bob"
 
 
 def test_nothing_that_anybody_may_see_holds_a_label():

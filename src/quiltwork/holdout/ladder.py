@@ -199,7 +199,7 @@ class Ladder(ResultBase, OneOwner):
             )
         data = read_rows(holdout, "holdout")
         storage, board, secret, _ = open_files(
-            path, read_board, lambda key: commitment(key, data), wait
+            path, read_board, lambda key: commitment(key, data), wait, at_once=1
         )
         if board.kind != cls.kind:
             storage.close()

@@ -171,12 +171,18 @@ def _unwritten(path: Path, error: Exception) -> StorageError:
 
 
 def open_files(
-    path: str | Path, read: Callable[[str], Read], commit: Callable[[str], str], wait: float = 0
+    path: str | Path,
+    read: Callable[[str], Read],
+    commit: Callable[[str], str],
+    wait: float = 0,
+    at_once: int | None = None,
 ) -> tuple[Files, Read, Secret, bool]:
     """Open the two files and verify them: by `read`, by the seal, and that they belong to the data.
 
     `commit` is the data's digest under a key, `wait` how many seconds another process may still
-    hold them. Also returns whether the last line was cut off; it is gone then.
+    hold them, `at_once` how many lines are written before a seal, None for any number. What an
+    interruption left without a seal is sealed now. Also returns whether the last line was cut off;
+    it is gone then.
     """
     target = files.named(path)
     try:
@@ -192,7 +198,7 @@ def open_files(
         text = whole.decode()
         found, secret = read(text), read_secret(target)
         lines = split_lines(text)
-        check_seal(lines, secret)
+        check_seal(lines, secret, at_once)
         if not hmac.compare_digest(found.commitment, commit(secret.key)):
             raise StorageError(
                 f"{str(target)!r} belongs to other data: give the rows it was begun with, row for "
@@ -209,15 +215,28 @@ def open_files(
             reason = error.strerror or error
             raise StorageError(f"{str(target)!r} cannot be used: {reason}.") from None
         raise
-    return Files(target, handle, len(lines), lines[-1]), found, secret, bool(torn)
+    opened = Files(target, handle, len(lines), lines[-1])
+    if secret.lines < len(lines):
+        try:
+            secret = opened.append([], secret)
+        except BaseException:
+            opened.close()
+            raise
+    return opened, found, secret, bool(torn)
 
 
-def check_seal(lines: Sequence[str], secret: Secret) -> None:
+def check_seal(lines: Sequence[str], secret: Secret, at_once: int | None = None) -> None:
     """Refuse a transcript that lacks, or has changed, a line that the secret seals.
 
     Lines after the sealed ones were written by a process that ended before it showed their answers;
-    they stay, so rounds may be lost by interrupting, and are never regained.
+    they stay, so rounds may be lost by interrupting, and are never regained. If there are more of
+    them than are written `at_once`, the secret is an old one.
     """
+    if at_once is not None and len(lines) > secret.lines + at_once:
+        raise StorageError(
+            f"The secret seals {secret.lines} lines, and there are {len(lines)}: it is older than "
+            "they are, or lines were added. Put back the latest secret."
+        )
     if not 1 <= secret.lines <= len(lines) or line_hash(lines[secret.lines - 1]) != secret.last:
         raise StorageError(
             f"The transcript was cut, edited or replaced: its secret seals {secret.lines} lines "
