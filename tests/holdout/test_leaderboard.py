@@ -297,6 +297,18 @@ def test_an_old_secret_beside_new_lines_is_refused(mode, monkeypatch):
     assert leaderboard("race").places[0].team == "bob"
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_folder_takes_one_board_of_any_mode(mode):
+    make(mode)
+    before = [(path, path.read_bytes()) for path in sorted(board_file("race").parent.iterdir())]
+    for other in MODES:
+        with pytest.raises(qw.StorageError, match="Choose another one"):
+            make(other)
+    assert before == [
+        (path, path.read_bytes()) for path in sorted(board_file("race").parent.iterdir())
+    ]
+
+
 def test_nothing_that_anybody_may_see_holds_a_label():
     canary = "zyxw-canary"
     with open("labels.csv", "w") as file:

@@ -7,6 +7,7 @@ what, and no password is ever written.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -86,8 +87,6 @@ def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript
     Raises:
         StorageError: if it does not verify.
     """
-    import os
-
     from quiltwork.holdout.storage import check_seal, read_secret, secret_path
     from quiltwork.holdout.transcript import load_transcript
 
@@ -104,8 +103,15 @@ def make_folder(folder: str) -> None:
     """Make the folder of a new holdout, if it is not there.
 
     Raises:
-        StorageError: if it cannot be made, or its configuration could not be written.
+        StorageError: if it cannot be made, its configuration could not be written, or another
+            holdout or board is there.
     """
+    for name in (_CONFIGURATION, _TRANSCRIPT, _BOARD):
+        if os.path.lexists(_named(folder) / name):
+            raise StorageError(
+                f"{str(_named(folder) / name)!r} exists already: {folder!r} is the folder of a "
+                "holdout or a leaderboard. Choose another one."
+            )
     try:
         _named(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
