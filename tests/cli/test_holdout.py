@@ -34,10 +34,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def create(cli, *more, target="label"):
+def create(cli, *more, target="label", folder="study"):
     tables = ["--train", "train.csv", "--holdout", "held.csv", "--id", "id", "--target", target]
     settings = ["--threshold", "0.2", "--noise", "0.005", "--budget", "2"]
-    return cli("holdout", "create", "study", *tables, *settings, *more)
+    return cli("holdout", "create", folder, *tables, *settings, *more)
 
 
 def test_a_study_from_start_to_end(cli, folder):
@@ -393,3 +393,16 @@ def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
     assert "no holdout in" in cli("holdout", "status", "nowhere").err
     (folder / "held.csv").write_text("id,age\n1\n")
     assert "1 columns and the header 2" in create(cli).err
+
+
+def test_standings_are_never_written_over_what_a_board_is_made_of(cli, folder):
+    board = ["--labels", "held.csv", "--id", "id", "--target", "label", "--submissions", "5"]
+    assert cli("leaderboard", "create", "race", *board).code == 0
+    own = [*sorted((folder / "race").iterdir()), folder / "held.csv"]
+    before = [path.read_bytes() for path in own]
+    for path in own:
+        refused = cli("leaderboard", "export", "race", "-o", str(path))
+        assert (refused.code, "is one of the inputs" in refused.err) == (2, True)
+    assert [path.read_bytes() for path in own] == before
+    assert cli("leaderboard", "export", "race", "-o", "race/standings.csv").code == 0
+    assert "exists already" in create(cli, folder="race").err

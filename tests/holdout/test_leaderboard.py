@@ -90,6 +90,9 @@ def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing(mode):
         submit("race", "ada", {**whole, "7": " "})
     with pytest.raises(qw.InvalidInputError, match="no name"):
         submit("race", " ", whole)
+    for team in ("\x1b[2Jada", "ada\nbob", "=cmd|' /C calc'!A0", "ada\u202e"):
+        with pytest.raises(qw.InvalidInputError, match="for a command"):
+            submit("race", team, whole)
     assert leaderboard("race").submitted == 0
 
 

@@ -61,6 +61,15 @@ def board_path(folder: str) -> Path:
     return _named(folder) / _BOARD
 
 
+def own_files(folder: str) -> list[str]:
+    """Return what a folder is made of, there or not, and its tables: nothing may overwrite it."""
+    from quiltwork.holdout.storage import secret_path
+
+    found, lines = load(folder), [transcript_path(folder), board_path(folder)]
+    made = [_named(folder) / _CONFIGURATION, *lines, *map(secret_path, lines)]
+    return [*map(str, made), *filter(None, (found.train, found.holdout))]
+
+
 def whole_lines(path: Path) -> str:
     """Read a transcript as far as its lines are whole: another process may be adding one."""
     return files.contents(path).rpartition(b"\n")[0].decode(errors="replace")

@@ -38,7 +38,7 @@ from quiltwork.holdout.evaluation import Statistic, check_statistic, sums_in_pri
 from quiltwork.holdout.guarantee import VACUOUS, read_share
 from quiltwork.holdout.metrics import Metric, Scoring
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
+from quiltwork.holdout.storage import Files, Secret, check_team, new_secret, open_files
 from quiltwork.holdout.transcript import Columns
 from quiltwork.results import ResultBase
 
@@ -283,9 +283,7 @@ class Ladder(ResultBase, OneOwner):
             InvalidInputError: for a team without a name, or what is no function; it costs nothing.
             StorageError: if it could not be recorded; its score is then withheld.
         """
-        check_text(team, "team")
-        if not team.strip():
-            raise InvalidInputError("The team has no name; give one.")
+        check_team(team)
         check_statistic(statistic, "A submission")
         with self._evaluating():
             with self._alone():

@@ -42,7 +42,7 @@ from quiltwork.holdout.standings import (
     read_leaderboard,
     scores_of,
 )
-from quiltwork.holdout.storage import check_text, new_secret, read_secret
+from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
 from quiltwork.holdout.studies import read_study, read_table
 from quiltwork.holdout.transcript import Columns
 
@@ -238,13 +238,11 @@ def submit_predictions(
         BudgetExceeded: after the last submission.
         StorageError: if it could not be recorded; its score is then withheld.
     """
-    check_text(team, "team")
+    check_team(team)
     if not isinstance(said, Mapping):
         raise InvalidInputError(f"said must map ids to predictions, not {shortened(said)}.")
     for cell in (cell for pair in said.items() for cell in pair):
         check_text(cell, "an id or a prediction")
-    if not team.strip():
-        raise InvalidInputError("The team has no name; give one.")
     places, found = folders.load(folder), first_line(folder)
     if found.columns is None or found.scoring is None:
         raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")

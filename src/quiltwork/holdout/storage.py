@@ -290,6 +290,19 @@ def check_text(text: object, name: str) -> None:
         ) from None
 
 
+def check_team(team: object) -> None:
+    """Refuse a name that is empty, does not show, or would be a formula in a spreadsheet."""
+    check_text(team, "team")
+    name = str(team)
+    if not name.strip():
+        raise InvalidInputError("The team has no name; give one.")
+    if not name.isprintable() or name.lstrip().startswith(("=", "+", "-", "@")):
+        raise InvalidInputError(
+            f"team is {shortened(name)}, which a terminal or a spreadsheet may take for a command; "
+            "leave out control characters, and =, +, - or @ in front."
+        )
+
+
 def text_of(body: Mapping[str, Any], name: str) -> str:
     """Return a field that must be text, of which every letter can be written."""
     check_text(body[name], name)
