@@ -9,6 +9,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import files
+from quiltwork.holdout.storage import chained, secret_path
 
 ROWS = 200
 
@@ -406,3 +407,16 @@ def test_standings_are_never_written_over_what_a_board_is_made_of(cli, folder):
     assert [path.read_bytes() for path in own] == before
     assert cli("leaderboard", "export", "race", "-o", "race/standings.csv").code == 0
     assert "exists already" in create(cli, folder="race").err
+
+
+def test_lines_that_the_secret_does_not_seal_are_not_answers(cli, folder):
+    create(cli)
+    cli("holdout", "ask", "study", "--predictions", "constant.csv")
+    path = folder / "study" / "transcript.jsonl"
+    last = path.read_text().splitlines()[-1]
+    body = {**json.loads(last), "number": 2, "value": "1"}
+    path.write_text(path.read_text() + chained(body, last) + "\n")
+    assert cli("holdout", "status", "study", "--json").document["asked"] == 1
+    secret_path(path).unlink()
+    refused = cli("holdout", "status", "study")
+    assert (refused.code, "missing or damaged" in refused.err) == (3, True)
