@@ -46,18 +46,6 @@ def score_width(
     return metric.spread(counting_width(beliefs, rows, submissions, steps + 1, 0, share))
 
 
-def final_width(
-    beliefs: Belief | Sequence[Belief] | None,
-    rows: int,
-    submissions: int,
-    beta: float,
-    steps: int,
-    metric: Metric = MEAN,
-) -> float:
-    """Return how far the score told at the end is from its truth: half a step more."""
-    return score_width(beliefs, rows, submissions, beta, steps, metric) + 1 / (2 * steps)
-
-
 def verdict_width(
     beliefs: Belief | Sequence[Belief] | None,
     rows: int,
@@ -66,7 +54,10 @@ def verdict_width(
     steps: int,
     metric: Metric = MEAN,
 ) -> float:
-    """Return how far a verdict may be off: a step, and twice the width of a score."""
+    """Return how far a verdict may be off: a step, and twice the width of a score.
+
+    The score told at the end, rounded to steps, may be off by half of that.
+    """
     return 1 / steps + 2 * score_width(beliefs, rows, submissions, beta, steps, metric)
 
 
@@ -177,12 +168,11 @@ class OneBit(Ladder):
 
     def explain(self) -> str:
         """Name the theorem and print its bound at this number of rows."""
-        given = (self._beliefs, self.rows, self.submissions, 1 - self.confidence, self.steps)
         text = (
             f"One bit for each of {self.submissions:,} submissions on {self.rows:,} rows, "
             f"{self.remaining:,} left: better than the best by more than 1/{self.steps}, or not. "
             f"With probability {self.confidence:g} every verdict is right up to {self.width:.4g}, "
-            f"and the score told at the end within {final_width(*given, self._metric):.4g} of the "
+            f"and the score told at the end within {self.width / 2:.4g} of the "
             f"truth (by counting, {concentration(self._beliefs).theorem})."
         )
         vacuous = " This is vacuous: always answering 1/2 errs by at most 0.5."
