@@ -9,6 +9,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import files
+from quiltwork.holdout.storage import chained, secret_path
 
 ROWS = 200
 
@@ -34,10 +35,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def create(cli, *more, target="label"):
+def create(cli, *more, target="label", folder="study"):
     tables = ["--train", "train.csv", "--holdout", "held.csv", "--id", "id", "--target", target]
     settings = ["--threshold", "0.2", "--noise", "0.005", "--budget", "2"]
-    return cli("holdout", "create", "study", *tables, *settings, *more)
+    return cli("holdout", "create", folder, *tables, *settings, *more)
 
 
 def test_a_study_from_start_to_end(cli, folder):
@@ -393,3 +394,29 @@ def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
     assert "no holdout in" in cli("holdout", "status", "nowhere").err
     (folder / "held.csv").write_text("id,age\n1\n")
     assert "1 columns and the header 2" in create(cli).err
+
+
+def test_standings_are_never_written_over_what_a_board_is_made_of(cli, folder):
+    board = ["--labels", "held.csv", "--id", "id", "--target", "label", "--submissions", "5"]
+    assert cli("leaderboard", "create", "race", *board).code == 0
+    own = [*sorted((folder / "race").iterdir()), folder / "held.csv"]
+    before = [path.read_bytes() for path in own]
+    for path in own:
+        refused = cli("leaderboard", "export", "race", "-o", str(path))
+        assert (refused.code, "is one of the inputs" in refused.err) == (2, True)
+    assert [path.read_bytes() for path in own] == before
+    assert cli("leaderboard", "export", "race", "-o", "race/standings.csv").code == 0
+    assert "exists already" in create(cli, folder="race").err
+
+
+def test_lines_that_the_secret_does_not_seal_are_not_answers(cli, folder):
+    create(cli)
+    cli("holdout", "ask", "study", "--predictions", "constant.csv")
+    path = folder / "study" / "transcript.jsonl"
+    last = path.read_text().splitlines()[-1]
+    body = {**json.loads(last), "number": 2, "value": "1"}
+    path.write_text(path.read_text() + chained(body, last) + "\n")
+    assert cli("holdout", "status", "study", "--json").document["asked"] == 1
+    secret_path(path).unlink()
+    refused = cli("holdout", "status", "study")
+    assert (refused.code, "missing or damaged" in refused.err) == (3, True)

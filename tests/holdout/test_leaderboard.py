@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,11 +16,14 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import folders
+from quiltwork.holdout.certificates import certify
 from quiltwork.holdout.leaderboard import create_leaderboard
 from quiltwork.holdout.leaderboard import end_leaderboard as end
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring
+from quiltwork.holdout.standings import board_file
 from quiltwork.holdout.standings import read_leaderboard as leaderboard
+from quiltwork.holdout.storage import Files, chained, secret_path
 from quiltwork.holdout.studies import read_predictions
 from quiltwork.holdout.transcript import Columns
 
@@ -86,6 +90,9 @@ def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing(mode):
         submit("race", "ada", {**whole, "7": " "})
     with pytest.raises(qw.InvalidInputError, match="no name"):
         submit("race", " ", whole)
+    for team in ("\x1b[2Jada", "ada\nbob", "=cmd|' /C calc'!A0", "ada\u202e"):
+        with pytest.raises(qw.InvalidInputError, match="for a command"):
+            submit("race", team, whole)
     assert leaderboard("race").submitted == 0
 
 
@@ -97,6 +104,22 @@ def test_groups_become_the_belief_and_pairs_of_groups_that_of_auc():
     assert auc.rows == ROWS
     chances = {str(i): str(0.9 if LABELS[i] else 0.2) for i in range(ROWS)}
     assert submit("race", "ada", chances).value > 0.9
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_auc_of_a_file_in_order_of_classes_is_true_and_its_pairs_stay(mode, tmp_path):
+    for name, first in (("train.csv", ROWS), ("labels.csv", 0)):  # names of groups tell classes
+        classes = LABELS[first + np.arange(ROWS) // 2]
+        order = np.argsort(classes, kind="stable")
+        rows = [f"{first + i},{classes[i]},{classes[i]}-{first + i // 2}" for i in order]
+        (tmp_path / name).write_text("\n".join(["id,label,home", *rows]) + "\n")
+    make(mode, Scoring("roc_auc", floor=0.4), Columns("id", "label", "home"), submissions=3)
+    rows = 2 * ROWS if mode == "counting" else ROWS
+    right = {str(i): str(LABELS[i // ROWS * ROWS + i % ROWS // 2]) for i in range(rows)}
+    submit("race", "ada", right)
+    first = (end("race") if mode == "one bit" else leaderboard("race")).places[0]
+    assert first.value > 0.95
+    assert first.high == 1
 
 
 def make_again(**options):
@@ -139,6 +162,18 @@ def test_a_spent_board_refuses_and_a_told_score_ends_one_bit():
     with pytest.raises(qw.BudgetExceeded, match="ended this board"):
         submit("race", "ada", said(0.9))
     assert end("race").places[0].value == pytest.approx(0.8, abs=0.03)
+
+
+def test_the_last_score_is_told_on_the_grid_and_spells_out_no_label():
+    told = set()
+    for flipped in range(4):  # the digits of a mean of squares were labels before
+        chances = {str(i): str(0.5 - (2.0 ** -(i + 2) if i < 18 else 0)) for i in range(ROWS)}
+        chances |= {str(flipped): "0.5"}
+        shutil.rmtree("race", ignore_errors=True)
+        make("one bit", Scoring("neg_brier_score"), steps=16)
+        submit("race", "ada", chances)
+        told.add(end("race").places[0].value)
+    assert told == {-0.25}
 
 
 def test_six_who_submit_at_once_wait_for_each_other_and_the_budget_holds():
@@ -199,6 +234,82 @@ def test_a_process_killed_at_any_write_regains_nothing(mode, monkeypatch):
         counted = now.submitted
     moves = [one.number for one in now.places]
     assert len(moves) <= 2, "one lift, however often it was interrupted"
+
+
+def test_a_lift_that_was_interrupted_stays_with_its_team(monkeypatch):
+    make("one bit")
+    submit("race", "ada", said(0.6))
+    real = Files.append
+
+    def killed(self, bodies, secret):
+        if "score" in bodies[0]:
+            raise OSError("killed")
+        return real(self, bodies, secret)
+
+    with monkeypatch.context() as patch, suppress(OSError):
+        patch.setattr(Files, "append", killed)
+        submit("race", "bob", said(0.95))
+    assert submit("race", "eve", said(0.9)).better is False
+    found = end("race")
+    assert [(one.team, one.number) for one in found.places] == [("bob", 2), ("ada", 1)]
+    assert found.places[0].low <= 0.95 <= found.places[0].high
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_lines_chained_anew_cut_or_added_are_neither_shown_nor_certified(mode, tmp_path):
+    make(mode)
+    submit("race", "ada", said(0.6, mode))
+    submit("race", "bob", said(0.9, mode))
+    path = board_file("race")
+    lines = path.read_text().splitlines()
+    edited = [line.replace("ada", "eve") for line in lines]
+    for at in range(1, len(edited)):
+        body = {k: v for k, v in json.loads(edited[at]).items() if k != "previous"}
+        edited[at] = chained(body, edited[at - 1])
+    for wrong in (edited, lines[:-1]):
+        path.write_text("\n".join(wrong) + "\n")
+        for read in (leaderboard, end, lambda folder: certify(folder, "key.pem")):
+            with pytest.raises(qw.StorageError, match="cut, edited or replaced"):
+                read("race")
+    added = chained({"number": 3, "team": "eve"}, lines[-1])
+    path.write_text("\n".join([*lines, added]) + "\n")
+    assert leaderboard("race").submitted == 2
+
+
+@pytest.mark.parametrize("mode", ["ladder", "one bit"])
+def test_an_old_secret_beside_new_lines_is_refused(mode, monkeypatch):
+    """Every secret there ever was, put back: the bar sinks for none, and lifts stay with teams."""
+    make(mode)
+    submit("race", "ada", said(0.5))
+    path, older = secret_path(board_file("race")), []
+    real = Files.keep
+
+    def keeps(self, secret):
+        older.append(path.read_text())
+        real(self, secret)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "keep", keeps)
+        submit("race", "bob", said(0.9))
+    for secret in older[:-1]:  # the last lacks one line, as after an interruption
+        path.write_text(secret)
+        with pytest.raises(qw.StorageError, match=r"older than (they|its lines)"):
+            submit("race", "eve", said(0.7))
+    path.write_text(older[-1])
+    assert submit("race", "eve", said(0.7)).better is False
+    assert leaderboard("race").places[0].team == "bob"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_folder_takes_one_board_of_any_mode(mode):
+    make(mode)
+    before = [(path, path.read_bytes()) for path in sorted(board_file("race").parent.iterdir())]
+    for other in MODES:
+        with pytest.raises(qw.StorageError, match="Choose another one"):
+            make(other)
+    assert before == [
+        (path, path.read_bytes()) for path in sorted(board_file("race").parent.iterdir())
+    ]
 
 
 def test_nothing_that_anybody_may_see_holds_a_label():

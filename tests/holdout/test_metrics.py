@@ -23,6 +23,7 @@ from quiltwork.holdout.metrics import (
 
 SETTINGS = {"limits": (0, 10), "variance": 4, "floor": 0.3}
 SHARES = st.floats(0, 1)
+KEY = "5a" * 32
 
 
 def metric(name, floor=None):
@@ -76,23 +77,37 @@ def test_auc_over_all_pairs_is_that_of_scikit_learn_and_pairs_are_disjoint(world
     auc = metric("roc_auc")
     rows = auc.values(true[every], chance[every])
     assert auc.value(rows.mean(axis=0)) == pytest.approx(peers.roc_auc_score(true, chance))
-    pairs, couples = pair_rows(None, 401)
+    pairs, couples = pair_rows(None, 401, KEY)
     assert (len(np.unique(pairs)), len(set(couples))) == (400, 200)
 
 
-@given(st.lists(st.integers(0, 6), min_size=2, max_size=40))
-def test_pairs_are_of_two_groups_and_couples_share_no_group(groups):
-    if len(set(groups)) == 1:
+@given(st.integers(1, 4), st.integers(1, 9), st.randoms())
+def test_pairs_are_of_two_groups_and_couples_share_no_group(size, count, random):
+    groups = [name for name in range(count) for _ in range(size)]
+    random.shuffle(groups)
+    if count == 1:
         with pytest.raises(qw.InvalidInputError, match="two groups"):
-            pair_rows(groups, len(groups))
+            pair_rows(groups, len(groups), KEY)
         return
-    pairs, couples = pair_rows(groups, len(groups))
+    pairs, couples = pair_rows(groups, len(groups), KEY)
     names = np.array(groups)
-    assert len(np.unique(pairs)) == pairs.size
+    assert len(np.unique(pairs)) == pairs.size == count // 2 * 2 * size
     assert (names[pairs[:, 0]] != names[pairs[:, 1]]).all()
     owner: dict[int, int] = {}
     for pair, couple in zip(names[pairs].tolist(), couples.tolist(), strict=True):
         assert all(owner.setdefault(name, couple) == couple for name in pair)
+
+
+def test_every_pair_of_groups_is_as_likely_so_names_and_order_tell_nothing():
+    """Six groups of two: each couple of groups has probability 1/5, each pair of rows half that."""
+    groups, seen = np.arange(12) // 2, np.zeros((12, 12))
+    for key in range(3000):
+        pairs, _ = pair_rows(groups, 12, f"{key:064x}")
+        seen[pairs[:, 0], pairs[:, 1]] += 1
+    expected = np.where(groups[:, None] == groups, 0, 3000 / 20)  # of each order of a pair
+    assert np.abs(seen - expected).max() < 6 * math.sqrt(3000 / 20)
+    with pytest.raises(qw.InvalidInputError, match="groups of one size, and these have 1 to 2"):
+        pair_rows([1, 1, 2], 3, KEY)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -126,9 +126,10 @@ def standings(folder: str) -> None:
 def export(folder: str, output: str | None) -> None:
     """Write the standings as CSV, for anybody to see."""
     from quiltwork import files
+    from quiltwork.holdout.folders import own_files
     from quiltwork.holdout.standings import read_leaderboard as read
 
-    check_targets(output)
+    check_targets(output, inputs=own_files(folder))
     found = read(folder)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([_HEADER, *_rows(found)])

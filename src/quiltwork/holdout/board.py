@@ -98,7 +98,7 @@ def read_board(text: str) -> Board:
             if board.final is not None:
                 raise InvalidInputError("the board had ended.")
             if "final" in body:
-                board = replace(board, final=_read_final(body["final"]))
+                board = replace(board, final=_read_final(body["final"], board.steps))
                 continue
             number = integer(body["number"], "number", 1)
             if "team" in body:
@@ -150,8 +150,8 @@ def _read_score(text: object, board: Board, before: Sequence[Standing]) -> float
     return float(score)
 
 
-def _read_final(text: object) -> float:
+def _read_final(text: object, steps: int) -> float:
     score = written_fraction(text, "final")
-    if not 0 <= score <= 1:
-        raise InvalidInputError("the last score is out of range.")
+    if not 0 <= score <= 1 or (score * steps).denominator != 1:
+        raise InvalidInputError("the last score is off the grid.")
     return float(score)

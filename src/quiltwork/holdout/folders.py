@@ -7,6 +7,7 @@ what, and no password is ever written.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -60,37 +61,64 @@ def board_path(folder: str) -> Path:
     return _named(folder) / _BOARD
 
 
+def own_files(folder: str) -> list[str]:
+    """Return what a folder is made of, there or not, and its tables: nothing may overwrite it."""
+    from quiltwork.holdout.storage import secret_path
+
+    found, lines = load(folder), [transcript_path(folder), board_path(folder)]
+    made = [_named(folder) / _CONFIGURATION, *lines, *map(secret_path, lines)]
+    return [*map(str, made), *filter(None, (found.train, found.holdout))]
+
+
 def whole_lines(path: Path) -> str:
     """Read a transcript as far as its lines are whole: another process may be adding one."""
     return files.contents(path).rpartition(b"\n")[0].decode(errors="replace")
 
 
-def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
-    """Read and verify the transcript, against its secret too where that may be read.
+def sealed_lines(path: Path) -> str:
+    """Read the lines that the secret beside them seals; later ones were shown to nobody yet.
 
     Raises:
-        StorageError: if it does not verify.
+        StorageError: if a sealed line was cut or changed, or there is no secret.
     """
-    import os
+    from quiltwork.holdout.storage import check_seal, read_secret, split_lines
 
-    from quiltwork.holdout.storage import check_seal, read_secret, secret_path
-    from quiltwork.holdout.transcript import load_transcript
+    # The secret first: another process may be adding lines, which are there before their seal.
+    secret = read_secret(path)
+    lines = split_lines(whole_lines(path))
+    check_seal(lines, secret)
+    return "\n".join(lines[: secret.lines])
+
+
+def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
+    """Read and verify the transcript, by its secret too unless that is another user's.
+
+    Raises:
+        StorageError: if it does not verify, or its secret is missing.
+    """
+    from quiltwork.holdout.storage import secret_path
+    from quiltwork.holdout.transcript import load_transcript, read_transcript
 
     path = transcript_path(folder)
-    # The secret first: another process may be adding lines, which are there before their seal.
-    secret = read_secret(path) if os.access(secret_path(path), os.R_OK) else None
-    found = load_transcript(path, checkpoint)
-    if secret is not None:
-        check_seal(found.lines(), secret)
-    return found
+    secret = secret_path(path)
+    if path.exists() and (os.access(secret, os.R_OK) or not os.path.lexists(secret)):
+        return read_transcript(sealed_lines(path), checkpoint)
+    return load_transcript(path, checkpoint)
 
 
 def make_folder(folder: str) -> None:
     """Make the folder of a new holdout, if it is not there.
 
     Raises:
-        StorageError: if it cannot be made, or its configuration could not be written.
+        StorageError: if it cannot be made, its configuration could not be written, or another
+            holdout or board is there.
     """
+    for name in (_CONFIGURATION, _TRANSCRIPT, _BOARD):
+        if os.path.lexists(_named(folder) / name):
+            raise StorageError(
+                f"{str(_named(folder) / name)!r} exists already: {folder!r} is the folder of a "
+                "holdout or a leaderboard. Choose another one."
+            )
     try:
         _named(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:

@@ -38,7 +38,7 @@ from quiltwork.holdout.evaluation import Statistic, check_statistic, sums_in_pri
 from quiltwork.holdout.guarantee import VACUOUS, read_share
 from quiltwork.holdout.metrics import Metric, Scoring
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
+from quiltwork.holdout.storage import Files, Secret, check_team, new_secret, open_files
 from quiltwork.holdout.transcript import Columns
 from quiltwork.results import ResultBase
 
@@ -115,6 +115,7 @@ class Ladder(ResultBase, OneOwner):
         path: keep the board in this file, so that it can be resumed.
         scoring: how values of rows make a score, a `Scoring`; None for their mean.
         columns: which column of a table is what, where submissions are data.
+        secret: what its key was drawn for before, such as pairs of rows; None for a new one.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -145,6 +146,7 @@ class Ladder(ResultBase, OneOwner):
         path: str | Path | None = None,
         scoring: Scoring | None = None,
         columns: Columns | None = None,
+        secret: Secret | None = None,
     ) -> None:
         data = read_rows(holdout, "holdout")
         count, accepted = count_rows(data), read_count(submissions, "submissions")
@@ -153,7 +155,7 @@ class Ladder(ResultBase, OneOwner):
         check_length(members, count)
         given = (members, count, accepted, 1 - share)
         metric = MEAN if scoring is None else instance(scoring, Scoring, "scoring").read()
-        secret = new_secret()
+        secret = new_secret() if secret is None else instance(secret, Secret, "secret")
         board = Board(
             count,
             accepted,
@@ -197,13 +199,17 @@ class Ladder(ResultBase, OneOwner):
             )
         data = read_rows(holdout, "holdout")
         storage, board, secret, _ = open_files(
-            path, read_board, lambda key: commitment(key, data), wait
+            path, read_board, lambda key: commitment(key, data), wait, at_once=1
         )
         if board.kind != cls.kind:
             storage.close()
             raise InvalidInputError(f"This is a board of another kind: {board.kind}.")
         made = cls.__new__(cls)
-        made._begin(data, board, secret, storage)
+        try:
+            made._begin(data, board, secret, storage)
+        except BaseException:
+            storage.close()
+            raise
         return made
 
     def _begin(self, data: Data, board: Board, secret: Secret, storage: Files | None) -> None:
@@ -277,9 +283,7 @@ class Ladder(ResultBase, OneOwner):
             InvalidInputError: for a team without a name, or what is no function; it costs nothing.
             StorageError: if it could not be recorded; its score is then withheld.
         """
-        check_text(team, "team")
-        if not team.strip():
-            raise InvalidInputError("The team has no name; give one.")
+        check_team(team)
         check_statistic(statistic, "A submission")
         with self._evaluating():
             with self._alone():

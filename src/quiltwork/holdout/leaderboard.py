@@ -36,12 +36,13 @@ from quiltwork.holdout.standings import (
     BOARDS,
     Status,
     Verdict,
+    board_file,
     first_line,
     metric_of,
     read_leaderboard,
     scores_of,
 )
-from quiltwork.holdout.storage import check_text
+from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
 from quiltwork.holdout.studies import read_study, read_table
 from quiltwork.holdout.transcript import Columns
 
@@ -62,7 +63,7 @@ class _Rows:
 
 
 def _rows(
-    header: list[str], table: NDArray[Any], columns: Columns, metric: Metric, path: str
+    header: list[str], table: NDArray[Any], columns: Columns, metric: Metric, path: str, key: str
 ) -> _Rows:
     """Take what is scored from a table, after what is wrong with it was said."""
     from quiltwork.delimited import column_position
@@ -79,7 +80,7 @@ def _rows(
     groups = None if columns.group is None else column(columns.group)
     cells, belief = np.stack([ids, target], axis=1), None if groups is None else Clusters(groups)
     if metric.pairs:
-        pairs, couples = pair_rows(groups, len(ids))
+        pairs, couples = pair_rows(groups, len(ids), key)
         cells = np.concatenate([cells[pairs[:, 0]], cells[pairs[:, 1]]], axis=1)
         belief = None if groups is None else Clusters(couples.tolist())
     return _Rows(ids.tolist(), cells, belief)
@@ -170,7 +171,8 @@ def create_leaderboard(
         )
     folders.refuse_password(ledger)
     places = folders.Places(None if train is None else abspath(train), abspath(labels), None)
-    public, held = _read(places, columns, metric)
+    secret = new_secret()
+    public, held = _read(places, columns, metric, secret.key)
     folders.make_folder(folder)
     with folders.open_ledger(ledger) as payer:
         if public is None:
@@ -183,6 +185,7 @@ def create_leaderboard(
                 path=folders.board_path(folder),
                 scoring=scoring,
                 columns=columns,
+                secret=secret,
             ).close()
         else:
             means = len(metric.signs)
@@ -204,20 +207,23 @@ def create_leaderboard(
                 dataset=dataset,
                 columns=columns,
                 scoring=scoring,
+                secret=secret,
             ).close()
         url = None if payer is None else payer.url
     folders.save(folder, folders.Places(places.train, places.holdout, url))
     return read_leaderboard(folder)
 
 
-def _read(places: folders.Places, columns: Columns, metric: Metric) -> tuple[_Rows | None, _Rows]:
+def _read(
+    places: folders.Places, columns: Columns, metric: Metric, key: str
+) -> tuple[_Rows | None, _Rows]:
     if places.train is None:
-        return None, _rows(*read_table(places.holdout), columns, metric, places.holdout)
+        return None, _rows(*read_table(places.holdout), columns, metric, places.holdout, key)
     study = read_study(places.train, places.holdout, columns)
     study.belief()  # refuses groups with rows on both sides
     return (
-        _rows(study.header, study.train, columns, metric, places.train),
-        _rows(study.header, study.holdout, columns, metric, places.holdout),
+        _rows(study.header, study.train, columns, metric, places.train, key),
+        _rows(study.header, study.holdout, columns, metric, places.holdout, key),
     )
 
 
@@ -232,18 +238,16 @@ def submit_predictions(
         BudgetExceeded: after the last submission.
         StorageError: if it could not be recorded; its score is then withheld.
     """
-    check_text(team, "team")
+    check_team(team)
     if not isinstance(said, Mapping):
         raise InvalidInputError(f"said must map ids to predictions, not {shortened(said)}.")
     for cell in (cell for pair in said.items() for cell in pair):
         check_text(cell, "an id or a prediction")
-    if not team.strip():
-        raise InvalidInputError("The team has no name; give one.")
     places, found = folders.load(folder), first_line(folder)
     if found.columns is None or found.scoring is None:
         raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")
     metric = found.scoring.read()
-    public, held = _read(places, found.columns, metric)
+    public, held = _read(places, found.columns, metric, read_secret(board_file(folder)).key)
     ids = held.ids if public is None else [*public.ids, *held.ids]
     _check_said(said, _Rows(ids, held.cells, None), metric)
     question = held.question(said, metric)
@@ -269,11 +273,12 @@ def end_leaderboard(folder: str, wait: float = folders.WAIT) -> Status:
     Raises:
         InvalidInputError: for a board of another mode, or before the first submission.
     """
-    found = first_line(folder)
+    places, found = folders.load(folder), first_line(folder)
     if not isinstance(found, Board) or found.kind != "one bit":
         raise InvalidInputError("Only a board of one bit is ended; others tell scores as they go.")
-    places, metric = folders.load(folder), metric_of(found)
-    _, held = _read(places, found.columns or Columns(""), metric)
+    metric = metric_of(found)
+    key = read_secret(board_file(folder)).key
+    _, held = _read(places, found.columns or Columns(""), metric, key)
     with _opened(folder, held, wait) as board:
         board.final()
     return read_leaderboard(folder)

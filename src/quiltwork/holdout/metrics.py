@@ -11,6 +11,7 @@ Theorem: docs/theory/metrics.md
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -345,31 +346,37 @@ def _limits(metric: str, limits: tuple[Any, Any] | None) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def pair_rows(groups: Any, rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def pair_rows(groups: Any, rows: int, key: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return disjoint pairs of rows of different groups, and which pairs depend on each other.
 
-    Groups are paired by size, the i-th row of one with the i-th of the other, so pairs of
-    different couples of groups are independent. Without groups every row is one, and pairs are
-    those of neighbours. Nothing here looks at a label.
+    Groups, and the rows of each, are put in an order that only the key tells, whatever their
+    names and the order of the file; neighbours make a couple, the i-th row of one paired with the
+    i-th of the other. Without groups every row is one. Nothing here looks at a label.
+
+    Raises:
+        InvalidInputError: for groups of several sizes: pairs of theirs would weigh rows otherwise
+            than AUC does.
 
     Theorem: docs/theory/metrics.md
 
-    >>> pair_rows(list("aabb"), 4)
-    (array([[0, 2],
-           [1, 3]]), array([0, 0]))
+    >>> pairs, couples = pair_rows(list("aabb"), 4, "00" * 32)
+    >>> sorted(pairs.ravel().tolist()), couples.tolist()
+    ([0, 1, 2, 3], [0, 0])
     """
     names = np.arange(rows)
     if groups is not None:
         names = np.unique(np.asarray(groups), return_inverse=True)[1]
     sizes = np.bincount(names)
-    by_group = np.argsort(names, kind="stable")
-    starts = np.cumsum(sizes) - sizes
-    order = np.argsort(-sizes, kind="stable")
-    first, second = order[0 : len(order) - 1 : 2], order[1::2]
-    take = np.minimum(sizes[first], sizes[second])
-    if not take.sum():
+    if len(sizes) < 2:
         raise InvalidInputError("AUC compares pairs of rows of different groups; give two groups.")
-    couple = np.repeat(np.arange(len(take)), take)
-    within = np.arange(take.sum()) - np.repeat(np.cumsum(take) - take, take)
-    sides = [by_group[starts[side][couple] + within] for side in (first, second)]
-    return np.stack(sides, axis=1), couple
+    if sizes.min() < sizes.max():
+        raise InvalidInputError(
+            f"AUC needs groups of one size, and these have {sizes.min():,} to {sizes.max():,} "
+            "rows: no pairs of theirs are proven to weigh rows as AUC does. Keep one row of each "
+            "group, or take neg_brier_score, neg_log_loss or balanced_accuracy."
+        )
+    stream = hashlib.shake_256(b"pairs" + bytes.fromhex(key)).digest(16 * rows)
+    of_rows, of_groups = np.frombuffer(stream, "<u8").reshape(2, rows)
+    order = np.lexsort((of_rows, names, of_groups[names])).reshape(len(sizes), -1)
+    couples = order[: len(sizes) // 2 * 2].reshape(-1, 2, sizes[0])
+    return couples.transpose(0, 2, 1).reshape(-1, 2), np.repeat(np.arange(len(couples)), sizes[0])

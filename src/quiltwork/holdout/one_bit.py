@@ -3,7 +3,7 @@
 The best score on the holdout is a secret; a submission that beats it by more than one step of 1/g
 lifts it, and everybody learns that it did. Each lift is more than a step, so there are at most g of
 them among k verdicts, and N = Σ_{b ≤ g} C(k, b+1) submissions that could ever be made. The last
-score of all is told once, and ends the board.
+score of all is told once, rounded to steps, and ends the board.
 
 Theorem: docs/theory/counting.md
 """
@@ -15,7 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from quiltwork.beliefs import Belief
-from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import nearest_float
 from quiltwork.holdout.board import Board, Standing
 from quiltwork.holdout.concentration import concentration
@@ -54,7 +54,10 @@ def verdict_width(
     steps: int,
     metric: Metric = MEAN,
 ) -> float:
-    """Return how far a verdict may be off: a step, and twice the width of a score."""
+    """Return how far a verdict may be off: a step, and twice the width of a score.
+
+    The score told at the end, rounded to steps, may be off by half of that.
+    """
     return 1 / steps + 2 * score_width(beliefs, rows, submissions, beta, steps, metric)
 
 
@@ -101,6 +104,27 @@ class OneBit(Ladder):
     def _begin(self, data: object, board: Board, secret: Secret, storage: Files | None) -> None:
         super()._begin(data, board, secret, storage)
         self._final = board.final
+        self._tell_interrupted()
+
+    def _tell_interrupted(self) -> None:
+        """Write the yes that was not written after its lift, so that the best is its team's.
+
+        Raises:
+            StorageError: if the secret is of before a lift that is written.
+        """
+        lifted, told = self._secret.round, [one.number for one in self._moved]
+        if lifted == (told[-1] if told else None):
+            return
+        if lifted is None or lifted in told or lifted > len(self._teams):
+            raise StorageError(
+                "The secret of this board is older than its lines: put back the latest one; "
+                "without it the best score is not known, and the board is over."
+            )
+        self._write_better(lifted)
+
+    def _write_better(self, number: int) -> None:
+        self._append([{"number": number, "score": "better"}])
+        self._moved.append(Standing(number, self._teams[number - 1], None))
 
     @property
     def best(self) -> float | None:
@@ -110,18 +134,16 @@ class OneBit(Ladder):
     def _place(self, number: int, found: Fraction) -> Standing | None:
         self._check_open()
         value = int(found * _FINE)
-        known = bool(self._moved) or self._secret.round is not None
-        if known and (value - self._secret.threshold) * self.steps <= _FINE:
+        if self._moved and (value - self._secret.threshold) * self.steps <= _FINE:
             self._append([{"number": number, "score": None}])
             return None
-        # First the secret: interrupted in between, nothing is told and the best stays lifted.
-        self._keep(replace(self._secret, round=len(self._moved), threshold=value))
-        self._append([{"number": number, "score": "better"}])
-        self._moved.append(Standing(number, self._teams[number - 1], None))
+        # First the secret: interrupted in between, `resume` writes whose lift it was.
+        self._keep(replace(self._secret, round=number, threshold=value))
+        self._write_better(number)
         return self._moved[-1]
 
     def final(self) -> float:
-        """Tell the best score, and end the board; told again it is the same.
+        """Tell the best score, rounded to steps, and end the board; told again it is the same.
 
         Raises:
             InvalidInputError: if nothing was submitted yet.
@@ -132,7 +154,9 @@ class OneBit(Ladder):
                 super()._check_open()
                 if not self._moved:
                     raise InvalidInputError("Nothing was submitted yet, so there is no score.")
-                score = Fraction(self._secret.threshold, _FINE)
+                # On the grid: an exact score of chosen predictions would spell out labels.
+                best = Fraction(self._secret.threshold, _FINE)
+                score = Fraction(round(best * self.steps), self.steps)
                 self._append([{"final": str(score)}])
                 self._final = nearest_float(score)
             return self._final
@@ -144,12 +168,11 @@ class OneBit(Ladder):
 
     def explain(self) -> str:
         """Name the theorem and print its bound at this number of rows."""
-        given = (self._beliefs, self.rows, self.submissions, 1 - self.confidence, self.steps)
         text = (
             f"One bit for each of {self.submissions:,} submissions on {self.rows:,} rows, "
             f"{self.remaining:,} left: better than the best by more than 1/{self.steps}, or not. "
             f"With probability {self.confidence:g} every verdict is right up to {self.width:.4g}, "
-            f"and the score told at the end within {score_width(*given, self._metric):.4g} of the "
+            f"and the score told at the end within {self.width / 2:.4g} of the "
             f"truth (by counting, {concentration(self._beliefs).theorem})."
         )
         vacuous = " This is vacuous: always answering 1/2 errs by at most 0.5."

@@ -71,6 +71,7 @@ class ReusableHoldout(OneOwner):
         dataset: the ledger's name for the holdout; it must be there.
         columns: which column is what, if the rows are those of a table; kept in the transcript.
         scoring: how predictions are scored, if that never changes; kept in the transcript.
+        secret: what its key was drawn for before, such as pairs of rows; None for a new one.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -102,6 +103,7 @@ class ReusableHoldout(OneOwner):
         dataset: str | None = None,
         columns: Columns | None = None,
         scoring: Scoring | None = None,
+        secret: Secret | None = None,
     ) -> None:
         public, private = two_sets(train, holdout)
         count = count_rows(private)
@@ -111,7 +113,7 @@ class ReusableHoldout(OneOwner):
         payments.check_ledger(ledger, dataset)
         if ledger is not None:
             _ = settings.round_epsilon  # refuses what no ledger can price
-        secret = new_secret()
+        secret = new_secret() if secret is None else instance(secret, Secret, "secret")
         transcript = Transcript(
             settings,
             secrets.token_hex(16),

@@ -6,6 +6,7 @@ groups on one side.
 
 from __future__ import annotations
 
+from secrets import token_hex
 from typing import Any, NoReturn
 
 import numpy as np
@@ -170,7 +171,8 @@ def row_pairs(
     """Return (X, y, other X, other y) of disjoint pairs of rows, and the belief about pairs.
 
     AUC is a question about such pairs: `ReusableHoldout(row_pairs(X, y)[0], pairs, beliefs, …)`.
-    Rows of one group depend on each other; a pair is of two groups.
+    Rows of one group depend on each other; a pair is of two groups, which must be of one size. The
+    pairs are random, new ones in each call: keep them to resume a holdout of theirs.
 
     Theorem: docs/theory/metrics.md
     """
@@ -178,7 +180,7 @@ def row_pairs(
     names = None if groups is None else _names(groups)
     if names is not None and len(names) != len(target):
         raise InvalidInputError(f"groups has {len(names)} names for {len(target)} rows.")
-    pairs, couples = pair_rows(names, len(target))
+    pairs, couples = pair_rows(names, len(target), token_hex(32))
     sides = [(take(features, pairs[:, at]), take(target, pairs[:, at])) for at in (0, 1)]
     beliefs = None if groups is None else Clusters(couples.tolist())
     return (*sides[0], *sides[1]), beliefs

@@ -1,7 +1,7 @@
 """What a leaderboard shows: verdicts, standings with the interval of each, what is asked and left.
 
-Everything is read from the public lines of its files, without a lock: a line that another process
-is adding is not seen yet. O(submissions).
+Everything is read from the lines of its files that its secret seals, without a lock: a line that
+another process is adding is not seen yet. O(submissions).
 
 Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/metrics.md
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from quiltwork.beliefs import beliefs_from_json
@@ -20,7 +21,7 @@ from quiltwork.holdout.board import Board, read_board
 from quiltwork.holdout.guarantee import VACUOUS
 from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.metrics import Metric
-from quiltwork.holdout.one_bit import OneBit, score_width
+from quiltwork.holdout.one_bit import OneBit
 from quiltwork.holdout.transcript import Transcript, read_transcript
 from quiltwork.results import ResultBase
 
@@ -135,11 +136,16 @@ def first_line(folder: str) -> Board | Transcript:
 
 
 def _whole(folder: str, first: bool = False) -> Board | Transcript:
-    board = folders.board_path(folder)
-    path = board if board.exists() else folders.transcript_path(folder)
-    text = folders.whole_lines(path)
+    path = board_file(folder)
+    text = folders.sealed_lines(path)
     text = text.partition("\n")[0] if first else text
-    return read_board(text) if path == board else read_transcript(text)
+    return read_board(text) if path == folders.board_path(folder) else read_transcript(text)
+
+
+def board_file(folder: str) -> Path:
+    """Return where a board's lines are."""
+    board = folders.board_path(folder)
+    return board if board.exists() else folders.transcript_path(folder)
 
 
 def metric_of(found: Board | Transcript) -> Metric:
@@ -154,7 +160,7 @@ def read_leaderboard(folder: str) -> Status:
 
     Raises:
         InvalidInputError: if there is none in the folder.
-        StorageError: if its files are damaged.
+        StorageError: if its files are damaged, cut or changed.
     """
     folders.load(folder)
     found = _whole(folder)
@@ -166,7 +172,7 @@ def _of_board(found: Board) -> Status:
     beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
     given = (beliefs, found.rows, found.submissions, 1 - found.confidence, found.steps, metric)
     width = kind._width_at(*given)
-    of_score = width if found.kind == "ladder" else score_width(*given)
+    of_score = width if found.kind == "ladder" else width / 2  # of the last score, on the grid
 
     def place(rank: int, team: str, number: int, score: float | None) -> Place:
         told = found.final if score is None and rank == 1 else score

@@ -46,8 +46,9 @@ class Secret:
 
     Attributes:
         key: of the commitment to the data, hexadecimal.
-        round: which threshold the noise belongs to, from 0; None before the first is drawn.
-        threshold: the noise of the current threshold, in steps.
+        round: which threshold the noise belongs to, from 0; None before the first is drawn. Of a
+            board of one bit: the number of the submission that is the best.
+        threshold: the noise of the current threshold, in steps; of such a board its best score.
         debit: the ledger's key of the current round, if it was debited.
         entry: the number of that debit in the ledger.
         paid: the hash of that entry.
@@ -170,12 +171,18 @@ def _unwritten(path: Path, error: Exception) -> StorageError:
 
 
 def open_files(
-    path: str | Path, read: Callable[[str], Read], commit: Callable[[str], str], wait: float = 0
+    path: str | Path,
+    read: Callable[[str], Read],
+    commit: Callable[[str], str],
+    wait: float = 0,
+    at_once: int | None = None,
 ) -> tuple[Files, Read, Secret, bool]:
     """Open the two files and verify them: by `read`, by the seal, and that they belong to the data.
 
     `commit` is the data's digest under a key, `wait` how many seconds another process may still
-    hold them. Also returns whether the last line was cut off; it is gone then.
+    hold them, `at_once` how many lines are written before a seal, None for any number. What an
+    interruption left without a seal is sealed now. Also returns whether the last line was cut off;
+    it is gone then.
     """
     target = files.named(path)
     try:
@@ -191,7 +198,7 @@ def open_files(
         text = whole.decode()
         found, secret = read(text), read_secret(target)
         lines = split_lines(text)
-        check_seal(lines, secret)
+        check_seal(lines, secret, at_once)
         if not hmac.compare_digest(found.commitment, commit(secret.key)):
             raise StorageError(
                 f"{str(target)!r} belongs to other data: give the rows it was begun with, row for "
@@ -208,15 +215,28 @@ def open_files(
             reason = error.strerror or error
             raise StorageError(f"{str(target)!r} cannot be used: {reason}.") from None
         raise
-    return Files(target, handle, len(lines), lines[-1]), found, secret, bool(torn)
+    opened = Files(target, handle, len(lines), lines[-1])
+    if secret.lines < len(lines):
+        try:
+            secret = opened.append([], secret)
+        except BaseException:
+            opened.close()
+            raise
+    return opened, found, secret, bool(torn)
 
 
-def check_seal(lines: Sequence[str], secret: Secret) -> None:
+def check_seal(lines: Sequence[str], secret: Secret, at_once: int | None = None) -> None:
     """Refuse a transcript that lacks, or has changed, a line that the secret seals.
 
     Lines after the sealed ones were written by a process that ended before it showed their answers;
-    they stay, so rounds may be lost by interrupting, and are never regained.
+    they stay, so rounds may be lost by interrupting, and are never regained. If there are more of
+    them than are written `at_once`, the secret is an old one.
     """
+    if at_once is not None and len(lines) > secret.lines + at_once:
+        raise StorageError(
+            f"The secret seals {secret.lines} lines, and there are {len(lines)}: it is older than "
+            "they are, or lines were added. Put back the latest secret."
+        )
     if not 1 <= secret.lines <= len(lines) or line_hash(lines[secret.lines - 1]) != secret.last:
         raise StorageError(
             f"The transcript was cut, edited or replaced: its secret seals {secret.lines} lines "
@@ -268,6 +288,19 @@ def check_text(text: object, name: str) -> None:
             f"{name} is {shortened(text)}, which has half of a surrogate pair and cannot be "
             "written; remove it."
         ) from None
+
+
+def check_team(team: object) -> None:
+    """Refuse a name that is empty, does not show, or would be a formula in a spreadsheet."""
+    check_text(team, "team")
+    name = str(team)
+    if not name.strip():
+        raise InvalidInputError("The team has no name; give one.")
+    if not name.isprintable() or name.lstrip().startswith(("=", "+", "-", "@")):
+        raise InvalidInputError(
+            f"team is {shortened(name)}, which a terminal or a spreadsheet may take for a command; "
+            "leave out control characters, and =, +, - or @ in front."
+        )
 
 
 def text_of(body: Mapping[str, Any], name: str) -> str:
