@@ -37,6 +37,10 @@ def test_a_score_is_certified_and_checked_with_its_transcript(mode, tmp_path):
     (tmp_path / "other.jsonl").write_text(path.read_text().partition("\n")[0] + "\n")
     with pytest.raises(qw.StorageError, match="digest that is certified"):
         verify_certificate(text, None, "other.jsonl")
+    last = path.read_text().splitlines()[-1]
+    (tmp_path / "other.jsonl").write_text(f"{{}}\n{last}\n")
+    with pytest.raises(qw.StorageError, match="does not carry the hash"):
+        verify_certificate(text, None, "other.jsonl")
 
 
 def test_no_field_can_be_changed_added_or_left_out():

@@ -19,7 +19,7 @@ from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import nearest_float, shortened
 from quiltwork.holdout import folders
 from quiltwork.holdout.standings import read_leaderboard
-from quiltwork.holdout.storage import check_text, line_hash, split_lines
+from quiltwork.holdout.storage import check_text, line_hash, read_chained, split_lines
 from quiltwork.results import ResultBase
 
 SCHEMA = "holdout-certificate"
@@ -104,7 +104,8 @@ def verify_certificate(
     Args:
         text: what `Certificate.to_json` wrote.
         public_key: of whom it must be; without it, it is only known that the text is as signed.
-        transcript: a file whose lines must include the one that it names.
+        transcript: a file that must have the line that it names; each line must carry the hash of
+            the one before, so that those up to it are the ones that were signed.
 
     Raises:
         InvalidInputError: if it is no certificate.
@@ -131,6 +132,7 @@ def verify_certificate(
         raise StorageError(f"The certificate is signed by {found.public_key}, another key.")
     if transcript is not None:
         lines = split_lines(files.text_of(files.named(transcript)))
+        read_chained(lines)
         if found.transcript not in map(line_hash, lines):
             raise StorageError("No line of the transcript has the digest that is certified.")
     return found
