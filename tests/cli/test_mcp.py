@@ -15,6 +15,7 @@ from urllib import error, request
 import numpy as np
 import pytest
 from mcp import Client
+from starlette.testclient import TestClient
 
 import quiltwork as qw
 from quiltwork.cli.mcp import agents_app, board_tools, bridge
@@ -61,7 +62,8 @@ def served(race):
 
 
 def post(url, document, **headers):
-    asked = request.Request(f"{url}/submit", json.dumps(document).encode(), headers)  # noqa: S310
+    sent = {"Content-Type": "application/json", **headers}
+    asked = request.Request(f"{url}/submit", json.dumps(document).encode(), sent)  # noqa: S310
     try:
         with request.urlopen(asked) as answer:  # noqa: S310
             return answer.status, json.load(answer)
@@ -103,7 +105,8 @@ if ctypes.CDLL(None).ptrace(16, server, 0, 0) == 0:
 
 def submit(votes):
     said = {"predictions": {str(i): int(v) for i, v in enumerate(votes)}}
-    answer = request.urlopen(request.Request(f"{url}/submit", json.dumps(said).encode()))
+    sent = {"Content-Type": "application/json"}
+    answer = request.urlopen(request.Request(f"{url}/submit", json.dumps(said).encode(), sent))
     return json.load(answer)["better"]
 
 kept = []
@@ -141,7 +144,6 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
     assert (status, "1,999 have no prediction" in told) == (400, True)
     status, told = post(url, {"predictions": 5})
     assert (status, "Submit {" in told) == (400, True)
-    assert post(url, {"predictions": {}}, Host="evil.example")[0] == 400
     before = json.loads(request.urlopen(f"{url}/left").read())["left"]  # noqa: S310
     said = {"predictions": {str(i): int(one) for i, one in enumerate(LABELS)}}
     assert post(url, said)[1]["better"] is True
@@ -165,6 +167,29 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
         assert "1,999 have no prediction" in wrong.content[0].text
         assert right.structured_content["better"] is False
     assert left.structured_content["left"] == before - 3
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "board.example"])  # noqa: S104
+def test_pages_of_other_places_ask_for_nothing_and_every_own_address_answers(race, host):
+    sent = {"content-type": "application/json", "accept": "application/json"}
+    own = ["10.1.2.3:8765", "[::1]:8765", "localhost", *([host] if "." in host else [])]
+
+    with TestClient(agents_app(str(race / "race"), "agent", host)) as client:
+
+        def status(path, **headers):
+            text = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+            return client.post(path, content=text, headers={**sent, **headers}).status_code
+
+        for path, good in (("/submit", 400), ("/mcp", 200)):
+            for name in own:
+                assert status(path, host=name) == good
+                assert status(path, host=name, origin=f"http://{name}") == good
+                for other in ("http://evil.example", "null", "http://localhost:99"):
+                    assert status(path, host=name, origin=other) == 403
+            for name in ("evil.example", "127.0.0.1.evil.example", ""):
+                assert status(path, host=name) == 403
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp"):
+            assert status("/submit", **{"content-type": kind, "host": own[0]}) == 415
 
 
 def test_labels_that_others_may_read_are_not_served(race):

@@ -8,9 +8,11 @@ get a bridge, a second process of their own user that holds no label and forward
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib import error, request
+from urllib.parse import urlsplit
 
 import click
 
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _LARGEST = 64 << 20
 """Bytes of a submission."""
 _PATIENCE = 120
+_JSON = "application/json"
 _FAILED = "The board failed, and tells nothing; its owner finds the reason where it runs."
 _ASKED = "What is asked for: the ids to predict are those of the task, the metric, the promise."
 _SUBMIT = "Submit one prediction for every row id; it counts whatever comes of it."
@@ -58,7 +62,8 @@ def mcp(folder: str | None, team: str, host: str, port: int, url: str | None) ->
     import uvicorn
 
     made = agents_app(str(folder), team, host)
-    click.echo(f"Serving {folder} at http://{host}:{port} (MCP at /mcp)", err=True)
+    shown = f"[{host}]" if ":" in host else host
+    click.echo(f"Serving {folder} at http://{shown}:{port} (MCP at /mcp)", err=True)
     uvicorn.run(made, host=host, port=port, log_level="warning", access_log=False)
 
 
@@ -112,16 +117,52 @@ def agents_app(folder: str, team: str, host: str) -> Starlette:
     server = _server()
     tools = board_tools(folder, team)
     _offer(server, tools)
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from mcp.server.transport_security import TransportSecuritySettings
 
     for path, method in (("task", "GET"), ("left", "GET"), ("submit", "POST")):
         server.custom_route(f"/{path}", [method])(_over_http(tools[path]))
     made = server.streamable_http_app(
-        json_response=True, stateless_http=True, max_request_body_size=_LARGEST, host=host
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=_LARGEST,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    # A page in somebody's browser must not submit under a name that points here.
-    made.add_middleware(TrustedHostMiddleware, allowed_hosts=[host, "localhost", "127.0.0.1"])
+    made.add_middleware(_guarded, names={host.lower(), "localhost"})
     return made
+
+
+def _guarded(app: ASGIApp, names: Set[str]) -> ASGIApp:
+    """Refuse what a page in somebody's browser sends.
+
+    It comes from elsewhere, or asks by a name that was made to point here; an address in numbers
+    is no name, so all of the machine's are good.
+    """
+    from starlette.datastructures import Headers
+    from starlette.responses import JSONResponse
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            sent = Headers(scope=scope)
+            asked, origin = sent.getlist("host"), sent.getlist("origin")
+            problem = None
+            if len(asked) != 1 or not _is_own(asked[0], names):
+                problem = "Ask by the server's address, or the name that --host gives it."
+            elif origin not in ([], [f"{scope['scheme']}://{asked[0]}"]):
+                problem = "Pages of other places may not ask here."
+            if problem is not None:
+                await JSONResponse({"error": problem}, 403)(scope, receive, send)
+                return
+        await app(scope, receive, send)
+
+    return respond
+
+
+def _is_own(asked: str, names: Set[str]) -> bool:
+    try:
+        name = urlsplit(f"//{asked}").hostname or ""
+        return name in names or bool(ip_address(name))
+    except ValueError:
+        return False
 
 
 def _over_http(tool: Callable[..., dict[str, Any]]) -> Callable[[Request], Any]:
@@ -141,6 +182,9 @@ def _over_http(tool: Callable[..., dict[str, Any]]) -> Callable[[Request], Any]:
     async def respond(asked: Request) -> Response:
         body = b""
         if asked.method == "POST":
+            kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != _JSON:  # which a page can send elsewhere only after asking
+                return JSONResponse({"error": f"Send it with Content-Type: {_JSON}."}, 415)
             async for part in asked.stream():
                 body += part
                 if len(body) > _LARGEST:
@@ -168,7 +212,7 @@ def bridge(url: str) -> MCPServer[Any]:
 
     def call(path: str, predictions: dict[str, Any] | None = None) -> dict[str, Any]:
         data = None if predictions is None else json.dumps({"predictions": predictions}).encode()
-        asked = request.Request(f"{url.rstrip('/')}/{path}", data)  # noqa: S310  (checked above)
+        asked = request.Request(f"{url.rstrip('/')}/{path}", data, {"Content-Type": _JSON})  # noqa: S310  (checked above)
         try:
             with request.urlopen(asked, timeout=_PATIENCE) as answer:  # noqa: S310
                 return dict(json.load(answer))
