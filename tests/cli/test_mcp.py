@@ -18,6 +18,7 @@ from mcp import Client
 from starlette.testclient import TestClient
 
 import quiltwork as qw
+from quiltwork.cli import mcp
 from quiltwork.cli.mcp import agents_app, board_tools, bridge
 from quiltwork.holdout.leaderboard import create_leaderboard
 from quiltwork.holdout.metrics import Scoring
@@ -161,7 +162,7 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
         with ThreadPoolExecutor(1) as aside:  # a browser's tests leave a loop in this thread
             told = aside.submit(asyncio.run, over_mcp(where)).result()
         names, asked, wrong, right, left = told
-        assert names == ["left", "submit", "task"]
+        assert names == ["ids", "left", "submit", "task"]
         assert asked.structured_content["metric"] == "accuracy"
         assert wrong.is_error
         assert "1,999 have no prediction" in wrong.content[0].text
@@ -192,15 +193,80 @@ def test_pages_of_other_places_ask_for_nothing_and_every_own_address_answers(rac
             assert status("/submit", **{"content-type": kind, "host": own[0]}) == 415
 
 
-def test_labels_that_others_may_read_are_not_served(race):
-    (race / "labels.csv").chmod(0o644)
-    with pytest.raises(qw.InvalidInputError, match="chmod 600"):
-        board_tools(str(race / "race"), "agent")
-    (race / "labels.csv").chmod(0o600)
+def test_what_others_may_read_or_write_is_not_served_at_the_start_nor_later(race, capsys):
+    tools = board_tools(str(race / "race"), "agent")
+    said = {str(i): 1 for i in range(ROWS)}
+    before = tools["left"]()["left"]
+    for name, mode, word in (
+        ("labels.csv", 0o644, "chmod 600"),
+        ("race/board.jsonl.secret", 0o640, "chmod 600"),
+        ("race/board.jsonl", 0o620, "chmod go-w"),
+        ("race", 0o777, "chmod go-w"),
+    ):
+        own = (race / name).stat().st_mode
+        (race / name).chmod(mode)
+        with pytest.raises(qw.InvalidInputError, match=word):
+            board_tools(str(race / "race"), "agent")
+        with pytest.raises(qw.StorageError, match=r"^The board failed, and tells nothing"):
+            tools["submit"](said)
+        assert word in capsys.readouterr().err
+        (race / name).chmod(own)
+    assert tools["left"]()["left"] == before
     with pytest.raises(qw.InvalidInputError, match="There is no holdout"):
         agents_app("nowhere", "agent", "127.0.0.1")
     with pytest.raises(qw.InvalidInputError, match="--url is an address"):
         bridge("file:///etc/passwd")
+
+
+def test_a_damaged_table_tells_agents_nothing_and_its_owner_all(race, capsys):
+    client = TestClient(agents_app(str(race / "race"), "agent", "127.0.0.1"), "http://127.0.0.1")
+    labels, said = race / "labels.csv", {"predictions": {str(i): 1 for i in range(ROWS)}}
+    good = labels.read_text()
+    for bad in ("no,such\n1,2\n", good.replace("\n7,", "\n8,"), good + "1,2,3\n", "\0\xff"):
+        labels.write_text(bad)
+        answer = client.post("/submit", json=said)
+        assert answer.status_code == 500
+        assert answer.json() == {"error": mcp._FAILED}
+        assert "labels.csv" in capsys.readouterr().err
+    labels.write_text(good)
+    wrong = client.post("/submit", json={"predictions": {**said["predictions"], "5": " "}})
+    assert (wrong.status_code, "for '5' must be a label" in wrong.text) == (400, True)
+
+
+def test_a_task_tells_the_ids_in_no_telling_order_and_how_rows_are_scored(tmp_path):
+    rents = tmp_path / "rents.csv"
+    rents.write_text("id,rent\n" + "".join(f"{900 - i},{i}\n" for i in range(400)))
+    rents.chmod(0o600)
+    scoring = Scoring("neg_mean_absolute_error", (0, 400))
+    folder = str(tmp_path / "race")
+    create_leaderboard(folder, str(rents), Columns("id", "rent"), scoring, submissions=5)
+    tools = board_tools(folder, "agent", "Rents of flats.")
+    task = tools["task"]()
+    assert task["scoring"]["limits"] == ["0", "400"]
+    assert (task["about"], task["identity"], task["rows"]) == ("Rents of flats.", "id", 400)
+    assert tools["ids"]()["ids"] == sorted(str(i) for i in range(501, 901))
+    with pytest.raises(qw.InvalidInputError, match="must be a number"):
+        tools["submit"]({**dict.fromkeys(tools["ids"]()["ids"], 7), "501": "much"})
+    assert tools["left"]()["left"] == 5
+
+
+def test_a_client_that_hangs_up_is_no_failure(race):
+    app = agents_app(str(race / "race"), "agent", "127.0.0.1")
+    parts = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/submit", "headers": headers}
+    scope |= {"query_string": b"", "scheme": "http", "http_version": "1.1"}
+    sent = []
+
+    async def receive():
+        return next(parts, {"type": "http.disconnect"})
+
+    async def send(message):
+        sent.append(message)
+
+    with ThreadPoolExecutor(1) as aside:
+        aside.submit(asyncio.run, app(scope, receive, send)).result()
+    assert sent[0]["status"] == 400
 
 
 def test_either_a_folder_or_an_address(cli):
