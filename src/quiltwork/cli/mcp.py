@@ -9,6 +9,7 @@ to the first.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -194,8 +195,16 @@ def agents_app(folder: str, team: str, host: str, about: str = "") -> Starlette:
         max_request_body_size=_LARGEST,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    logging.getLogger("mcp.server.streamable_http").addFilter(_is_no_hang_up)
     made.add_middleware(_guarded, names={host.lower(), "localhost"})
     return made
+
+
+def _is_no_hang_up(record: logging.LogRecord) -> bool:
+    """Whether a line of the log is about something else than a client that went away."""
+    from starlette.requests import ClientDisconnect
+
+    return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
 
 
 def _guarded(app: ASGIApp, names: Set[str]) -> ASGIApp:
