@@ -231,6 +231,9 @@ def test_a_damaged_table_tells_agents_nothing_and_its_owner_all(race, capsys):
     labels.write_text(good)
     wrong = client.post("/submit", json={"predictions": {**said["predictions"], "5": " "}})
     assert (wrong.status_code, "for '5' must be a label" in wrong.text) == (400, True)
+    sent = {"content-type": "application/json"}
+    twice = client.post("/submit", content='{"predictions": {"0": 1, "0": 0}}', headers=sent)
+    assert (twice.status_code, "names '0' twice" in twice.text) == (400, True)
 
 
 def test_a_task_tells_the_ids_in_no_telling_order_and_how_rows_are_scored(tmp_path):

@@ -113,6 +113,69 @@ def test_no_field_can_be_changed_added_or_left_out():
         verify_certificate(json.dumps({**document, "note": "best of all"}))
 
 
+def test_a_certificate_is_written_in_one_way():
+    make()
+    submit("race", "ada", said(0.8))
+    text = certify("race", "key.pem").to_json()
+    signature = json.loads(text)["signature"]
+    for other, problem in (
+        ('{"value": 0.99, ' + text[1:], "names 'value' twice"),
+        (text.replace('"version": 1', '"version": 1.0'), "version 1.0 is unknown"),
+        (text.replace('"version": 1', '"version": true'), "version True is unknown"),
+        (text.replace(signature, signature.upper()), "small letters"),
+        (text.replace(signature, f"{signature[:2]} {signature[2:]}"), "128 hexadecimal"),
+    ):
+        assert other != text
+        with pytest.raises(qw.InvalidInputError, match=problem):
+            verify_certificate(other)
+
+
+def added(one, other, prime=2**255 - 19):
+    """Add two points of Ed25519."""
+    (a, b), (c, d) = one, other
+    over = -121665 * pow(121666, -1, prime) * a * b * c * d
+    return (
+        (a * d + b * c) * pow(1 + over, -1, prime) % prime,
+        (b * d + a * c) * pow(1 - over, -1, prime) % prime,
+    )
+
+
+def small_points(prime=2**255 - 19):
+    """Every point whose eightfold is neutral, from one of order 8 that a random one leads to."""
+    order, root = 2**252 + 27742317777372353535851937790883648493, pow(2, (prime - 1) // 4, prime)
+    for y in range(2, 100):
+        square = (y * y - 1) * pow(-121665 * pow(121666, -1, prime) * y * y + 1, -1, prime) % prime
+        x = pow(square, (prime + 3) // 8, prime)
+        x = x if x * x % prime == square else x * root % prime
+        if x * x % prime != square:
+            continue
+        point, total = (x, y), (0, 1)
+        for bit in bin(order)[2:]:
+            total = added(total, total)
+            total = added(total, point) if bit == "1" else total
+        found = [(0, 1)]
+        while len(set(found)) == len(found):
+            found.append(added(found[-1], total))
+        if len(set(found)) == 8:
+            return set(found)
+    raise AssertionError
+
+
+def test_keys_that_fit_any_text_are_refused():
+    make()
+    submit("race", "ada", said(0.8))
+    document = json.loads(certify("race", "key.pem").to_json())
+    keys = set()
+    for x, y in small_points():
+        for height in {y, *([y + 2**255 - 19] if y < 19 else [])}:
+            keys |= {(height + 2**255 * sign).to_bytes(32, "little") for sign in (x % 2, 1 - x % 2)}
+    assert len(keys) == 14
+    for key in keys:
+        forged = {**document, "public_key": key.hex(), "signature": (b"\1" + bytes(63)).hex()}
+        with pytest.raises(qw.StorageError, match="fit any text"):
+            verify_certificate(json.dumps(forged))
+
+
 def test_a_file_that_is_no_key_is_refused_and_kept(tmp_path):
     make()
     submit("race", "ada", said(0.8))

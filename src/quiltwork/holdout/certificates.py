@@ -8,8 +8,8 @@ Ed25519 by the `cryptography` package (the extra `sign`); the signature covers e
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -26,6 +26,9 @@ from quiltwork.holdout.storage import check_text, line_hash, read_chained, split
 from quiltwork.results import ResultBase
 
 SCHEMA = "holdout-certificate"
+_PRIME = 2**255 - 19
+_EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+"""The height of the points of order 8 on the curve, with the sign for which it is less."""
 _THEOREMS = {
     "ladder": "docs/theory/ladder.md",
     "one bit": "docs/theory/counting.md",
@@ -150,6 +153,8 @@ def verify_certificate(
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError:
         raise _missing() from None
+    if _is_small(found.public_key):
+        raise StorageError("The key is one of the few that fit any text, and signs nothing.")
     try:
         signer = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
         signer.verify(bytes.fromhex(found.signature), _signed(unsigned))
@@ -184,13 +189,24 @@ def _read(document: Mapping[str, Any]) -> Certificate:
             raise InvalidInputError(
                 f"{field.name} of the certificate is {shortened(value)}, and must be {field.type}."
             )
+    for name, digits in (("transcript", 64), ("public_key", 64), ("signature", 128)):
+        if not re.fullmatch(f"[0-9a-f]{{{digits}}}", document[name]):
+            raise InvalidInputError(
+                f"{name} of the certificate must be {digits} hexadecimal digits, in small letters."
+            )
     if document["scoring"] is not None:
         read_scoring(document["scoring"])
     return Certificate(**{name: document[name] for name in _names()})
 
 
 def _signed(unsigned: Mapping[str, Any]) -> bytes:
-    return json.dumps({**unsigned, "schema": SCHEMA}, sort_keys=True).encode()
+    return files.dump(*Certificate.schema, unsigned).encode()
+
+
+def _is_small(public_key: str) -> bool:
+    """Whether a key is a point of order 8 or less, with which every text can be made to fit."""
+    height = int.from_bytes(bytes.fromhex(public_key), "little") % 2**255 % _PRIME
+    return min(height, _PRIME - height) in (0, 1, _EIGHTH)
 
 
 def _statement(folder: str) -> dict[str, Any]:
