@@ -200,7 +200,7 @@ def _read(document: Mapping[str, Any]) -> Certificate:
 
 
 def _signed(unsigned: Mapping[str, Any]) -> bytes:
-    return files.dump(*Certificate.schema, unsigned).encode()
+    return files.dump(SCHEMA, 1, unsigned).encode()
 
 
 def _is_small(public_key: str) -> bool:
