@@ -393,3 +393,25 @@ def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
     assert "no holdout in" in cli("holdout", "status", "nowhere").err
     (folder / "held.csv").write_text("id,age\n1\n")
     assert "1 columns and the header 2" in create(cli).err
+
+
+def test_metrics_have_short_names_and_errors_speak_of_options(cli, folder):
+    from quiltwork.cli.scoring import SHORT
+    from quiltwork.holdout.metrics import NAMES
+
+    assert sorted(SHORT.values()) == sorted(NAMES)
+    begin = ["leaderboard", "create", "race", "--labels", "held.csv", "--id", "id"]
+    begin += ["--submissions", "2", "--target"]
+    for given, problem in (
+        (["rent", "--metric", "rmse"], "such as --limits 0:100;"),
+        (["rent", "--metric", "rmse", "--limits", "5"], "two ends such as 0:5000, not '5'"),
+        (["rent", "--metric", "r2", "--limits", "0:9"], "give it as --variance, above 0"),
+        (["label", "--metric", "f1", "--positive", "yes"], "--floor."),
+        (["label", "--mode", "counting"], "--train and --overfits;"),
+        (["label", "--protect", "rows"], "take --mode counting with --protect rows"),
+    ):
+        refused = cli(*begin, *given)
+        assert refused.code == 2
+        assert problem in " ".join(refused.err.split())
+    made = cli(*begin, "rent", "--metric", "mae", "--limits", "0:200", "--json")
+    assert made.document["metric"] == "neg_mean_absolute_error"
