@@ -113,7 +113,8 @@ MAKERS = {
     "Ladder": ladder,
     "OneBit": lambda: ladder(OneBit),
     "Certificate": lambda: Certificate(
-        *("accuracy", 0.8, 0.7, 0.9, 0.95, 9, 3, "ladder", "a page", "us", "0" * 64, "1" * 64, "2")
+        *("accuracy", None, 0.8, 0.7, 0.9, 0.95, 9, 3, "ladder", "a page"),
+        *("us", "0" * 64, "1" * 64, "2"),
     ),
     "Learned": lambda: qw.tables.risk.definetti(published())[0],
     "Leakage": lambda: worst_case(CHAIN, 4, [(COUNT, 2)]),

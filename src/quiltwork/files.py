@@ -17,6 +17,7 @@ import secrets
 import shutil
 import stat
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,14 +60,25 @@ def parse(text: str | bytes) -> Any:
     """Read JSON of any shape.
 
     Raises:
-        InvalidInputError: if it is none, is nested too deeply or holds a number without end.
+        InvalidInputError: if it is none, is nested too deeply, holds a number without end or names
+            a field twice, of which others may read the other one.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise InvalidInputError(f"A JSON document is text, not {shortened(text)}.")
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"Not a JSON document: {error}.") from None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(
+            name for name, times in Counter(name for name, _ in pairs).items() if times > 1
+        )
+        raise ValueError(f"it names {shortened(twice)} twice")
+    return found
 
 
 def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, Any]:
@@ -82,7 +94,7 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
             f"Expected a document of schema 'quiltwork/{name}', found {found!r}; "
             "check that this is the right file."
         )
-    if document.get("version") not in versions:
+    if type(document.get("version")) is not int or document["version"] not in versions:
         raise InvalidInputError(
             f"Schema 'quiltwork/{name}' version {document.get('version')!r} is unknown to this "
             f"release, which reads {', '.join(map(str, versions))}; upgrade quiltwork."

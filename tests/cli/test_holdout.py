@@ -420,3 +420,25 @@ def test_lines_that_the_secret_does_not_seal_are_not_answers(cli, folder):
     secret_path(path).unlink()
     refused = cli("holdout", "status", "study")
     assert (refused.code, "missing or damaged" in refused.err) == (3, True)
+
+
+def test_metrics_have_short_names_and_errors_speak_of_options(cli, folder):
+    from quiltwork.cli.scoring import SHORT
+    from quiltwork.holdout.metrics import NAMES
+
+    assert sorted(SHORT.values()) == sorted(NAMES)
+    begin = ["leaderboard", "create", "race", "--labels", "held.csv", "--id", "id"]
+    begin += ["--submissions", "2", "--target"]
+    for given, problem in (
+        (["rent", "--metric", "rmse"], "such as --limits 0:100;"),
+        (["rent", "--metric", "rmse", "--limits", "5"], "two ends such as 0:5000, not '5'"),
+        (["rent", "--metric", "r2", "--limits", "0:9"], "give it as --variance, above 0"),
+        (["label", "--metric", "f1", "--positive", "yes"], "--floor."),
+        (["label", "--mode", "counting"], "--train and --overfits;"),
+        (["label", "--protect", "rows"], "take --mode counting with --protect rows"),
+    ):
+        refused = cli(*begin, *given)
+        assert refused.code == 2
+        assert problem in " ".join(refused.err.split())
+    made = cli(*begin, "rent", "--metric", "mae", "--limits", "0:200", "--json")
+    assert made.document["metric"] == "neg_mean_absolute_error"

@@ -15,8 +15,10 @@ from urllib import error, request
 import numpy as np
 import pytest
 from mcp import Client
+from starlette.testclient import TestClient
 
 import quiltwork as qw
+from quiltwork.cli import mcp
 from quiltwork.cli.mcp import agents_app, board_tools, bridge
 from quiltwork.holdout.leaderboard import create_leaderboard
 from quiltwork.holdout.metrics import Scoring
@@ -61,7 +63,8 @@ def served(race):
 
 
 def post(url, document, **headers):
-    asked = request.Request(f"{url}/submit", json.dumps(document).encode(), headers)  # noqa: S310
+    sent = {"Content-Type": "application/json", **headers}
+    asked = request.Request(f"{url}/submit", json.dumps(document).encode(), sent)  # noqa: S310
     try:
         with request.urlopen(asked) as answer:  # noqa: S310
             return answer.status, json.load(answer)
@@ -103,7 +106,8 @@ if ctypes.CDLL(None).ptrace(16, server, 0, 0) == 0:
 
 def submit(votes):
     said = {"predictions": {str(i): int(v) for i, v in enumerate(votes)}}
-    answer = request.urlopen(request.Request(f"{url}/submit", json.dumps(said).encode()))
+    sent = {"Content-Type": "application/json"}
+    answer = request.urlopen(request.Request(f"{url}/submit", json.dumps(said).encode(), sent))
     return json.load(answer)["better"]
 
 kept = []
@@ -141,7 +145,6 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
     assert (status, "1,999 have no prediction" in told) == (400, True)
     status, told = post(url, {"predictions": 5})
     assert (status, "Submit {" in told) == (400, True)
-    assert post(url, {"predictions": {}}, Host="evil.example")[0] == 400
     before = json.loads(request.urlopen(f"{url}/left").read())["left"]  # noqa: S310
     said = {"predictions": {str(i): int(one) for i, one in enumerate(LABELS)}}
     assert post(url, said)[1]["better"] is True
@@ -159,7 +162,7 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
         with ThreadPoolExecutor(1) as aside:  # a browser's tests leave a loop in this thread
             told = aside.submit(asyncio.run, over_mcp(where)).result()
         names, asked, wrong, right, left = told
-        assert names == ["left", "submit", "task"]
+        assert names == ["ids", "left", "submit", "task"]
         assert asked.structured_content["metric"] == "accuracy"
         assert wrong.is_error
         assert "1,999 have no prediction" in wrong.content[0].text
@@ -167,15 +170,111 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
     assert left.structured_content["left"] == before - 3
 
 
-def test_labels_that_others_may_read_are_not_served(race):
-    (race / "labels.csv").chmod(0o644)
-    with pytest.raises(qw.InvalidInputError, match="chmod 600"):
-        board_tools(str(race / "race"), "agent")
-    (race / "labels.csv").chmod(0o600)
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "board.example"])  # noqa: S104
+def test_pages_of_other_places_ask_for_nothing_and_every_own_address_answers(race, host):
+    sent = {"content-type": "application/json", "accept": "application/json"}
+    own = ["10.1.2.3:8765", "[::1]:8765", "localhost", *([host] if "." in host else [])]
+
+    with TestClient(agents_app(str(race / "race"), "agent", host)) as client:
+
+        def status(path, **headers):
+            text = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+            return client.post(path, content=text, headers={**sent, **headers}).status_code
+
+        for path, good in (("/submit", 400), ("/mcp", 200)):
+            for name in own:
+                assert status(path, host=name) == good
+                assert status(path, host=name, origin=f"http://{name}") == good
+                for other in ("http://evil.example", "null", "http://localhost:99"):
+                    assert status(path, host=name, origin=other) == 403
+            for name in ("evil.example", "127.0.0.1.evil.example", ""):
+                assert status(path, host=name) == 403
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp"):
+            assert status("/submit", **{"content-type": kind, "host": own[0]}) == 415
+
+
+def test_what_others_may_read_or_write_is_not_served_at_the_start_nor_later(race, capsys):
+    tools = board_tools(str(race / "race"), "agent")
+    said = {str(i): 1 for i in range(ROWS)}
+    before = tools["left"]()["left"]
+    for name, mode, word in (
+        ("labels.csv", 0o644, "chmod 600"),
+        ("race/board.jsonl.secret", 0o640, "chmod 600"),
+        ("race/board.jsonl", 0o620, "chmod go-w"),
+        ("race", 0o777, "chmod go-w"),
+    ):
+        own = (race / name).stat().st_mode
+        (race / name).chmod(mode)
+        with pytest.raises(qw.InvalidInputError, match=word):
+            board_tools(str(race / "race"), "agent")
+        with pytest.raises(qw.StorageError, match=r"^The board failed, and tells nothing"):
+            tools["submit"](said)
+        assert word in capsys.readouterr().err
+        (race / name).chmod(own)
+    assert tools["left"]()["left"] == before
     with pytest.raises(qw.InvalidInputError, match="There is no holdout"):
         agents_app("nowhere", "agent", "127.0.0.1")
     with pytest.raises(qw.InvalidInputError, match="--url is an address"):
         bridge("file:///etc/passwd")
+
+
+def test_a_damaged_table_tells_agents_nothing_and_its_owner_all(race, capsys):
+    client = TestClient(agents_app(str(race / "race"), "agent", "127.0.0.1"), "http://127.0.0.1")
+    labels, said = race / "labels.csv", {"predictions": {str(i): 1 for i in range(ROWS)}}
+    good = labels.read_text()
+    for bad in ("no,such\n1,2\n", good.replace("\n7,", "\n8,"), good + "1,2,3\n", "\0\xff"):
+        labels.write_text(bad)
+        answer = client.post("/submit", json=said)
+        assert answer.status_code == 500
+        assert answer.json() == {"error": mcp._FAILED}
+        assert "labels.csv" in capsys.readouterr().err
+    labels.write_text(good)
+    wrong = client.post("/submit", json={"predictions": {**said["predictions"], "5": " "}})
+    assert (wrong.status_code, "for '5' must be a label" in wrong.text) == (400, True)
+    sent = {"content-type": "application/json"}
+    twice = client.post("/submit", content='{"predictions": {"0": 1, "0": 0}}', headers=sent)
+    assert (twice.status_code, "names '0' twice" in twice.text) == (400, True)
+
+
+def test_a_task_tells_the_ids_in_no_telling_order_and_how_rows_are_scored(tmp_path):
+    rents = tmp_path / "rents.csv"
+    rents.write_text("id,rent\n" + "".join(f"{900 - i},{i}\n" for i in range(400)))
+    rents.chmod(0o600)
+    scoring = Scoring("neg_mean_absolute_error", (0, 400))
+    folder = str(tmp_path / "race")
+    create_leaderboard(folder, str(rents), Columns("id", "rent"), scoring, submissions=5)
+    tools = board_tools(folder, "agent", "Rents of flats.")
+    task = tools["task"]()
+    assert task["scoring"]["limits"] == ["0", "400"]
+    assert (task["about"], task["identity"], task["rows"]) == ("Rents of flats.", "id", 400)
+    assert tools["ids"]()["ids"] == sorted(str(i) for i in range(501, 901))
+    with pytest.raises(qw.InvalidInputError, match="must be a number"):
+        tools["submit"]({**dict.fromkeys(tools["ids"]()["ids"], 7), "501": "much"})
+    assert tools["left"]()["left"] == 5
+
+
+@pytest.mark.parametrize("path", ["/submit", "/mcp"])
+def test_a_client_that_hangs_up_is_no_failure(race, path, caplog):
+    app = agents_app(str(race / "race"), "agent", "127.0.0.1")
+    parts = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    headers.append((b"accept", b"application/json, text/event-stream"))
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers}
+    scope |= {"query_string": b"", "scheme": "http", "http_version": "1.1"}
+
+    async def receive():
+        return next(parts, {"type": "http.disconnect"})
+
+    async def send(_):
+        pass
+
+    async def call():
+        async with app.router.lifespan_context(app):
+            await app(scope, receive, send)
+
+    with ThreadPoolExecutor(1) as aside:
+        aside.submit(asyncio.run, call()).result()
+    assert not [one for one in caplog.records if one.exc_info]
 
 
 def test_either_a_folder_or_an_address(cli):

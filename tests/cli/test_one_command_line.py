@@ -81,7 +81,7 @@ def test_typos_get_a_suggestion(cli, typed, meant):
 
 
 def test_beliefs_are_named_alike_or_as_before(cli):
-    asked = ("--length", "40", "--epsilon", "1", "--json")
+    asked = ("--length", "40", "--epsilon", "1", "--method", "exact", "--json")
     new = cli("calibrate", "--belief", "belief.json", *asked)
     assert new.code == 0
     assert cli("calibrate", "belief.json", *asked).out == new.out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+from contextlib import closing
+from fractions import Fraction
 
 import pytest
 
@@ -12,7 +14,8 @@ from quiltwork.holdout import folders
 from quiltwork.holdout.certificates import certify, verify_certificate
 from quiltwork.holdout.leaderboard import end_leaderboard as end
 from quiltwork.holdout.leaderboard import submit_predictions as submit
-from tests.holdout.test_leaderboard import make, said, tables  # noqa: F401  (a fixture)
+from quiltwork.holdout.metrics import Scoring, read_scoring
+from tests.holdout.test_leaderboard import COLUMNS, ROWS, make, said, tables  # noqa: F401  (a fixture)
 
 
 @pytest.mark.parametrize("mode", ["ladder", "one bit", "counting"])
@@ -37,6 +40,57 @@ def test_a_score_is_certified_and_checked_with_its_transcript(mode, tmp_path):
     (tmp_path / "other.jsonl").write_text(path.read_text().partition("\n")[0] + "\n")
     with pytest.raises(qw.StorageError, match="digest that is certified"):
         verify_certificate(text, None, "other.jsonl")
+    last = path.read_text().splitlines()[-1]
+    (tmp_path / "other.jsonl").write_text(f"{{}}\n{last}\n")
+    with pytest.raises(qw.StorageError, match="does not carry the hash"):
+        verify_certificate(text, None, "other.jsonl")
+
+
+LIMITED = (Fraction(0), Fraction(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("scoring", "words"),
+    [
+        (Scoring("f1", None, "1", None, Fraction(1, 4)), ["class '1'", "at least 0.25"]),
+        (Scoring("neg_mean_absolute_error", LIMITED), ["times -1", "clipped to between 0 and 0.5"]),
+        (Scoring("r2", LIMITED, "1", Fraction(1, 4)), ["variance of 0.25", "0 where it is below"]),
+        (Scoring("neg_log_loss"), ["between 0.001 and 0.999"]),
+        (Scoring("roc_auc", None, "1", None, Fraction(1, 4)), ["disjoint pairs"]),
+        (Scoring(), []),
+    ],
+)
+def test_what_is_stated_is_told_exactly_with_the_rows_of_the_holdout(scoring, words):
+    make("counting", scoring)
+    submit("race", "ada", said(0.8, "counting"))
+    made = certify("race", "key.pem")
+    assert made.rows == ROWS
+    assert read_scoring(made.scoring) == scoring
+    assert made.metric == scoring.metric
+    told = verify_certificate(made.to_json()).explain()
+    assert all(one in told for one in words)
+    assert ("What is stated" in told) == bool(words)
+
+
+def test_a_mean_is_not_certified_under_the_name_of_a_metric(tmp_path):
+    study = folders.read_study("train.csv", "labels.csv", COLUMNS)
+    rows = (study.train, study.holdout)
+    folders.make_folder("study")
+    path = folders.transcript_path("study")
+    folders.save("study", folders.Places("train.csv", "labels.csv", None))
+    asked = qw.holdout.ReusableHoldout(
+        *rows, threshold=0.5, noise=0.01, budget=2, path=path, columns=COLUMNS
+    )
+    with closing(asked) as opened:
+        for label in ("f1", "root mean squared error", "accuracy where home=3", "mine"):
+            opened.ask_many([lambda row: row[:, 1] == "1"] * 2, label=label)
+            with pytest.raises(qw.InvalidInputError, match="worked out from"):
+                certify("study", "key.pem")
+        for label in ("accuracy", "accuracy", "share of home=3", "yours"):
+            opened.ask(lambda row: row[:, 1] == "1", label=label)
+            made = certify("study", "key.pem")
+            assert (made.scoring, made.rows, made.asked) == (None, ROWS, opened.asked)
+            assert made.metric == f"mean over rows, asked as {label!r}"
 
 
 def test_no_field_can_be_changed_added_or_left_out():
@@ -45,13 +99,81 @@ def test_no_field_can_be_changed_added_or_left_out():
     document = json.loads(certify("race", "key.pem").to_json())
     for name in document.keys() - {"schema", "version"}:
         value = document[name]
-        other = value + 1 if not isinstance(value, str) else value[:-1] + "0a"[value[-1:] == "0"]
+        if name == "scoring":
+            other = {**value, "floor": "1/3"}
+        elif isinstance(value, str):
+            other = value[:-1] + "0a"[value[-1:] == "0"]
+        else:
+            other = value + 1
         with pytest.raises((qw.StorageError, qw.InvalidInputError)):
             verify_certificate(json.dumps({**document, name: other}))
         with pytest.raises(qw.InvalidInputError):
             verify_certificate(json.dumps({k: v for k, v in document.items() if k != name}))
     with pytest.raises(qw.InvalidInputError, match="nothing signs"):
         verify_certificate(json.dumps({**document, "note": "best of all"}))
+
+
+def test_a_certificate_is_written_in_one_way():
+    make()
+    submit("race", "ada", said(0.8))
+    text = certify("race", "key.pem").to_json()
+    signature = json.loads(text)["signature"]
+    for other, problem in (
+        ('{"value": 0.99, ' + text[1:], "names 'value' twice"),
+        (text.replace('"version": 1', '"version": 1.0'), "version 1.0 is unknown"),
+        (text.replace('"version": 1', '"version": true'), "version True is unknown"),
+        (text.replace(signature, signature.upper()), "small letters"),
+        (text.replace(signature, f"{signature[:2]} {signature[2:]}"), "128 hexadecimal"),
+    ):
+        assert other != text
+        with pytest.raises(qw.InvalidInputError, match=problem):
+            verify_certificate(other)
+
+
+def added(one, other, prime=2**255 - 19):
+    """Add two points of Ed25519."""
+    (a, b), (c, d) = one, other
+    over = -121665 * pow(121666, -1, prime) * a * b * c * d
+    return (
+        (a * d + b * c) * pow(1 + over, -1, prime) % prime,
+        (b * d + a * c) * pow(1 - over, -1, prime) % prime,
+    )
+
+
+def small_points(prime=2**255 - 19):
+    """Every point whose eightfold is neutral, from one of order 8 that a random one leads to."""
+    order, root = 2**252 + 27742317777372353535851937790883648493, pow(2, (prime - 1) // 4, prime)
+    for y in range(2, 100):
+        square = (y * y - 1) * pow(-121665 * pow(121666, -1, prime) * y * y + 1, -1, prime) % prime
+        x = pow(square, (prime + 3) // 8, prime)
+        x = x if x * x % prime == square else x * root % prime
+        if x * x % prime != square:
+            continue
+        point, total = (x, y), (0, 1)
+        for bit in bin(order)[2:]:
+            total = added(total, total)
+            total = added(total, point) if bit == "1" else total
+        found = [(0, 1)]
+        while len(set(found)) == len(found):
+            found.append(added(found[-1], total))
+        if len(set(found)) == 8:
+            return set(found)
+    raise AssertionError
+
+
+def test_keys_that_fit_any_text_are_refused():
+    make()
+    submit("race", "ada", said(0.8))
+    document = json.loads(certify("race", "key.pem").to_json())
+    keys = set()
+    for x, y in small_points():
+        for height in {y, *([y + 2**255 - 19] if y < 19 else [])}:
+            keys |= {(height + 2**255 * sign).to_bytes(32, "little") for sign in (x % 2, 1 - x % 2)}
+    assert len(keys) == 14
+    for key in keys:
+        forged = {**document, "public_key": key.hex(), "signature": (b"\1" + bytes(63)).hex()}
+        with pytest.raises(qw.StorageError, match="fit any text"):
+            verify_certificate(json.dumps(forged))
 
 
 def test_a_file_that_is_no_key_is_refused_and_kept(tmp_path):

@@ -30,7 +30,7 @@ def certify(folder: str, key: str, output: str | None) -> None:
 )
 @click.argument("file")
 @option("--public-key HEX", "Of whom it must be.")
-@option("--transcript FILE", "Must have the line that is certified.")
+@option("--transcript FILE", "Must be whole, and have the line that is certified.")
 def verify(file: str, public_key: str | None, transcript: str | None) -> None:
     """Check a certificate offline: its signature, and that of whom and about what it is."""
     from quiltwork.holdout.certificates import verify_certificate

@@ -1,33 +1,48 @@
 """`quiltwork mcp`: a leaderboard for agents, by the Model Context Protocol and plain HTTP.
 
-Three tools: what is asked for, submit, what is left. The labels are read by this process only,
-which must run as another user than the agents do. Agents that speak over standard input and output
-get a bridge, a second process of their own user that holds no label and forwards to the first.
+Four tools: what is asked for, of which rows, submit, what is left. The labels are read by this
+process only, which must run as another user than the agents do. Agents that speak over standard
+input and output get a bridge, a second process of their own user that holds no label and forwards
+to the first.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib import error, request
+from urllib.parse import urlsplit
 
 import click
 
 from quiltwork.cli.command import command, option
-from quiltwork.errors import BudgetExceeded, InvalidInputError, QuiltworkError, UnsupportedError
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    QuiltworkError,
+    StorageError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _LARGEST = 64 << 20
 """Bytes of a submission."""
 _PATIENCE = 120
+_JSON = "application/json"
 _FAILED = "The board failed, and tells nothing; its owner finds the reason where it runs."
-_ASKED = "What is asked for: the ids to predict are those of the task, the metric, the promise."
+_ASKED = "What is asked for: the metric and how it is scored, how many rows, the promise."
+_IDS = "Every row id that must be predicted, sorted; long where there are many rows."
 _SUBMIT = "Submit one prediction for every row id; it counts whatever comes of it."
 _LEFT = "What is left: submissions, and the standings so far."
 
@@ -39,16 +54,17 @@ _LEFT = "What is left: submissions, and the standings so far."
     """
 )
 @click.argument("folder", required=False)
+@option("--about TEXT", "What agents are told besides: classes, where features are.", default="")
 @option("--team", "Whose submissions these are.", default="agent")
 @option("--host", "Where to listen.", default="127.0.0.1")
 @option("--port", "On which port.", int, default=8765)
 @option("--url URL", "Forward to this server instead, over stdin and stdout.")
-def mcp(folder: str | None, team: str, host: str, port: int, url: str | None) -> None:
+def mcp(folder: str | None, about: str, team: str, host: str, port: int, url: str | None) -> None:
     """Serve a leaderboard to agents.
 
-    With FOLDER: MCP at /mcp, and plain HTTP at /task, /submit and /left. Run it as a user whose
-    files and processes the agents cannot read. With --url: an MCP server on standard input and
-    output for an agent's own user, which holds nothing.
+    With FOLDER: MCP at /mcp, and plain HTTP at /task, /ids, /submit and /left. Run it as a user
+    whose files and processes the agents cannot read. With --url: an MCP server on standard input
+    and output for an agent's own user, which holds nothing.
     """
     if (folder is None) == (url is None):
         raise click.UsageError("Give the FOLDER of a leaderboard, or --url of who serves one")
@@ -57,75 +73,177 @@ def mcp(folder: str | None, team: str, host: str, port: int, url: str | None) ->
         return
     import uvicorn
 
-    made = agents_app(str(folder), team, host)
-    click.echo(f"Serving {folder} at http://{host}:{port} (MCP at /mcp)", err=True)
+    made = agents_app(str(folder), team, host, about)
+    shown = f"[{host}]" if ":" in host else host
+    click.echo(f"Serving {folder} at http://{shown}:{port} (MCP at /mcp)", err=True)
     uvicorn.run(made, host=host, port=port, log_level="warning", access_log=False)
 
 
-def board_tools(folder: str, team: str) -> dict[str, Callable[..., dict[str, Any]]]:
-    """Return the three tools over a folder, as functions from JSON values to JSON values.
+def board_tools(
+    folder: str, team: str, about: str = ""
+) -> dict[str, Callable[..., dict[str, Any]]]:
+    """Return the tools over a folder, as functions from JSON values to JSON values.
+
+    What is wrong with a submission is told before the board is asked; what goes wrong from then on
+    is about files that are none of the agents' business, and told to the owner alone.
 
     Raises:
-        InvalidInputError: if others may read the labels, which would make the boundary a picture.
+        InvalidInputError: if others may read the labels or the secret, or write the board, which
+            would make the boundary a picture.
     """
-    from quiltwork.holdout import folders
     from quiltwork.holdout.leaderboard import submit_predictions
-    from quiltwork.holdout.standings import read_leaderboard
+    from quiltwork.holdout.questions import check_ids, is_number
+    from quiltwork.holdout.standings import first_line, metric_of, read_leaderboard
+    from quiltwork.holdout.storage import check_text
     from quiltwork.holdout.studies import predictions_from_pairs
 
-    _check_separated(folders.load(folder).holdout)
+    _check_separated(folder)
     read_leaderboard(folder)
+    begun = first_line(folder)
+    metric, rows = metric_of(begun), _row_ids(folder)
 
     def task() -> dict[str, Any]:
-        found = read_leaderboard(folder)
+        with _told_to_owner():
+            found = read_leaderboard(folder)
         told = {k: v for k, v in found.body().items() if k not in ("places", "submitted", "left")}
-        return {**told, "how": found.explain()}
+        scoring = None if begun.scoring is None else begun.scoring.body()
+        return {**told, "scoring": scoring, "about": about, "how": found.explain()}
 
     def hand_in(predictions: dict[str, Any]) -> dict[str, Any]:
         said = predictions_from_pairs(predictions.items(), "predictions")
-        found = submit_predictions(folder, team, said)
+        check_ids(rows, said)
+        for row, one in said.items():
+            check_text(one, "a prediction")
+            if not (one.strip() if metric.labels else is_number(one)):
+                needs = "a label" if metric.labels else "a number"
+                raise InvalidInputError(
+                    f"The prediction for {row!r} must be {needs}. Nothing was asked."
+                )
+        with _told_to_owner():
+            _check_separated(folder)
+            found = submit_predictions(folder, team, said)
         return {**found.body(), "told": found.explain()}
 
     def left() -> dict[str, Any]:
-        found = read_leaderboard(folder).body()
+        with _told_to_owner():
+            found = read_leaderboard(folder).body()
         return {name: found[name] for name in ("left", "submitted", "submissions", "places")}
 
-    return {"task": task, "submit": hand_in, "left": left}
+    return {"task": task, "ids": lambda: {"ids": rows}, "submit": hand_in, "left": left}
 
 
-def _check_separated(labels: str) -> None:
-    from pathlib import Path
+def _row_ids(folder: str) -> list[str]:
+    """Return the ids that are predicted, sorted: the order of a file may tell its labels."""
+    from quiltwork.delimited import column_position
+    from quiltwork.holdout import folders
+    from quiltwork.holdout.standings import first_line
+    from quiltwork.holdout.studies import read_table
 
+    places, columns = folders.load(folder), first_line(folder).columns
+    if columns is None:
+        raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")
+    ids: list[str] = []
+    for path in filter(None, (places.train, places.holdout)):
+        header, table = read_table(path)
+        ids += table[:, column_position(header, columns.identity, path)].tolist()
+    return sorted(ids)
+
+
+def _check_separated(folder: str) -> None:
+    from quiltwork.holdout import folders
+    from quiltwork.holdout.storage import secret_path
+
+    labels, board = Path(folders.load(folder).holdout), folders.board_path(folder)
+    board = board if board.exists() else folders.transcript_path(folder)
+    others = {labels: 0o077, secret_path(board): 0o077, board: 0o022, Path(folder): 0o022}
+    for path, forbidden in others.items():
+        try:
+            mode = path.stat().st_mode
+        except OSError as problem:
+            raise InvalidInputError(f"Cannot read {str(path)!r}: {problem.strerror}.") from None
+        if mode & forbidden:
+            may, right = ("read", "600") if forbidden == 0o077 else ("written", "go-w")
+            raise InvalidInputError(
+                f"{str(path)!r} may be {may} by others, so agents would not need to climb. Make it "
+                f"yours only (chmod {right}), and run the agents as another user."
+            )
+
+
+@contextmanager
+def _told_to_owner() -> Iterator[None]:
     try:
-        mode = Path(labels).stat().st_mode
-    except OSError as problem:
-        raise InvalidInputError(f"Cannot read {labels!r}: {problem.strerror}.") from None
-    if mode & 0o077:
-        raise InvalidInputError(
-            f"{labels!r} may be read by others, so agents would not need to climb. Make it yours "
-            "only (chmod 600), and run the agents as another user."
-        )
+        yield
+    except BudgetExceeded:
+        raise
+    except Exception as problem:
+        click.echo(f"A request failed: {type(problem).__name__}: {problem}", err=True)
+        raise StorageError(_FAILED) from None
 
 
-def agents_app(folder: str, team: str, host: str) -> Starlette:
+def agents_app(folder: str, team: str, host: str, about: str = "") -> Starlette:
     """Return the web application: MCP at /mcp, plain HTTP beside it."""
     server = _server()
-    tools = board_tools(folder, team)
+    tools = board_tools(folder, team, about)
     _offer(server, tools)
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from mcp.server.transport_security import TransportSecuritySettings
 
-    for path, method in (("task", "GET"), ("left", "GET"), ("submit", "POST")):
+    for path, method in (("task", "GET"), ("ids", "GET"), ("left", "GET"), ("submit", "POST")):
         server.custom_route(f"/{path}", [method])(_over_http(tools[path]))
     made = server.streamable_http_app(
-        json_response=True, stateless_http=True, max_request_body_size=_LARGEST, host=host
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=_LARGEST,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    # A page in somebody's browser must not submit under a name that points here.
-    made.add_middleware(TrustedHostMiddleware, allowed_hosts=[host, "localhost", "127.0.0.1"])
+    logging.getLogger("mcp.server.streamable_http").addFilter(_is_no_hang_up)
+    made.add_middleware(_guarded, names={host.lower(), "localhost"})
     return made
+
+
+def _is_no_hang_up(record: logging.LogRecord) -> bool:
+    """Whether a line of the log is about something else than a client that went away."""
+    from starlette.requests import ClientDisconnect
+
+    return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
+
+
+def _guarded(app: ASGIApp, names: Set[str]) -> ASGIApp:
+    """Refuse what a page in somebody's browser sends.
+
+    It comes from elsewhere, or asks by a name that was made to point here; an address in numbers
+    is no name, so all of the machine's are good.
+    """
+    from starlette.datastructures import Headers
+    from starlette.responses import JSONResponse
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            sent = Headers(scope=scope)
+            asked, origin = sent.getlist("host"), sent.getlist("origin")
+            problem = None
+            if len(asked) != 1 or not _is_own(asked[0], names):
+                problem = "Ask by the server's address, or the name that --host gives it."
+            elif origin not in ([], [f"{scope['scheme']}://{asked[0]}"]):
+                problem = "Pages of other places may not ask here."
+            if problem is not None:
+                await JSONResponse({"error": problem}, 403)(scope, receive, send)
+                return
+        await app(scope, receive, send)
+
+    return respond
+
+
+def _is_own(asked: str, names: Set[str]) -> bool:
+    try:
+        name = urlsplit(f"//{asked}").hostname or ""
+        return name in names or bool(ip_address(name))
+    except ValueError:
+        return False
 
 
 def _over_http(tool: Callable[..., dict[str, Any]]) -> Callable[[Request], Any]:
     from anyio import to_thread
+    from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse
 
     def answer(body: bytes) -> tuple[dict[str, Any], int]:
@@ -134,19 +252,25 @@ def _over_http(tool: Callable[..., dict[str, Any]]) -> Callable[[Request], Any]:
         except BudgetExceeded as problem:
             return {"error": str(problem)}, 409
         except QuiltworkError as problem:
-            return {"error": str(problem)}, 400
+            return {"error": str(problem)}, 500 if isinstance(problem, StorageError) else 400
         except Exception:
             return {"error": _FAILED}, 500
 
     async def respond(asked: Request) -> Response:
-        body = b""
+        body = bytearray()
         if asked.method == "POST":
-            async for part in asked.stream():
-                body += part
-                if len(body) > _LARGEST:
-                    return JSONResponse({"error": "The submission is too large."}, 413)
-            body = body or b"null"
-        return JSONResponse(*await to_thread.run_sync(answer, body))
+            kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != _JSON:  # which a page can send elsewhere only after asking
+                return JSONResponse({"error": f"Send it with Content-Type: {_JSON}."}, 415)
+            try:
+                async for part in asked.stream():
+                    body += part
+                    if len(body) > _LARGEST:
+                        return JSONResponse({"error": "The submission is too large."}, 413)
+            except ClientDisconnect:
+                return JSONResponse({"error": "The submission ended too early."}, 400)
+            body = body or bytearray(b"null")
+        return JSONResponse(*await to_thread.run_sync(answer, bytes(body)))
 
     return respond
 
@@ -162,13 +286,13 @@ def _predictions(body: bytes) -> dict[str, Any]:
 
 
 def bridge(url: str) -> MCPServer[Any]:
-    """Return an MCP server that forwards its three tools to one over HTTP."""
+    """Return an MCP server that forwards its tools to one over HTTP."""
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError(f"--url is an address such as http://127.0.0.1:8765, not {url!r}.")
 
     def call(path: str, predictions: dict[str, Any] | None = None) -> dict[str, Any]:
         data = None if predictions is None else json.dumps({"predictions": predictions}).encode()
-        asked = request.Request(f"{url.rstrip('/')}/{path}", data)  # noqa: S310  (checked above)
+        asked = request.Request(f"{url.rstrip('/')}/{path}", data, {"Content-Type": _JSON})  # noqa: S310  (checked above)
         try:
             with request.urlopen(asked, timeout=_PATIENCE) as answer:  # noqa: S310
                 return dict(json.load(answer))
@@ -181,6 +305,7 @@ def bridge(url: str) -> MCPServer[Any]:
     made = _server()
     tools: dict[str, Callable[..., dict[str, Any]]] = {
         "task": lambda: call("task"),
+        "ids": lambda: call("ids"),
         "submit": lambda predictions: call("submit", predictions),
         "left": lambda: call("left"),
     }
@@ -213,11 +338,14 @@ def _offer(server: MCPServer[Any], tools: dict[str, Callable[..., dict[str, Any]
     async def task() -> dict[str, Any]:
         return await told("task")
 
+    async def ids() -> dict[str, Any]:
+        return await told("ids")
+
     async def submit(predictions: dict[str, str | float]) -> dict[str, Any]:
         return await told("submit", predictions)
 
     async def left() -> dict[str, Any]:
         return await told("left")
 
-    for tool, meaning in ((task, _ASKED), (submit, _SUBMIT), (left, _LEFT)):
+    for tool, meaning in ((task, _ASKED), (ids, _IDS), (submit, _SUBMIT), (left, _LEFT)):
         server.tool(description=meaning)(tool)

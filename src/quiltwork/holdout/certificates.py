@@ -1,15 +1,16 @@
 """Certificates: a signed statement of a score, which anybody can check offline.
 
-A statement tells the metric, the value and where its truth is, how many questions were asked before
-it, by which mode and theorem, and the digest of the transcript it was taken from. It is signed with
+A statement tells the metric with everything that it is scored by, the value and where its truth is,
+how many questions were asked before it, by which mode and theorem, and the digest of the transcript
+it was taken from. It is signed with
 Ed25519 by the `cryptography` package (the extra `sign`); the signature covers every field.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,16 @@ from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import nearest_float, shortened
 from quiltwork.holdout import folders
-from quiltwork.holdout.standings import read_leaderboard
-from quiltwork.holdout.storage import check_text, line_hash, split_lines
+from quiltwork.holdout.board import Board
+from quiltwork.holdout.metrics import CLIP, NAMES, Scoring, read_scoring
+from quiltwork.holdout.standings import first_line, metric_of, read_leaderboard
+from quiltwork.holdout.storage import check_text, line_hash, read_chained, split_lines
 from quiltwork.results import ResultBase
 
 SCHEMA = "holdout-certificate"
+_PRIME = 2**255 - 19
+_EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+"""The height of the points of order 8 on the curve, with the sign for which it is less."""
 _THEOREMS = {
     "ladder": "docs/theory/ladder.md",
     "one bit": "docs/theory/counting.md",
@@ -36,12 +42,13 @@ class Certificate(ResultBase):
     """A signed statement of a score.
 
     Attributes:
-        metric: the name of the metric, or the label of the question.
+        metric: the name of the metric, or what mean was asked for.
+        scoring: the metric with its limits, positive class, variance and floor; None for a mean.
         value: what was shown.
-        low: where the truth begins, with the stated confidence.
+        low: where the truth of what is stated begins, with the stated confidence.
         high: where it ends.
         confidence: of that.
-        rows: of the holdout, or pairs of rows.
+        rows: of the holdout, without training rows.
         asked: questions or submissions before this one was last told.
         mode: "ladder", "one bit", "counting" or "max-information".
         theorem: where the promise is proven.
@@ -54,6 +61,7 @@ class Certificate(ResultBase):
     schema = ("holdout-certificate", 1)
 
     metric: str
+    scoring: dict[str, Any] | None
     value: float
     low: float
     high: float
@@ -70,12 +78,36 @@ class Certificate(ResultBase):
     def explain(self) -> str:
         """Say what is certified, by whom."""
         whose = f" of {self.team}" if self.team else ""
+        stated = "" if self.scoring is None else _stated(read_scoring(self.scoring))
         return (
             f"{self.metric}{whose}: {self.value:.6g}, with probability {self.confidence:g} between "
             f"{self.low:.6g} and {self.high:.6g} in truth ({self.mode} on {self.rows:,} rows after "
-            f"{self.asked:,} questions; {self.theorem}).\n"
+            f"{self.asked:,} questions; {self.theorem}).\n{stated}"
             f"Transcript {self.transcript}\nSigned by {self.public_key}"
         )
+
+
+def _stated(scoring: Scoring) -> str:
+    """Say in which ways the metric that is stated is not the one of textbooks."""
+    metric, told = scoring.read(), []
+    if metric.name.startswith("neg_"):
+        told.append("an error times -1, so that more is better")
+    if scoring.limits is not None and metric.predicts == "predict" and not metric.labels:
+        low, high = map(float, scoring.limits)
+        told.append(f"targets and predictions clipped to between {low:g} and {high:g}")
+    if metric.name == "r2":
+        told.append(f"against a variance of {float(scoring.variance):g}, and 0 where it is below 0")
+    if metric.name == "neg_log_loss":
+        told.append(f"probabilities clipped to between {CLIP:g} and {1 - CLIP:g}")
+    if metric.name == "neg_brier_score":
+        told.append("probabilities clipped to between 0 and 1")
+    if metric.labels and len(metric.signs) > 1:
+        told.append(f"with the positive class {scoring.positive!r}")
+    if scoring.floor is not None and len(metric.signs) > 1:
+        told.append(f"what is divided by counted as at least {float(scoring.floor):g}")
+    if metric.pairs:
+        told.append("over disjoint pairs of rows")
+    return f"What is stated is {metric.name}, {'; '.join(told)}.\n" if told else ""
 
 
 def certify(folder: str, key: str | Path) -> Certificate:
@@ -104,7 +136,8 @@ def verify_certificate(
     Args:
         text: what `Certificate.to_json` wrote.
         public_key: of whom it must be; without it, it is only known that the text is as signed.
-        transcript: a file whose lines must include the one that it names.
+        transcript: a file that must have the line that it names; each line must carry the hash of
+            the one before, so that those up to it are the ones that were signed.
 
     Raises:
         InvalidInputError: if it is no certificate.
@@ -120,6 +153,8 @@ def verify_certificate(
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     except ImportError:
         raise _missing() from None
+    if _is_small(found.public_key):
+        raise StorageError("The key is one of the few that fit any text, and signs nothing.")
     try:
         signer = Ed25519PublicKey.from_public_bytes(bytes.fromhex(found.public_key))
         signer.verify(bytes.fromhex(found.signature), _signed(unsigned))
@@ -131,6 +166,7 @@ def verify_certificate(
         raise StorageError(f"The certificate is signed by {found.public_key}, another key.")
     if transcript is not None:
         lines = split_lines(files.text_of(files.named(transcript)))
+        read_chained(lines)
         if found.transcript not in map(line_hash, lines):
             raise StorageError("No line of the transcript has the digest that is certified.")
     return found
@@ -141,21 +177,36 @@ def _names() -> list[str]:
 
 
 def _read(document: Mapping[str, Any]) -> Certificate:
-    kinds = {"str": str, "int": int, "float": (int, float)}
+    wanted = {*_names(), "schema", "version"}
+    if wanted != set(document):
+        raise InvalidInputError(
+            "The certificate has fields that none has, which nothing signs, or lacks some."
+        )
+    kinds = {"str": str, "int": int, "float": (int, float), "dict[str, Any] | None": object}
     for field in fields(Certificate):
-        value, kind = document.get(field.name), kinds[str(field.type)]
+        value, kind = document[field.name], kinds[str(field.type)]
         if not isinstance(value, kind) or isinstance(value, bool):  # type: ignore[arg-type]
             raise InvalidInputError(
                 f"{field.name} of the certificate is {shortened(value)}, and must be {field.type}."
             )
-    extra = set(document) - set(_names()) - {"schema", "version"}
-    if extra:
-        raise InvalidInputError("The certificate has fields that none has; nothing signs them.")
+    for name, digits in (("transcript", 64), ("public_key", 64), ("signature", 128)):
+        if not re.fullmatch(f"[0-9a-f]{{{digits}}}", document[name]):
+            raise InvalidInputError(
+                f"{name} of the certificate must be {digits} hexadecimal digits, in small letters."
+            )
+    if document["scoring"] is not None:
+        read_scoring(document["scoring"])
     return Certificate(**{name: document[name] for name in _names()})
 
 
 def _signed(unsigned: Mapping[str, Any]) -> bytes:
-    return json.dumps({**unsigned, "schema": SCHEMA}, sort_keys=True).encode()
+    return files.dump(SCHEMA, 1, unsigned).encode()
+
+
+def _is_small(public_key: str) -> bool:
+    """Whether a key is a point of order 8 or less, with which every text can be made to fit."""
+    height = int.from_bytes(bytes.fromhex(public_key), "little") % 2**255 % _PRIME
+    return min(height, _PRIME - height) in (0, 1, _EIGHTH)
 
 
 def _statement(folder: str) -> dict[str, Any]:
@@ -170,13 +221,17 @@ def _statement(folder: str) -> dict[str, Any]:
             raise InvalidInputError(
                 "No score was told yet; submit something, and end a board of one bit."
             )
+        begun = first_line(folder)
+        metric = metric_of(begun)
+        rows = begun.rows if isinstance(begun, Board) else begun.settings.rows
         return {
-            "metric": found.metric,
+            "metric": metric.name,
+            "scoring": None if begun.scoring is None else begun.scoring.body(),
             "value": first.value,
             "low": first.low,
             "high": first.high,
             "confidence": found.confidence,
-            "rows": found.rows,
+            "rows": rows * (2 if metric.pairs else 1),
             "asked": found.submitted,
             "mode": found.mode,
             "theorem": _THEOREMS[found.mode],
@@ -192,11 +247,19 @@ def _answer(folder: str) -> dict[str, Any]:
     answers = [entry for entry in found.entries if entry.value is not None]
     if not answers or answers[-1].value is None:
         raise InvalidInputError("Nothing was answered yet.")
-    settings, value = found.settings, nearest_float(answers[-1].value)
+    asked, settings = answers[-1].question, found.settings
+    value = nearest_float(answers[-1].value)
+    if not _is_a_mean(asked, [entry.question for entry in answers[:-1]]):
+        raise InvalidInputError(
+            f"The last answer is a mean of those that {asked!r} was worked out from, not its value,"
+            " so it cannot be certified under that name. Certify accuracy or a share, or score it "
+            "by a leaderboard."
+        )
     promise = found.promise()
     mode = "max-information" if settings.values is None else "counting"
     return {
-        "metric": f"mean over rows, asked as {answers[-1].question!r}",
+        "metric": f"mean over rows, asked as {asked!r}",
+        "scoring": None,
         "value": value,
         "low": max(0.0, value - promise.tolerance),
         "high": min(1.0, value + promise.tolerance),
@@ -206,6 +269,16 @@ def _answer(folder: str) -> dict[str, Any]:
         "mode": mode,
         "theorem": _THEOREMS[mode],
     }
+
+
+def _is_a_mean(asked: str, before: Sequence[str]) -> bool:
+    """Whether a question is one mean over rows, as far as its label and those before it tell."""
+    if asked == "accuracy" or asked.startswith("share of "):
+        return True
+    named = asked.partition(" where ")[0] in {
+        name.removeprefix("neg_").replace("_", " ") for name in NAMES
+    }
+    return not named and asked not in before[-1:]
 
 
 def _private_key(path: Path) -> Any:
