@@ -213,7 +213,7 @@ def _statement(folder: str) -> dict[str, Any]:
     board = folders.board_path(folder)
     path = board if board.exists() else folders.transcript_path(folder)
     folders.load(folder)
-    digest = line_hash(split_lines(folders.whole_lines(path))[-1])
+    digest = line_hash(split_lines(folders.sealed_lines(path))[-1])
     if path == board or folders.read_transcript_of(folder).scoring is not None:
         found = read_leaderboard(folder)
         first = next((one for one in found.places if one.value is not None), None)
