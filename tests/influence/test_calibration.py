@@ -429,26 +429,3 @@ def test_an_alternating_chain_is_told_of_the_exact_scale() -> None:
     least = calibrate(MarkovChain(alternating), 100, 1, method="optimal-scale", query=count)
     assert least.scale < told.scale / 10
     assert "optimal-scale" not in calibrate(MarkovChain(sticky), 100, 1, query=count).explain()
-
-
-@pytest.mark.parametrize("length", [16, 17, 40])
-def test_windows_of_a_few_points_get_the_noise_that_they_need(length):
-    """Of one point just ε is told, by the exact law; of two or three no more."""
-    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
-    for start, stop in ((1, 1), (5, 5), (length, length), (5, 6), (length - 2, length)):
-        query = queries.count(0).on(start, stop)
-        found = qw.calibrate(chain, length, 0.5, query=query)
-        leak = qw.audit.leakage(chain, length, [(query, found.scale)])
-        assert 0.45 < leak <= 0.5 * (1 + 1e-9)
-        if start == stop:
-            assert (found.scale, found.node, leak) == (2, start, pytest.approx(0.5))
-    memory = MarkovChain.fit([[0, 0, 1, 0, 1, 1, 0, 0, 0, 1, 1] * 20], order=2)
-    for belief, episode in (
-        (MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial="any"), 1),
-        (memory, 1),
-        (chain, 2),
-    ):
-        found = qw.calibrate(
-            belief, length, 0.5, query=queries.histogram().on(5, 5), episode=episode
-        )
-        assert found.scale == 4
