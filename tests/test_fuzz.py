@@ -24,7 +24,12 @@ READERS = {
 PARTIAL = {
     *("Release.shortfall", "Network.from_bif", "Ledger.complete", "Ledger.restore"),
     *("ReusableHoldout.from_plan", "ReusableHoldout.resume", "Ladder.resume"),
-    *("holdout.create_leaderboard", "holdout.read_leaderboard", "holdout.submit_predictions"),
+    *(
+        "holdout.create_leaderboard",
+        "holdout.end_leaderboard",
+        "holdout.read_leaderboard",
+        "holdout.submit_predictions",
+    ),
     *("holdout.certify", "holdout.verify_certificate"),
     *("series.read_fleet", "series.register_series", "Ledger.verify_since"),
 }

@@ -44,6 +44,7 @@ class SweptOutlook:
             self.sweep(question.episode), unit, question.nodes, float_down(epsilon)
         )
         leak = _named(leak, unit, question.nodes)
+        charged = _is_charged_most(leak.node, unit, question)
         stop = min(leak.node + question.episode - 1, self.length)
         change = charge.change(leak.node, stop)
         added = leak.before + leak.after
@@ -53,7 +54,9 @@ class SweptOutlook:
         if math.isinf(factor):
             return answer
         everything = charge.change(1, self.length)
-        scale = _exact_if_alone(added, Fraction(change) / epsilon, _ROUNDING / Fraction(factor))
+        scale = _exact_if_alone(
+            leak, charged, Fraction(change) / epsilon, _ROUNDING / Fraction(factor)
+        )
         if scale < everything / epsilon:
             return _with(answer, scale)
         return NoiseNeeded(everything / epsilon, leak.node, everything, self.length, 0.0)
@@ -68,6 +71,7 @@ class SweptOutlook:
             return 0.0, NoiseNeeded(scale, question.nodes.start, 0, 0, 0.0)
         unit = question.charge.levels(self.length)
         found = _named(self.worst(question, scale), unit, question.nodes)
+        charged = _is_charged_most(found.node, unit, question)
         stop = min(found.node + question.episode - 1, self.length)
         change, added = question.charge.change(found.node, stop), found.before + found.after
         answer = NoiseNeeded(
@@ -75,7 +79,7 @@ class SweptOutlook:
         )
         if found.leak == 0:
             return 0.0, answer
-        leak = float_up(_exact_if_alone(added, change / scale, Fraction(found.leak)))
+        leak = float_up(_exact_if_alone(found, charged, change / scale, Fraction(found.leak)))
         return min(leak, float_up(question.charge.change(1, self.length) / scale)), answer
 
     def worst(self, question: Question, scale: Fraction) -> Leak:
@@ -127,12 +131,18 @@ def _named(leak: Leak, unit: Levels, nodes: range) -> Leak:
     return replace(leak, node=first) if alone and first in nodes else leak
 
 
-def _exact_if_alone(added: float, exact: Fraction, bound: Fraction) -> Fraction:
-    """What a node's own charge comes to, where neighbours add nothing and it is the bound itself.
+def _is_charged_most(node: int, unit: Levels, question: Question) -> bool:
+    """Whether no secret is charged more than the one that begins here, whatever neighbours add."""
+    return question.episode == 1 and node == int(unit.first[int(np.argmax(unit.own))])
 
-    The node that is named for a bound over many nodes may be charged less than another one.
+
+def _exact_if_alone(leak: Leak, charged: bool, exact: Fraction, bound: Fraction) -> Fraction:
+    """What a secret's own charge comes to, where neighbours add nothing and none is charged more.
+
+    Of episodes the one that is named may be charged less than another: then the bound holds.
     """
-    return exact if added == 0 and exact * _SAME >= bound else bound
+    alone = leak.before + leak.after == 0
+    return exact if alone and (charged or exact * _SAME >= bound) else bound
 
 
 def _with(answer: NoiseNeeded, scale: Fraction) -> NoiseNeeded:
