@@ -76,8 +76,9 @@ def _shares(answer: Release) -> list[tuple[float, float, float]]:
 
     whole = 1.0 if answer.query.kind == "frequencies" else float(answer.points)
     low, high = answer.interval()
-    rows = zip(*(np.ravel(part) / whole for part in (answer.value, low, high)), strict=True)
-    return [(float(at), max(0.0, float(a)), min(1.0, float(b))) for at, a, b in rows]
+    ends = (np.clip(np.ravel(part) / whole, 0, 1) for part in (low, high))
+    rows = zip(np.ravel(answer.value) / whole, *ends, strict=True)
+    return [(float(at), float(a), float(b)) for at, a, b in rows]
 
 
 def leakage_chart(runs: Sequence[Any], total: float, budget: float) -> LineChart:
