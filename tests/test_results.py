@@ -23,6 +23,7 @@ from quiltwork.audit.exact_leakage import worst_case
 from quiltwork.counts.consumers.gains import consumer_gain
 from quiltwork.holdout import Certificate, OneBit
 from quiltwork.holdout.guarantee import guarantee
+from quiltwork.holdout.standings import BoardStatus, Place, SubmissionVerdict
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Interval, ResultBase, plain
@@ -97,6 +98,23 @@ def published():
 MAKERS = {
     "Answer": answer,
     "Assessment": lambda: qw.tables.risk.assess(table()),
+    "BoardStatus": lambda: BoardStatus(
+        *(
+            "ladder",
+            "accuracy",
+            "id",
+            200,
+            9,
+            1,
+            8,
+            0.95,
+            0.1,
+            0.0,
+            1.0,
+            "Within 0.1 of the truth.",
+        ),
+        places=(Place(1, "<ada>", 1, 0.75, 0.65, 0.85),),
+    ),
     "BeliefCheck": lambda: check_belief(CHAIN, [CHAIN.sample(200, seed=1)]),
     "Calibration": lambda: qw.calibrate(CHAIN, 20, 1),
     "ChainMechanism": chain_mechanism,
@@ -134,6 +152,7 @@ MAKERS = {
     "ReleasePlan": lambda: qw.plan(CHAIN, length=20, budget=1, queries=[COUNT] * 2),
     "Remap": lambda: qw.GeometricMechanism(2, alpha=0.5).remap(consumer()),
     "Report": lambda: qw.audit.report(CHAIN, 4, [(COUNT, 2)], claimed=1),
+    "SubmissionVerdict": lambda: SubmissionVerdict(3, "<ada>", True, 0.75, 2),
     "Status": lambda: ledger().status("steps"),
     "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
     "TableReport": lambda: published().report(),

@@ -31,11 +31,11 @@ from quiltwork.report.style import DARK, FIGURES, LIGHT
 NARROW = 370
 STYLE = "charts.css"
 DRAWN_BY = {
-    "Accountant": "budget.accounting.plots.profile_chart",
-    "Calibration": "influence.plots.profile_chart",
+    "Accountant": "budget.accounting.account_charts.profile_chart",
+    "Calibration": "influence.curve_charts.profile_chart",
     "HoldoutPlan": "holdout.plan_alternatives.plan_chart",
-    "InfluenceCurve": "influence.plots.curve_chart",
-    "ReleasePlan": "budget.accounting.plots.plan_chart",
+    "InfluenceCurve": "influence.curve_charts.curve_chart",
+    "ReleasePlan": "budget.accounting.account_charts.plan_chart",
 }
 """What `plot()` draws of results that have no `chart()`."""
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from evidence.curators import Running, running, with_steps
 from evidence.faults.server import new_database, running_server
 from quiltwork.budget import Ledger
-from quiltwork.client import Answer, Curator
+from quiltwork.client import Curator, Released
 from quiltwork.errors import BudgetExceeded, NotPrivateError, StorageError
 
 _PATIENCE, _PAUSE = 600, 0.2
@@ -35,7 +35,7 @@ SECONDS_BETWEEN_KILLS = 4.0
 class Told:
     """What the analysts were told."""
 
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, Released] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
     unanswered: set[str] = field(default_factory=set)
 

@@ -23,7 +23,7 @@ from evidence.random_sweeps import Case, Chain, truth
 from evidence.sweep_program import Charges
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError
-from quiltwork.influence import swept
+from quiltwork.influence import sweep_outlook
 from quiltwork.influence.sweep import (
     Levels,
     Sweep,
@@ -55,8 +55,8 @@ def changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
         stack.enter_context(mock.patch.object(compiled._Work, "done", -(10**12)))
         for owner, name, value in changes:
             stack.enter_context(mock.patch.object(owner, name, value))
-        swept._sweep_of.cache_clear()
-        stack.callback(swept._sweep_of.cache_clear)
+        sweep_outlook._sweep_of.cache_clear()
+        stack.callback(sweep_outlook._sweep_of.cache_clear)
         yield
 
 

@@ -15,8 +15,8 @@ from evidence.random_sweeps import stationary
 from evidence.sweep_program import chain_law, chain_supremum, two_state_suprema
 from quiltwork.beliefs import MarkovChain
 from quiltwork.influence.sweep import Levels, sweep_of
-from quiltwork.influence.sweep.between import Between
 from quiltwork.influence.sweep.sides import Exact
+from quiltwork.influence.sweep.two_ended_runs import Between
 
 NAME = "strides of the sweep"
 CLAIM = (

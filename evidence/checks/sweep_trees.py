@@ -16,7 +16,7 @@ from evidence.random_sweeps import random_charges, random_levels, start
 from evidence.sweep_program import Charges
 from quiltwork.beliefs import Network
 from quiltwork.influence import sweep
-from quiltwork.influence.network import sweep as trees
+from quiltwork.influence.network import tree_sweep as trees
 
 NAME = "the sweep on trees"
 CLAIM = (

@@ -11,8 +11,8 @@ import pytest
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.holdout.algorithm import (
+    AlgorithmSettings,
     Evaluated,
-    Settings,
     answer,
     mean_question,
     number_question,
@@ -21,13 +21,15 @@ from quiltwork.holdout.algorithm import (
 REACH = 40
 
 
-def small(noise_steps: int, budget: int, threshold: int = 1) -> Settings:
+def small(noise_steps: int, budget: int, threshold: int = 1) -> AlgorithmSettings:
     """One row, one step: σ is `noise_steps` steps and replacing the row moves a sum by one."""
-    return Settings(1, Fraction(threshold), Fraction(noise_steps), budget, 0)
+    return AlgorithmSettings(1, Fraction(threshold), Fraction(noise_steps), budget, 0)
 
 
 @cache
-def over_probability(settings: Settings, distance: Fraction, threshold_noise: int) -> float:
+def over_probability(
+    settings: AlgorithmSettings, distance: Fraction, threshold_noise: int
+) -> float:
     """P(over | δ), summing the comparison noise where the shipped comparison says so."""
     law = settings.comparison_law
     first = math.floor(settings.threshold * settings.steps + threshold_noise - distance) + 1
@@ -38,7 +40,7 @@ def over_probability(settings: Settings, distance: Fraction, threshold_noise: in
     return 1 - law.alpha ** (1 - first) / (1 + law.alpha)
 
 
-def transcript_probability(settings: Settings, holdout, train, transcript) -> float:
+def transcript_probability(settings: AlgorithmSettings, holdout, train, transcript) -> float:
     """P(transcript): None for an answer from the training set, a step for one from the holdout."""
     total, start = 1.0, 0
     ends = [i for i, said in enumerate(transcript) if said is not None]
@@ -90,7 +92,7 @@ def test_the_level_is_nearly_reached_so_five_percent_less_would_be_wrong():
     The threshold's noise must then exceed the largest of many comparison noises, and the whole
     9Δ/(4σ) is paid: 1/σ by the threshold, 2/(2σ) by the last comparison, 1/(4σ) by the answer.
     """
-    settings, many = Settings(1, Fraction(0), Fraction(2), 1, 0), 10**6
+    settings, many = AlgorithmSettings(1, Fraction(0), Fraction(2), 1, 0), 10**6
 
     def log_probability(quiet, loud):
         terms = [
@@ -106,13 +108,13 @@ def test_the_level_is_nearly_reached_so_five_percent_less_would_be_wrong():
 
 
 def test_the_level_is_nine_quarters_of_budget_over_noise_and_rows():
-    settings = Settings.choose(1000, Fraction(1, 25), Fraction(1, 100), 7)
+    settings = AlgorithmSettings.choose(1000, Fraction(1, 25), Fraction(1, 100), 7)
     assert settings.epsilon == Fraction(9 * 7, 4 * 10)
     assert settings.round_epsilon * 7 == settings.epsilon
 
 
 def test_noise_has_the_scales_of_the_paper():
-    settings = Settings.choose(1000, Fraction(1, 25), Fraction(1, 100), 7)
+    settings = AlgorithmSettings.choose(1000, Fraction(1, 25), Fraction(1, 100), 7)
     steps = settings.steps
     assert settings.threshold_law.scale == Fraction(1, 100) * steps
     assert settings.comparison_law.scale == 2 * Fraction(1, 100) * steps
@@ -120,7 +122,7 @@ def test_noise_has_the_scales_of_the_paper():
 
 
 def test_an_answer_is_the_training_value_or_the_holdouts_with_noise():
-    settings = Settings.choose(100, Fraction(1, 10), Fraction(1, 1000), 1)
+    settings = AlgorithmSettings.choose(100, Fraction(1, 10), Fraction(1, 1000), 1)
     near = mean_question(settings, 50 << settings.bits, 52 << settings.bits, 100)
     assert answer(settings, near, 0, 0) == (Fraction(52, 100), False)
     far = mean_question(settings, 50 << settings.bits, 90 << settings.bits, 100)
@@ -130,7 +132,7 @@ def test_an_answer_is_the_training_value_or_the_holdouts_with_noise():
 
 
 def test_the_comparison_is_strict_and_uses_both_noises():
-    settings = Settings(10, Fraction(1, 10), Fraction(1), 1, 20)
+    settings = AlgorithmSettings(10, Fraction(1, 10), Fraction(1), 1, 20)
     edge = settings.threshold * settings.steps
     assert not settings.exceeds(edge, 0, 0)
     assert settings.exceeds(edge, 1, 0)
@@ -138,14 +140,14 @@ def test_the_comparison_is_strict_and_uses_both_noises():
 
 
 def test_training_sets_of_another_size_are_compared_as_means():
-    settings = Settings.choose(100, Fraction(1, 10), Fraction(1, 100), 1)
+    settings = AlgorithmSettings.choose(100, Fraction(1, 10), Fraction(1, 100), 1)
     question = mean_question(settings, 50 << settings.bits, 25 << settings.bits, 50)
     assert question.holdout == question.train
 
 
 @pytest.mark.parametrize("sensitivity", [Fraction(1, 7), Fraction(3)])
 def test_a_number_moves_by_no_more_steps_than_a_mean_even_at_the_worst_rounding(sensitivity):
-    settings = Settings.choose(50, Fraction(1, 10), Fraction(1, 10), 1)
+    settings = AlgorithmSettings.choose(50, Fraction(1, 10), Fraction(1, 10), 1)
     for offset in range(40):
         base = Fraction(offset, 97)
         one = number_question(settings, base, Fraction(0), sensitivity)
@@ -160,6 +162,6 @@ def test_what_is_secret_does_not_show():
 
 def test_noise_out_of_range_is_refused_in_a_sentence():
     with pytest.raises(InvalidInputError, match="out of range"):
-        Settings.choose(10, Fraction(1, 10), Fraction(1, 10**9), 1)
+        AlgorithmSettings.choose(10, Fraction(1, 10), Fraction(1, 10**9), 1)
     with pytest.raises(InvalidInputError, match="out of range"):
-        Settings.choose(10**6, Fraction(1, 10), Fraction(10**6), 1)
+        AlgorithmSettings.choose(10**6, Fraction(1, 10), Fraction(10**6), 1)

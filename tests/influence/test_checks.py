@@ -12,7 +12,7 @@ from quiltwork import audit, calibrate, queries
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain, candidates
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.caution import caution_chart, noise_by_distance
-from quiltwork.influence.check_plots import check_charts
+from quiltwork.influence.check_charts import check_charts
 from quiltwork.influence.checks import check_belief
 from quiltwork.report import BarChart, inline_svg
 

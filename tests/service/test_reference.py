@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quiltwork.service.parts import PARTS
+from quiltwork.service.features import FEATURES
 from quiltwork.service.problems import KINDS
 from quiltwork.service.rights import RIGHTS, ROLES
 from quiltwork.service.settings import Limits
@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "service.md").read_te
 
 
 def test_every_route_is_described_as_it_describes_itself():
-    for route in (route for part in PARTS for route in part.routes):
+    for route in (route for part in FEATURES for route in part.routes):
         line = f"| `{route.method} {route.path}` | `{route.action}` | {route.summary} |"
         assert line in PAGE, line
 

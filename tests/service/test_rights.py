@@ -7,8 +7,8 @@ import json
 import pytest
 
 from quiltwork.beliefs import MarkovChain
+from quiltwork.service.features import FEATURES
 from quiltwork.service.jobs import new_id, submit
-from quiltwork.service.parts import PARTS
 from quiltwork.service.rights import RIGHTS, ROLES
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -25,7 +25,7 @@ SCHEDULE = {
 }
 RULES = {"quasi_identifiers": ["age"], "sensitive": "ill", "k": 2}
 HOLDOUT = {"id_column": "id", "target": "y", "threshold": 0.1, "noise": 0.1, "budget": 1}
-ROUTES = [route for part in PARTS for route in part.routes]
+ROUTES = [route for part in FEATURES for route in part.routes]
 MEMBERS = {"owner": "olga", "provider": "pia", "analyst": "anna", "auditor": "udo"}
 BODIES = {
     "register_dataset": lambda: {"name": "new", "budget": 1, "counts": {"columns": {"a": ["b"]}}},
@@ -124,7 +124,7 @@ def parameters(route):
 def test_every_route_has_its_line_and_every_line_its_route():
     assert {route.action for route in ROUTES} == set(RIGHTS)
     assert len({route.name for route in ROUTES}) == len(ROUTES)
-    known = {name for part in PARTS for name in part.belongs}
+    known = {name for part in FEATURES for name in part.belongs}
     for route in ROUTES:
         assert set(parameters(route)) <= known | set(route.free), route.path
 

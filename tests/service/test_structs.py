@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem
-from quiltwork.service.questions import Question
+from quiltwork.service.questions import AskedQuestion
 from quiltwork.service.structs import exact_number, read_document
 
 GOOD = b'{"query": {"kind": "histogram"}, "epsilon": 0.5}'
@@ -44,29 +44,29 @@ OTHER = {
 
 
 def test_a_good_document_is_read():
-    assert read_document(GOOD, Question, 32).epsilon == 0.5
+    assert read_document(GOOD, AskedQuestion, 32).epsilon == 0.5
     escaped = b'{"query": {"kind": "[[[[\\"\\u00e9"}, "epsilon": 0.0}'
-    assert read_document(escaped, Question, 3).query == {"kind": '[[[["é'}
+    assert read_document(escaped, AskedQuestion, 3).query == {"kind": '[[[["é'}
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_what_is_no_plain_json_is_refused(text):
     with pytest.raises(Problem) as caught:
-        read_document(text, Question, 32)
+        read_document(text, AskedQuestion, 32)
     assert (caught.value.status, caught.value.kind) == (400, "bad-request")
 
 
 @pytest.mark.parametrize("text", OTHER.values(), ids=OTHER)
 def test_another_document_is_refused(text):
     with pytest.raises(Problem) as caught:
-        read_document(text, Question, 32)
+        read_document(text, AskedQuestion, 32)
     assert (caught.value.status, caught.value.kind) == (422, "invalid-input")
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(text):
     with suppress(Problem):
-        read_document(text, Question, 8)
+        read_document(text, AskedQuestion, 8)
 
 
 def test_numbers_are_exact():

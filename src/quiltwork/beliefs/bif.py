@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Token:
+class BifToken:
     """A word, a quoted text or a sign, and its line."""
 
     text: str
@@ -64,7 +64,7 @@ class _Reader:
         self.parents: dict[str, list[str]] = {}
         self.tables: dict[str, Any] = {}
 
-    def _tokens(self, text: str) -> Iterator[Token]:
+    def _tokens(self, text: str) -> Iterator[BifToken]:
         place, line = 0, 1
         while place < len(text):
             found = _TOKEN.match(text, place)
@@ -74,10 +74,10 @@ class _Reader:
                     "must end on its line, and so on."
                 )
             if found["skip"] is None:
-                yield Token(found[0].strip('"'), line, found["sign"] is not None)
+                yield BifToken(found[0].strip('"'), line, found["sign"] is not None)
             line += found[0].count("\n")
             place = found.end()
-        yield Token("", line, True)
+        yield BifToken("", line, True)
 
     def network(self) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:
         """Read all blocks."""
@@ -164,7 +164,7 @@ class _Reader:
         self.parents[name] = parents
         self.tables[name] = self._rows(name, parents, token)
 
-    def _rows(self, name: str, parents: list[str], start: Token) -> np.ndarray[Any, Any]:
+    def _rows(self, name: str, parents: list[str], start: BifToken) -> np.ndarray[Any, Any]:
         shape = [len(self.states[one]) for one in (*parents, name)]
         values = np.full(shape, np.nan)
         default: list[float] | None = None
@@ -203,7 +203,7 @@ class _Reader:
     def _given(self, parents: list[str], index: tuple[int, ...]) -> str:
         return ", ".join(self.states[one][i] for one, i in zip(parents, index, strict=True))
 
-    def _configuration(self, token: Token, parents: list[str]) -> tuple[int, ...]:
+    def _configuration(self, token: BifToken, parents: list[str]) -> tuple[int, ...]:
         labels = self._words(")")
         if len(labels) != len(parents):
             self._refuse(token, f"a row names {len(labels)} states for {len(parents)} parents")
@@ -213,7 +213,7 @@ class _Reader:
                 self._refuse(token, f"{label!r} is not a state of {one!r}, which has {known}")
         return tuple(self.states[one].index(s) for one, s in zip(parents, labels, strict=True))
 
-    def _numbers(self, token: Token, count: int) -> list[float]:
+    def _numbers(self, token: BifToken, count: int) -> list[float]:
         words = self._words(";")
         try:
             numbers = [float(word) for word in words]
@@ -225,7 +225,7 @@ class _Reader:
             self._refuse(token, "a probability is a number from 0 to 1")
         return numbers
 
-    def _whole(self, token: Token, row: list[float]) -> list[float]:
+    def _whole(self, token: BifToken, row: list[float]) -> list[float]:
         """A row that sums to 1, but for the rounding of what a file prints."""
         total = math.fsum(row)
         if abs(total - 1) > _ROUNDED:
@@ -250,10 +250,10 @@ class _Reader:
             self._take()
         self._take()
 
-    def _next(self) -> Token:
+    def _next(self) -> BifToken:
         return self.tokens[self.place]
 
-    def _take(self) -> Token:
+    def _take(self) -> BifToken:
         token = self._next()
         if token is self.tokens[-1]:
             self._refuse(token, "the file ends inside a block")
@@ -274,6 +274,6 @@ class _Reader:
             self._refuse(token, f"expected {what}")
         return self._take().text
 
-    def _refuse(self, token: Token, why: str) -> NoReturn:
+    def _refuse(self, token: BifToken, why: str) -> NoReturn:
         found = f", found {token.text!r}" if token.text and why.startswith("expected") else ""
         raise InvalidInputError(f"{self.name}, line {token.line}: {why}{found}.")

@@ -32,7 +32,7 @@ _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "W
 
 
 @dataclass(frozen=True)
-class Clock:
+class PhaseClock:
     """A period in steps, the phase in which each sequence begins, and a moment of phase 0."""
 
     period: int
@@ -50,7 +50,7 @@ class PhaseTally:
 
 def read_period(
     period: Any, grid: Grid | None, starts: Sequence[int | None], phase: Any = None
-) -> Clock:
+) -> PhaseClock:
     """Return the clock of sequences that begin at these moments, or in these phases.
 
     Raises:
@@ -69,7 +69,7 @@ def read_period(
                 "one for each."
             )
         read = [integer(one, "phase", 0) % length for one in given]
-        return Clock(length, tuple(read * (len(starts) // len(read))), anchor)
+        return PhaseClock(length, tuple(read * (len(starts) // len(read))), anchor)
     known = [start for start in starts if start is not None]
     if len(known) < len(starts) or step is None:
         if isinstance(period, str):
@@ -78,10 +78,10 @@ def read_period(
                 "with them that tells; give phase=, the number of steps since midnight, or read "
                 "them with read_series(time=…, every=…)."
             )
-        return Clock(length, (0,) * len(starts), None)
+        return PhaseClock(length, (0,) * len(starts), None)
     first = known[0] if anchor is None else anchor
     phases = tuple((start - first) // step % length for start in known)
-    return Clock(length, phases, first % (length * step))
+    return PhaseClock(length, phases, first % (length * step))
 
 
 def _cycle(period: str, step: int | None) -> tuple[int, int]:
@@ -119,7 +119,7 @@ def begin_words(anchor: int, cycle: int) -> str:
 
 
 def tally_phases(
-    sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None, clock: Clock
+    sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None, clock: PhaseClock
 ) -> PhaseTally:
     """Count transitions by phase; turns fall into two halves by turns. O(T + p·k²).
 

@@ -2,7 +2,6 @@ from . import accounting as accounting
 from . import ledger as ledger
 from .accounting import compose as compose
 from .accounting.accountant import Accountant as Accountant
-from .accounting.leakage import LeakageProfile as LeakageProfile
 from .accounting.planning import PlannedRelease as PlannedRelease
 from .accounting.planning import ReleasePlan as ReleasePlan
 from .accounting.planning import plan as plan
@@ -11,6 +10,7 @@ from .accounting.schedule import calendar as calendar
 from .accounting.schedule import repeated as repeated
 from .accounting.theorems import Bound as Bound
 from .accounting.theorems import Explanation as Explanation
+from .accounting.worst_point import LeakageProfile as LeakageProfile
 from .ledger.checkpoints import Checkpoint as Checkpoint
 from .ledger.ledger import Ledger as Ledger
 from .ledger.ledger_accountant import LedgerAccountant as LedgerAccountant

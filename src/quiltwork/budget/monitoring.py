@@ -23,7 +23,7 @@ from quiltwork import files
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget.accounting.accountant import Accountant
-from quiltwork.budget.accounting.leakage import LeakageProfile
+from quiltwork.budget.accounting.worst_point import LeakageProfile
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction, privacy_level

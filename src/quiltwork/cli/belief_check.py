@@ -76,7 +76,7 @@ def check(
     if html is not None:
         files.write(html, _page(found))
     if plot is not None:
-        from quiltwork.influence.check_plots import check_charts
+        from quiltwork.influence.check_charts import check_charts
         from quiltwork.report.figures import write_figure
 
         write_figure(plot, check_charts(found)[0])
@@ -157,7 +157,7 @@ def _number(value: float, digits: int) -> str:
 def _page(check: BeliefCheck) -> str:
     from quiltwork.beliefs import MarkovChain
     from quiltwork.influence.caution import caution_chart, noise_by_distance
-    from quiltwork.influence.check_plots import check_charts
+    from quiltwork.influence.check_charts import check_charts
     from quiltwork.influence.checks import traits
     from quiltwork.report import bullets, figure, page, section, table
 

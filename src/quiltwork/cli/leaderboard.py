@@ -15,7 +15,7 @@ from quiltwork.cli.scoring import scoring_options
 
 if TYPE_CHECKING:
     from quiltwork.holdout.metrics import Scoring
-    from quiltwork.holdout.standings import Status
+    from quiltwork.holdout.standings import BoardStatus
 
 _HEADER = ["rank", "team", "submission", "value", "low", "high"]
 
@@ -150,7 +150,7 @@ def end(folder: str) -> None:
     deliver(found.to_json(), text_table(_HEADER, _rows(found)))
 
 
-def _rows(found: Status) -> list[list[object]]:
+def _rows(found: BoardStatus) -> list[list[object]]:
     def cell(value: float | None) -> str:
         return "" if value is None else f"{value:.6g}"
 

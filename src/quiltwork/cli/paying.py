@@ -13,7 +13,7 @@ from quiltwork.cli.command import option, with_options
 from quiltwork.cli.series import read_query
 
 if TYPE_CHECKING:
-    from quiltwork.client import Curator, Preview
+    from quiltwork.client import AnswerPreview, Curator
     from quiltwork.counts import CountTable
     from quiltwork.queries import Query
     from quiltwork.series import Release
@@ -113,7 +113,7 @@ def asked_counts(
     return found
 
 
-def preview_lines(found: Preview) -> Iterator[str]:
+def preview_lines(found: AnswerPreview) -> Iterator[str]:
     """Say what an answer would cost and how far off it would be."""
     after = "an unknown total" if found.spent_after is None else f"{found.spent_after:.6g}"
     yield f"From {found.spent_before:.6g} to {after} of {found.budget:.6g}."

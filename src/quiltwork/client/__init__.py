@@ -5,28 +5,28 @@
 
 from quiltwork.client.curator import Curator
 from quiltwork.client.records import (
-    Answer,
+    AnswerPreview,
+    CollaborativeTable,
     Dataset,
     Holdout,
     Job,
-    Preview,
-    Run,
+    Released,
     Schedule,
+    ScheduledRun,
     Score,
-    Table,
     Verification,
 )
 
 __all__ = [
-    "Answer",
+    "AnswerPreview",
+    "CollaborativeTable",
     "Curator",
     "Dataset",
     "Holdout",
     "Job",
-    "Preview",
-    "Run",
+    "Released",
     "Schedule",
+    "ScheduledRun",
     "Score",
-    "Table",
     "Verification",
 ]

@@ -36,7 +36,7 @@ _ERRORS: dict[str, type[QuiltworkError]] = {
 }
 
 
-class Connection:
+class CuratorConnection:
     """The way to a curator, for one token."""
 
     def __init__(self, url: str, token: str, timeout: float = 60.0) -> None:

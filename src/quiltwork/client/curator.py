@@ -10,17 +10,17 @@ from typing import Any, Literal
 
 from quiltwork import files
 from quiltwork.beliefs import Belief, as_beliefs, beliefs_to_json
-from quiltwork.client.connection import Connection, path
+from quiltwork.client.connection import CuratorConnection, path
 from quiltwork.client.records import (
-    Answer,
+    AnswerPreview,
+    CollaborativeTable,
     Dataset,
     Holdout,
     Job,
-    Preview,
-    Run,
+    Released,
     Schedule,
+    ScheduledRun,
     Score,
-    Table,
     Verification,
     read,
 )
@@ -48,7 +48,7 @@ class Curator:
 
     def __init__(self, url: str, token: str, timeout: float = 60.0) -> None:
         """Connect to nothing yet."""
-        self._at = Connection(url, token, timeout)
+        self._at = CuratorConnection(url, token, timeout)
 
     def __repr__(self) -> str:
         """Show where it is, and no token."""
@@ -114,11 +114,13 @@ class Curator:
         where = path("datasets", dataset, "access", member)
         return read(Dataset, self._at.told("PUT", where, body, again=True))
 
-    def preview(self, dataset: str, query: Query | Mapping[str, Any], epsilon: Number) -> Preview:
+    def preview(
+        self, dataset: str, query: Query | Mapping[str, Any], epsilon: Number
+    ) -> AnswerPreview:
         """Say what an answer would cost and how far off it would be; nothing is spent."""
         body = {"query": _document(query), "epsilon": _number(epsilon)}
         where = path("datasets", dataset, "preview")
-        return read(Preview, self._at.told("POST", where, body, again=True))
+        return read(AnswerPreview, self._at.told("POST", where, body, again=True))
 
     def ask(
         self,
@@ -126,7 +128,7 @@ class Curator:
         query: Query | Mapping[str, Any],
         epsilon: Number,
         key: str | None = None,
-    ) -> Answer:
+    ) -> Released:
         """Ask a question; under one key it is answered, and paid, once.
 
         Raises:
@@ -134,11 +136,13 @@ class Curator:
         """
         body = {"query": _document(query), "epsilon": _number(epsilon)}
         where, used = path("datasets", dataset, "releases"), key or secrets.token_hex(16)
-        return read(Answer, self._at.told("POST", where, body, key=used, again=True))
+        return read(Released, self._at.told("POST", where, body, key=used, again=True))
 
-    def releases(self, dataset: str) -> Iterator[Answer]:
+    def releases(self, dataset: str) -> Iterator[Released]:
         """Go through what was released, oldest first."""
-        return (read(Answer, one) for one in self._at.pages(path("datasets", dataset, "releases")))
+        return (
+            read(Released, one) for one in self._at.pages(path("datasets", dataset, "releases"))
+        )
 
     def ledger(self, dataset: str) -> Iterator[dict[str, Any]]:
         """Go through what was debited, oldest first."""
@@ -229,13 +233,13 @@ class Curator:
         told = self._at.told("GET", path("schedules", schedule, "runs", str(number)))
         return dict(told["release"])
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[CollaborativeTable]:
         """Return the collaborative tables that the token may use."""
-        return [read(Table, one) for one in self._at.pages("/v1/tables")]
+        return [read(CollaborativeTable, one) for one in self._at.pages("/v1/tables")]
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> CollaborativeTable:
         """Return one table."""
-        return read(Table, self._at.told("GET", path("tables", name)))
+        return read(CollaborativeTable, self._at.told("GET", path("tables", name)))
 
     def make_table(
         self,
@@ -245,11 +249,11 @@ class Curator:
         k: int,
         l: int = 1,  # noqa: E741  (the literature's own name)
         m: int = 1,
-    ) -> Table:
+    ) -> CollaborativeTable:
         """Make a table that providers give rows to."""
         rules = {"quasi_identifiers": list(quasi_identifiers), "sensitive": sensitive}
         body = {"name": name, "rules": {**rules, "k": k, "l": l, "m": m}}
-        return read(Table, self._at.told("POST", "/v1/tables", body, again=True))
+        return read(CollaborativeTable, self._at.told("POST", "/v1/tables", body, again=True))
 
     def give_rows(self, table: str, file: str | Path) -> int:
         """Give rows to a table, in the place of those given before; return how many."""
@@ -339,4 +343,4 @@ def _schedule(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_schedule(told: Mapping[str, Any]) -> Schedule:
-    return read(Schedule, {**told, "runs": [read(Run, one) for one in told["runs"]]})
+    return read(Schedule, {**told, "runs": [read(ScheduledRun, one) for one in told["runs"]]})

@@ -33,7 +33,7 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Preview:
+class AnswerPreview:
     """What an answer would cost, and how far off it would be."""
 
     dataset: str
@@ -54,7 +54,7 @@ class Preview:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Released:
     """What was released: a value and an interval for each cell."""
 
     number: int
@@ -116,7 +116,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Run:
+class ScheduledRun:
     """One run of a schedule."""
 
     number: int
@@ -139,11 +139,11 @@ class Schedule:
     created: str
     asked: dict[str, Any]
     noise: float
-    runs: list[Run]
+    runs: list[ScheduledRun]
 
 
 @dataclass(frozen=True)
-class Table:
+class CollaborativeTable:
     """A collaborative table; its parts and job are for those who may see them."""
 
     name: str

@@ -37,7 +37,7 @@ def read_count(value: object, name: str) -> int:
 
 
 @dataclass(frozen=True)
-class Settings:
+class AlgorithmSettings:
     """The public constants of one run of Algorithm 1.
 
     Attributes:
@@ -59,7 +59,7 @@ class Settings:
     @classmethod
     def choose(
         cls, rows: int, threshold: object, noise: object, budget: object, values: object = None
-    ) -> Settings:
+    ) -> AlgorithmSettings:
         """Choose the grid from public numbers: at least 2^20 steps to a value and to a scale."""
         limit, scale = to_fraction(threshold, "threshold"), to_fraction(noise, "noise")
         rounds = read_count(budget, "budget")
@@ -158,7 +158,7 @@ class Evaluated:
 
 
 def answer(
-    settings: Settings, question: Evaluated, comparison: int, threshold: int
+    settings: AlgorithmSettings, question: Evaluated, comparison: int, threshold: int
 ) -> tuple[Fraction, bool]:
     """Run lines 8 to 12 of Algorithm 1 with the noises γ and δ given.
 
@@ -173,14 +173,16 @@ def answer(
     return question.train * question.unit, False
 
 
-def mean_question(settings: Settings, holdout: int, train: int, train_rows: int) -> Evaluated:
+def mean_question(
+    settings: AlgorithmSettings, holdout: int, train: int, train_rows: int
+) -> Evaluated:
     """Return the question for a mean over rows from its two sums of steps."""
     scaled = Fraction(train * settings.rows, train_rows)
     return Evaluated(holdout, scaled, Fraction(1, settings.steps))
 
 
 def number_question(
-    settings: Settings, holdout: Fraction, train: Fraction, sensitivity: Fraction
+    settings: AlgorithmSettings, holdout: Fraction, train: Fraction, sensitivity: Fraction
 ) -> Evaluated:
     """Return the question for a number that moves by at most `sensitivity`.
 

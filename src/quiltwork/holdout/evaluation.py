@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.holdout.algorithm import Evaluated, Settings, mean_question, number_question
+from quiltwork.holdout.algorithm import AlgorithmSettings, Evaluated, mean_question, number_question
 from quiltwork.holdout.arrays import Data, count_rows, shown, take
 
 Statistic: TypeAlias = Callable[[Any], Any]
@@ -57,7 +57,7 @@ class Prepared:
 
 
 def prepare(
-    settings: Settings, public: Data, statistic: Statistic, sensitivity: Fraction | None
+    settings: AlgorithmSettings, public: Data, statistic: Statistic, sensitivity: Fraction | None
 ) -> Prepared:
     """Evaluate a statistic on the training rows only."""
     check_statistic(statistic, "A statistic")
@@ -68,7 +68,7 @@ def prepare(
 
 
 def evaluate(
-    settings: Settings, private: Data, asked: Prepared, train_rows: int
+    settings: AlgorithmSettings, private: Data, asked: Prepared, train_rows: int
 ) -> list[Evaluated]:
     """Evaluate a prepared statistic on the holdout, where it cannot fail."""
     if asked.sensitivity is not None:

@@ -34,8 +34,8 @@ from quiltwork.holdout.questions import check_ids, is_number, plain_label, predi
 from quiltwork.holdout.reusable import ReusableHoldout
 from quiltwork.holdout.standings import (
     BOARDS,
-    Status,
-    Verdict,
+    BoardStatus,
+    SubmissionVerdict,
     board_file,
     first_line,
     metric_of,
@@ -131,7 +131,7 @@ def create_leaderboard(
     protect: str | None = None,
     ledger: str | None = None,
     dataset: str | None = None,
-) -> Status:
+) -> BoardStatus:
     """Begin a leaderboard in a folder; the tables stay where they are.
 
     Args:
@@ -229,7 +229,7 @@ def _read(
 
 def submit_predictions(
     folder: str, team: str, said: Mapping[str, str], wait: float = folders.WAIT
-) -> Verdict:
+) -> SubmissionVerdict:
     """Score predictions, by ids as `plain_label` has them; other processes are waited for.
 
     Raises:
@@ -256,7 +256,7 @@ def submit_predictions(
             moved = board.submit(team, question)
             shown = None if moved is None or moved.score is None else metric.shown(moved.score)
             number = board.submitted
-            return Verdict(number, team, moved is not None, shown, board.remaining)
+            return SubmissionVerdict(number, team, moved is not None, shown, board.remaining)
     rows = (public.cells, held.cells)
     with folders.resumed(folder, rows, found.dataset, None, wait) as opened:
         number, means = len(scores_of(opened.transcript)) + 1, len(metric.signs)
@@ -264,10 +264,12 @@ def submit_predictions(
         if len(answers) < means:
             raise BudgetExceeded(f"The budget ended among the means of {metric.name}.")
         left = 0 if not opened.remaining else ((opened.queries or 0) - opened.asked) // means
-        return Verdict(number, team, None, metric.value([one.value for one in answers]), left)
+        return SubmissionVerdict(
+            number, team, None, metric.value([one.value for one in answers]), left
+        )
 
 
-def end_leaderboard(folder: str, wait: float = folders.WAIT) -> Status:
+def end_leaderboard(folder: str, wait: float = folders.WAIT) -> BoardStatus:
     """End a board of one bit by telling its best score.
 
     Raises:

@@ -23,7 +23,7 @@ from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_jso
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, positive_fraction, shortened
 from quiltwork.holdout import payments
-from quiltwork.holdout.algorithm import Evaluated, Settings, answer, read_count
+from quiltwork.holdout.algorithm import AlgorithmSettings, Evaluated, answer, read_count
 from quiltwork.holdout.arrays import (
     Data,
     check_length,
@@ -109,7 +109,7 @@ class ReusableHoldout(OneOwner):
         count = count_rows(private)
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
-        settings = Settings.choose(count, threshold, noise, budget, values)
+        settings = AlgorithmSettings.choose(count, threshold, noise, budget, values)
         payments.check_ledger(ledger, dataset)
         if ledger is not None:
             _ = settings.round_epsilon  # refuses what no ledger can price

@@ -29,7 +29,7 @@ BOARDS: dict[str, type[Ladder]] = {"ladder": Ladder, "one bit": OneBit}
 
 
 @dataclass(frozen=True)
-class Verdict(ResultBase):
+class SubmissionVerdict(ResultBase):
     """What a submission is told.
 
     Attributes:
@@ -81,7 +81,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Status(ResultBase):
+class BoardStatus(ResultBase):
     """What a leaderboard asks for, what it promises and what is left.
 
     Attributes:
@@ -155,7 +155,7 @@ def metric_of(found: Board | Transcript) -> Metric:
     return found.scoring.read()
 
 
-def read_leaderboard(folder: str) -> Status:
+def read_leaderboard(folder: str) -> BoardStatus:
     """Return what a leaderboard asks for, what it promises, what is left, and its standings.
 
     Raises:
@@ -167,7 +167,7 @@ def read_leaderboard(folder: str) -> Status:
     return _of_board(found) if isinstance(found, Board) else _of_transcript(found)
 
 
-def _of_board(found: Board) -> Status:
+def _of_board(found: Board) -> BoardStatus:
     metric, kind = metric_of(found), BOARDS[found.kind]
     beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
     given = (beliefs, found.rows, found.submissions, 1 - found.confidence, found.steps, metric)
@@ -187,7 +187,7 @@ def _of_board(found: Board) -> Status:
     )
     left = 0 if found.final is not None else found.submissions - len(found.teams)
     told = "the best score is within" if found.kind == "ladder" else "every verdict is right up to"
-    return Status(
+    return BoardStatus(
         mode=found.kind,
         metric=metric.name,
         identity="" if found.columns is None else found.columns.identity,
@@ -206,7 +206,7 @@ def _of_board(found: Board) -> Status:
     )
 
 
-def _of_transcript(found: Transcript) -> Status:
+def _of_transcript(found: Transcript) -> BoardStatus:
     metric, settings = metric_of(found), found.settings
     means, queries = len(metric.signs), found.queries or 1
     promise = found.promise()
@@ -220,7 +220,7 @@ def _of_transcript(found: Transcript) -> Status:
         for rank, (team, (_, n, values)) in enumerate(ranked, start=1)
     )
     asked = len(found.entries)
-    return Status(
+    return BoardStatus(
         mode="counting",
         metric=metric.name,
         identity="" if found.columns is None else found.columns.identity,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import integer, nearest_float, written_fraction
-from quiltwork.holdout.algorithm import Settings, read_count
+from quiltwork.holdout.algorithm import AlgorithmSettings, read_count
 from quiltwork.holdout.metrics import Scoring, read_scoring
 from quiltwork.holdout.storage import (
     chained,
@@ -128,7 +128,7 @@ class Transcript:
         entries: in order.
     """
 
-    settings: Settings
+    settings: AlgorithmSettings
     identity: str
     commitment: str
     beliefs: str | None
@@ -240,7 +240,7 @@ def _read_header(line: str) -> Transcript:
         bits = integer(document["bits"], "bits", 0)
         if bits > _MOST_BITS:
             raise InvalidInputError("bits is out of range.")
-        settings = Settings.choose(
+        settings = AlgorithmSettings.choose(
             read_count(document["rows"], "rows"),
             written_fraction(document["threshold"], "threshold"),
             written_fraction(document["noise"], "noise"),

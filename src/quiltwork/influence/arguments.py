@@ -27,7 +27,7 @@ from quiltwork.influence.question import Question
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.influence.sweep import can_be_swept
-from quiltwork.influence.swept import SweptOutlook
+from quiltwork.influence.sweep_outlook import SweptOutlook
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query

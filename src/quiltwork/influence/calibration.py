@@ -159,7 +159,7 @@ class Calibration(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the scale that each node needs; needs the `plot` extra."""
-        from quiltwork.influence.plots import profile_chart
+        from quiltwork.influence.curve_charts import profile_chart
         from quiltwork.report.figures import draw
 
         return draw(profile_chart(self.per_node(), self.scale), ax)

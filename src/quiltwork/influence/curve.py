@@ -100,7 +100,7 @@ class InfluenceCurve(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve and the line of independent nodes; needs the `plot` extra."""
-        from quiltwork.influence.plots import curve_chart
+        from quiltwork.influence.curve_charts import curve_chart
         from quiltwork.report.figures import draw
 
         return draw(curve_chart(self), ax)

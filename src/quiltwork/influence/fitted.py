@@ -21,7 +21,7 @@ from quiltwork.exact import Number, to_fraction
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.influence.sweep import Levels, Sweep
 from quiltwork.influence.sweep.sides import Exact
-from quiltwork.influence.swept import SweptOutlook
+from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.queries import histogram
 
 _FEW_STEPS = 10

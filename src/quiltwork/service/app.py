@@ -25,14 +25,14 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from quiltwork.budget import Ledger
+from quiltwork.service.features import FEATURES
 from quiltwork.service.hosts import AllowedHosts
 from quiltwork.service.members import authenticated
 from quiltwork.service.metrics import Metrics
 from quiltwork.service.openapi import KEY_PATTERN, description
-from quiltwork.service.parts import PARTS
 from quiltwork.service.problems import Problem, body_of, header_values, not_found, problem_of
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route, Service, check
+from quiltwork.service.routes import Call, Feature, Route, Service, check
 from quiltwork.service.settings import Settings, private_folder
 from quiltwork.service.storage import Storage, Transaction
 from quiltwork.service.structs import NAME, converted, read_document
@@ -50,18 +50,18 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
 
 
-def open_service(settings: Settings, parts: tuple[Part, ...] = PARTS) -> Service:
+def open_service(settings: Settings, features: tuple[Feature, ...] = FEATURES) -> Service:
     """Open storage, ledger and vault, and bring the tables to their present version."""
     private_folder(settings.data)
     ledger = Ledger.open(settings.database)
     storage = Storage(ledger)
-    storage.prepare(part.schema for part in parts if part.schema is not None)
+    storage.prepare(part.schema for part in features if part.schema is not None)
     vault = Vault(private_folder(settings.data / "vault"), settings.key)
     needed = storage.read(
-        lambda t: {name for part in parts if part.files is not None for name in part.files(t)}
+        lambda t: {name for part in features if part.files is not None for name in part.files(t)}
     )
     vault.clean(needed)
-    return Service(settings, ledger, storage, vault, parts)
+    return Service(settings, ledger, storage, vault, features)
 
 
 def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette:
@@ -102,7 +102,7 @@ async def _lifespan(service: Service) -> AsyncIterator[None]:
     limiter = anyio.to_thread.current_default_thread_limiter()
     limiter.total_tokens = service.settings.limits.threads
     async with AsyncExitStack() as stack:
-        for part in service.parts:
+        for part in service.features:
             if part.running is not None:
                 await stack.enter_async_context(part.running(service))
         yield

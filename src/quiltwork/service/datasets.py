@@ -18,7 +18,7 @@ from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Routes, Service
+from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import (
     Document,
@@ -377,4 +377,4 @@ def retire_quietly(service: Service, dataset: str, reason: str) -> None:
         service.ledger.retire(dataset, reason)
 
 
-PART = Part(schema=SCHEMA, belongs={"dataset": dataset_is_own}, routes=tuple(_routes))
+FEATURE = Feature(schema=SCHEMA, belongs={"dataset": dataset_is_own}, routes=tuple(_routes))

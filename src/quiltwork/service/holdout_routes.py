@@ -13,7 +13,7 @@ from quiltwork.service import holdouts
 from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout, Score
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Routes, Service
+from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Page, PageQuery, paged
 
@@ -63,7 +63,7 @@ class SideRows(Document, frozen=True):
     rows: int
 
 
-class Question(Document, frozen=True):
+class ScoreRequest(Document, frozen=True):
     """How good predictions are, one for every id of both tables."""
 
     predictions: Annotated[dict[_Label, _Label], Meta(min_length=1)]
@@ -172,7 +172,7 @@ def _open_holdout(call: Call) -> Holdout:
     return _show_holdout(call)
 
 
-@_routes.at("POST", f"{_ONE}/questions", "holdout.ask", request=Question, spends=True)
+@_routes.at("POST", f"{_ONE}/questions", "holdout.ask", request=ScoreRequest, spends=True)
 def _ask_holdout(call: Call) -> Score:
     """Ask how good predictions are; answered at once."""
     return _asked(call, call.body.metric, call.body.predictions)
@@ -204,7 +204,7 @@ def _show_standings(call: Call) -> Standings:
     return Standings(name=name, items=found)
 
 
-PART = Part(
+FEATURE = Feature(
     schema=holdouts.SCHEMA,
     belongs={"holdout": HOLDOUTS.is_own},
     files=holdouts.files,

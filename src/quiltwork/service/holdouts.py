@@ -28,7 +28,7 @@ from msgspec import Meta
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import to_fraction, typed_fraction
 from quiltwork.service import jobs
-from quiltwork.service.objects import Kind, Stored
+from quiltwork.service.objects import Kind, StoredObject
 from quiltwork.service.settings import private_folder
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import Document, Name, Number, exact_number
@@ -94,7 +94,7 @@ class Score(Document, frozen=True):
     at: str
 
 
-Held: TypeAlias = Stored[NewHoldout]
+Held: TypeAlias = StoredObject[NewHoldout]
 """A holdout; `made` has the files `train` and `holdout`, and a `transcript` once it is open."""
 HOLDOUTS = Kind("holdout", NewHoldout)
 
@@ -165,7 +165,7 @@ def open_holdout(service: Service, stored: Held) -> None:
     from quiltwork.beliefs import MarkovChain
     from quiltwork.budget import Accountant, Spending
     from quiltwork.holdout import ReusableHoldout
-    from quiltwork.holdout.algorithm import Settings
+    from quiltwork.holdout.algorithm import AlgorithmSettings
 
     with _turn(stored.name):
         stored = service.storage.read(lambda t: HOLDOUTS.current(t, stored.name))
@@ -178,7 +178,7 @@ def open_holdout(service: Service, stored: Held) -> None:
         noise = exact_number(stored.asked.noise, "noise")
         rows, belief = len(study.holdout), study.belief()
         ties = belief or MarkovChain([[0.5, 0.5], [0.5, 0.5]])  # rows that know nothing of others
-        settings = Settings.choose(rows, threshold, noise, rounds)
+        settings = AlgorithmSettings.choose(rows, threshold, noise, rounds)
         whole = Spending.dp(settings.round_epsilon * rounds, 1, rows)
         length = rows if belief is None else None
         total = Accountant(ties, length).after(whole).total

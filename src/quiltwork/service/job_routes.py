@@ -6,7 +6,7 @@ from quiltwork.budget.ledger.tables import now
 from quiltwork.service import jobs
 from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Routes, Service
+from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Page, PageQuery, paged
 
@@ -42,7 +42,7 @@ class Job(Document, frozen=True):
     error: str
 
 
-def shown(transaction: Transaction, job: jobs.Job) -> Job:
+def shown(transaction: Transaction, job: jobs.StoredJob) -> Job:
     """Describe a job as it is now."""
     place = jobs.place(transaction, job)
     heard = job.beat if job.state == "running" else jobs.worker_heard(transaction)
@@ -67,7 +67,7 @@ def shown(transaction: Transaction, job: jobs.Job) -> Job:
     )
 
 
-def _waiting_for(job: jobs.Job, place: int | None, age: float | None) -> str:
+def _waiting_for(job: jobs.StoredJob, place: int | None, age: float | None) -> str:
     if job.state == "running":
         if job.cancel:
             return "its worker, to stop where it can"
@@ -135,4 +135,4 @@ def _cancel_job(call: Call) -> Job:
     return call.service.storage.write(work)
 
 
-PART = Part(schema=jobs.SCHEMA, belongs={"job": job_is_own}, routes=tuple(_routes))
+FEATURE = Feature(schema=jobs.SCHEMA, belongs={"job": job_is_own}, routes=tuple(_routes))

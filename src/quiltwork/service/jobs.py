@@ -109,7 +109,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Job:
+class StoredJob:
     """One piece of long work; times are milliseconds since 1970.
 
     Attributes:
@@ -193,13 +193,15 @@ def submit(
     return identity
 
 
-def find(transaction: Transaction, identity: str) -> Job | None:
+def find(transaction: Transaction, identity: str) -> StoredJob | None:
     """Return a job."""
     row = transaction.row(f"SELECT {_FIELDS} FROM curator_jobs WHERE id = ?", identity)  # noqa: S608
     return None if row is None else _job(row)
 
 
-def jobs_of(transaction: Transaction, owner: str, before: int | None, limit: int) -> list[Job]:
+def jobs_of(
+    transaction: Transaction, owner: str, before: int | None, limit: int
+) -> list[StoredJob]:
     """Return the jobs that somebody asked for, the latest first: those `before` a number."""
     rows = transaction.rows(
         f"SELECT {_FIELDS} FROM curator_jobs WHERE owner = ? AND number < ? "  # noqa: S608
@@ -209,7 +211,7 @@ def jobs_of(transaction: Transaction, owner: str, before: int | None, limit: int
     return [_job(row) for row in rows]
 
 
-def place(transaction: Transaction, job: Job) -> int | None:
+def place(transaction: Transaction, job: StoredJob) -> int | None:
     """Return how many jobs are before this one, running ones too; None once it has begun."""
     if job.state != "queued":
         return None
@@ -227,7 +229,9 @@ def worker_heard(transaction: Transaction) -> int | None:
     return None if last is None else int(last)
 
 
-def claim(storage: Storage, worker: str, seconds: float, only: str | None = None) -> Job | None:
+def claim(
+    storage: Storage, worker: str, seconds: float, only: str | None = None
+) -> StoredJob | None:
     """Lease the oldest job that waits or was abandoned, or `only` that one; None without any.
 
     A job that was abandoned as often as may be is failed on the way.
@@ -241,7 +245,7 @@ def claim(storage: Storage, worker: str, seconds: float, only: str | None = None
     if storage.read(lambda found: found.row(waiting, now(), *chosen)) is None:
         return None  # looking takes no lock from those who spend
 
-    def work(transaction: Transaction) -> Job | None:
+    def work(transaction: Transaction) -> StoredJob | None:
         while (row := transaction.row(waiting, now(), *chosen)) is not None:
             job = _job(row)
             if job.cancel or job.attempts >= _MOST_ATTEMPTS:
@@ -259,7 +263,7 @@ def claim(storage: Storage, worker: str, seconds: float, only: str | None = None
     return storage.write(work)
 
 
-def fenced(transaction: Transaction, lease: Job) -> Job:
+def fenced(transaction: Transaction, lease: StoredJob) -> StoredJob:
     """Return the job as it is, if the lease still holds; the first step of all that is written.
 
     Raises:
@@ -271,7 +275,7 @@ def fenced(transaction: Transaction, lease: Job) -> Job:
     return job
 
 
-def beat(storage: Storage, lease: Job, done: int, total: int, seconds: float) -> bool:
+def beat(storage: Storage, lease: StoredJob, done: int, total: int, seconds: float) -> bool:
     """Let it be known that the work goes on, and how far it is; return whether it is to stop.
 
     Raises:
@@ -312,7 +316,7 @@ def worker_left(storage: Storage, worker: str) -> None:
 
 def finish(
     storage: Storage,
-    lease: Job,
+    lease: StoredJob,
     result: Mapping[str, Any],
     also: Callable[[Transaction], None] = lambda transaction: None,
     total: int = 0,
@@ -333,7 +337,7 @@ def finish(
     storage.write(work)
 
 
-def fail(storage: Storage, lease: Job, state: State, error: str) -> None:
+def fail(storage: Storage, lease: StoredJob, state: State, error: str) -> None:
     """End a job without a result.
 
     Raises:
@@ -344,7 +348,7 @@ def fail(storage: Storage, lease: Job, state: State, error: str) -> None:
     )
 
 
-def give_back(storage: Storage, lease: Job) -> None:
+def give_back(storage: Storage, lease: StoredJob) -> None:
     """Put a job back to its place, as by a worker that stops in good order; it does not count.
 
     Raises:
@@ -362,7 +366,7 @@ def give_back(storage: Storage, lease: Job) -> None:
     storage.write(work)
 
 
-def cancel(transaction: Transaction, identity: str) -> Job | None:
+def cancel(transaction: Transaction, identity: str) -> StoredJob | None:
     """Cancel a job: at once while it waits, else at the next point where its worker looks."""
     job = find(transaction, identity)
     if job is None or job.state not in ("queued", "running"):
@@ -375,7 +379,7 @@ def cancel(transaction: Transaction, identity: str) -> Job | None:
 
 def _end(
     transaction: Transaction,
-    job: Job,
+    job: StoredJob,
     state: State,
     error: str = "",
     result: Mapping[str, Any] | None = None,
@@ -388,9 +392,9 @@ def _end(
     )
 
 
-def _job(row: Any) -> Job:
+def _job(row: Any) -> StoredJob:
     fields = dict(zip(_FIELDS.split(", "), row, strict=True))
-    return Job(
+    return StoredJob(
         **{
             **fields,
             "body": json.loads(fields["body"]),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from quiltwork.errors import StorageError
-from quiltwork.service.routes import Call, Part, Routes
+from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.structs import Document, Page, paged
 
 _LONGEST = 2**63 - 1
@@ -80,4 +80,4 @@ def _verify_log(call: Call) -> Verified:
     )
 
 
-PART = Part(routes=tuple(_routes))
+FEATURE = Feature(routes=tuple(_routes))

@@ -20,7 +20,7 @@ from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import RIGHTS, Caller, Role
-from quiltwork.service.routes import Call, Part, Routes, Service
+from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, paged
 from quiltwork.service.tokens import hashed, is_token, new_token
@@ -392,7 +392,7 @@ async def _running(service: Service) -> AsyncIterator[None]:
     write_uses(service)
 
 
-PART = Part(
+FEATURE = Feature(
     schema=SCHEMA,
     belongs={"member": member_is_own, "token": token_is_own},
     running=_running,

@@ -16,13 +16,13 @@ import msgspec
 from quiltwork.service.jobs import now, written
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Service
+from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import PageQuery
 
 Asked = TypeVar("Asked", bound=msgspec.Struct)
 _COLUMNS = "name, owner, asked, made, created"
-PART = Part(
+FEATURE = Feature(
     schema=Schema(
         "objects",
         (
@@ -49,7 +49,7 @@ PART = Part(
 
 
 @dataclass(frozen=True)
-class Stored(Generic[Asked]):
+class StoredObject(Generic[Asked]):
     """One of them."""
 
     name: str
@@ -82,13 +82,13 @@ class Kind(Generic[Asked]):
         )
         t.note("act", f"made {self.word} {name}", owner)
 
-    def find(self, t: Transaction, name: str) -> Stored[Asked] | None:
+    def find(self, t: Transaction, name: str) -> StoredObject[Asked] | None:
         """Return one."""
         where = "WHERE kind = ? AND name = ?"
         row = t.row(f"SELECT {_COLUMNS} FROM curator_objects {where}", self.word, name)  # noqa: S608
         return None if row is None else self._stored(row)
 
-    def current(self, t: Transaction, name: str) -> Stored[Asked]:
+    def current(self, t: Transaction, name: str) -> StoredObject[Asked]:
         """Return one that is there.
 
         Raises:
@@ -99,11 +99,11 @@ class Kind(Generic[Asked]):
             raise not_found()
         return found
 
-    def named(self, call: Call) -> Stored[Asked]:
+    def named(self, call: Call) -> StoredObject[Asked]:
         """Return the one that a request is about."""
         return call.service.storage.read(lambda t: self.current(t, call.path[self.word]))
 
-    def listed(self, t: Transaction, caller: Caller, asked: PageQuery) -> list[Stored[Asked]]:
+    def listed(self, t: Transaction, caller: Caller, asked: PageQuery) -> list[StoredObject[Asked]]:
         """Return those on a page, and one more: an auditor's are all, others' their own."""
         rows = t.rows(
             f"SELECT {_COLUMNS} FROM curator_objects WHERE kind = ? AND name > ? AND "  # noqa: S608
@@ -115,7 +115,7 @@ class Kind(Generic[Asked]):
         )
         return [self._stored(row) for row in rows]
 
-    def update(self, t: Transaction, stored: Stored[Asked], **made: Any) -> None:
+    def update(self, t: Transaction, stored: StoredObject[Asked], **made: Any) -> None:
         """Write down what has become of one, beside what had before."""
         self.write(t, stored.name, stored.asked, {**stored.made, **made})
 
@@ -140,7 +140,7 @@ class Kind(Generic[Asked]):
 
         call.service.storage.write(work)
 
-    def admitted(self, t: Transaction, stored: Stored[Asked], caller: Caller) -> list[str]:
+    def admitted(self, t: Transaction, stored: StoredObject[Asked], caller: Caller) -> list[str]:
         """Return who was admitted, for who made it and for auditors."""
         if caller.role != "auditor" and caller.member != stored.owner:
             return []
@@ -171,7 +171,7 @@ class Kind(Generic[Asked]):
         )
         return None if found is None else caller.member in found
 
-    def _stored(self, row: Any) -> Stored[Asked]:
+    def _stored(self, row: Any) -> StoredObject[Asked]:
         name, owner, asked, made, created = row
         read = msgspec.json.decode(asked, type=self.asked)
-        return Stored(name, owner, read, json.loads(made), written(created))
+        return StoredObject(name, owner, read, json.loads(made), written(created))

@@ -11,7 +11,7 @@ from quiltwork.budget import Planned, plan, repeated
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.service.datasets import SeriesOf, registered
 from quiltwork.service.questions import read_query
-from quiltwork.service.routes import Call, Part, Routes
+from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.structs import Document, Number, exact_number
 
 _MOST = 20_000
@@ -101,4 +101,4 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name in PlanItem.__struct_fields__}
 
 
-PART = Part(routes=tuple(_routes))
+FEATURE = Feature(routes=tuple(_routes))

@@ -43,7 +43,7 @@ from quiltwork.service.examples import Example, example_of
 from quiltwork.service.marks import MarkedLedger, mark_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
-from quiltwork.service.routes import Call, Part, Routes, Service
+from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.structs import Document, Number, converted, exact_number
 
@@ -55,7 +55,7 @@ _OF_DATASET = "/v1/datasets/{dataset}"
 _routes = Routes()
 
 
-class Question(Document, frozen=True):
+class AskedQuestion(Document, frozen=True):
     """What is asked, and at which level."""
 
     query: dict[str, Any]
@@ -72,7 +72,7 @@ class TableQuery(Document, frozen=True):
     )
 
 
-class Preview(Document, frozen=True):
+class AnswerPreview(Document, frozen=True):
     """What an answer would cost and how far off it would be; nothing was spent."""
 
     dataset: str
@@ -109,7 +109,7 @@ class AskedSeries:
         """The release, but for its answer."""
         return described(self.data, self.query, self.beliefs, self.epsilon, self.episode)
 
-    def preview(self, quote: Quote) -> Preview:
+    def preview(self, quote: Quote) -> AnswerPreview:
         """Say what it would cost and how far off it would be."""
         lengths = [len(one) for one in self.data.coded.values()]
         seen = preview(
@@ -171,7 +171,7 @@ class AskedTable:
         """The level for replacing one person."""
         return {"dp_epsilon": str(self._level.dp_epsilon), "mechanism": "geometric table"}
 
-    def preview(self, quote: Quote) -> Preview:
+    def preview(self, quote: Quote) -> AnswerPreview:
         """Say what it would cost and how far off it would be."""
         law, cells = TwoSidedGeometric.from_alpha(self._level.alphas[0]), len(self.cells)
         error, people = float(law.expected_absolute), self.about.people
@@ -233,8 +233,8 @@ def _previewed(
     errors: tuple[float, float, float],
     usefulness: Usefulness | None,
     example: Example | None = None,
-) -> Preview:
-    return Preview(
+) -> AnswerPreview:
+    return AnswerPreview(
         dataset=quote.dataset,
         granted=quote.fits,
         refusal=quote.refusal,
@@ -253,7 +253,7 @@ def _previewed(
     )
 
 
-def read_question(service: Service, found: Registered, question: Question) -> Asked:
+def read_question(service: Service, found: Registered, question: AskedQuestion) -> Asked:
     """Read a question about a dataset; everything wrong with it is found by what is public.
 
     Raises:
@@ -312,7 +312,7 @@ class _Turn:
 
 
 def ask(
-    service: Service, found: Registered, question: Question, key: str, analyst: str
+    service: Service, found: Registered, question: AskedQuestion, key: str, analyst: str
 ) -> Released:
     """Answer a question, once for each key.
 
@@ -337,7 +337,7 @@ def ask(
 
 
 def _answer(
-    service: Service, found: Registered, question: Question, key: str, analyst: str
+    service: Service, found: Registered, question: AskedQuestion, key: str, analyst: str
 ) -> None:
     """Debit, draw and store; again as long as the series grows in between."""
     ledger = MarkedLedger(service.ledger, mark_of(question))
@@ -356,7 +356,7 @@ def _answer(
 
 
 def _known(
-    service: Service, dataset: str, question: Question, key: str, analyst: str
+    service: Service, dataset: str, question: AskedQuestion, key: str, analyst: str
 ) -> Released | None:
     """Return what was answered under a key; None if it was never used."""
     kept = service.ledger.kept(dataset, key, analyst)
@@ -379,7 +379,12 @@ def _known(
 
 
 @_routes.at(
-    "POST", f"{_OF_DATASET}/releases", "question.ask", request=Question, status=201, spends=True
+    "POST",
+    f"{_OF_DATASET}/releases",
+    "question.ask",
+    request=AskedQuestion,
+    status=201,
+    spends=True,
 )
 def _ask(call: Call) -> Released:
     """Answer a question, once for each key; its budget is debited first."""
@@ -387,8 +392,8 @@ def _ask(call: Call) -> Released:
     return ask(call.service, found, call.body, call.key, call.caller.member)
 
 
-@_routes.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=Question)
-def _preview(call: Call) -> Preview:
+@_routes.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=AskedQuestion)
+def _preview(call: Call) -> AnswerPreview:
     """Say what an answer would cost and how far off it would be; nothing is spent."""
     service, found = call.service, registered(call.service, call.path["dataset"])
     asked = read_question(service, found, call.body)
@@ -397,4 +402,4 @@ def _preview(call: Call) -> Preview:
         return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
 
 
-PART = Part(routes=tuple(_routes))
+FEATURE = Feature(routes=tuple(_routes))

@@ -16,7 +16,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.series.releases.record import Release
 from quiltwork.service.log import LogQuery
 from quiltwork.service.problems import not_found
-from quiltwork.service.routes import Call, Part, Routes
+from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.structs import Document, Number, Page, exact_number, paged
 
 _MOST_RUNS = 2000
@@ -62,7 +62,7 @@ class DebitOf(Document, frozen=True):
     hash: str
 
 
-class Run(Document, frozen=True):
+class ToldRun(Document, frozen=True):
     """Time points first..last, about each of which at most `epsilon` was told."""
 
     first: int
@@ -70,12 +70,12 @@ class Run(Document, frozen=True):
     epsilon: float
 
 
-class Leakage(Document, frozen=True):
+class LeakageByPoint(Document, frozen=True):
     """What all releases together tell about each time point."""
 
     dataset: str
     budget: float
-    runs: list[Run]
+    runs: list[ToldRun]
 
 
 class Reader(Document, frozen=True):
@@ -242,15 +242,15 @@ def _show_ledger(call: Call) -> Page[DebitOf]:
 
 
 @_routes.at("GET", f"{_OF_DATASET}/leakage", "dataset.read")
-def _show_leakage(call: Call) -> Leakage:
+def _show_leakage(call: Call) -> LeakageByPoint:
     """Say what all releases together tell about each time point."""
     name = call.path["dataset"]
     profile = call.service.ledger.ask(name, lambda accountant: accountant.profile())
-    runs = [Run(run.first, run.last, run.epsilon) for run in profile]
+    runs = [ToldRun(run.first, run.last, run.epsilon) for run in profile]
     while len(runs) > _MOST_RUNS:
         pairs = (runs[i : i + 2] for i in range(0, len(runs), 2))
-        runs = [Run(p[0].first, p[-1].last, max(one.epsilon for one in p)) for p in pairs]
-    return Leakage(name, call.service.ledger.status(name).budget, runs)
+        runs = [ToldRun(p[0].first, p[-1].last, max(one.epsilon for one in p)) for p in pairs]
+    return LeakageByPoint(name, call.service.ledger.status(name).budget, runs)
 
 
-PART = Part(routes=tuple(_routes))
+FEATURE = Feature(routes=tuple(_routes))

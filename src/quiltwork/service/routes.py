@@ -120,7 +120,7 @@ class Routes(list[Route]):
 
 
 @dataclass(frozen=True)
-class Part:
+class Feature:
     """A part of the curator: its tables, routes, whose its objects are, what runs beside it.
 
     Attributes:
@@ -146,7 +146,7 @@ class Service:
     ledger: Ledger
     storage: Storage
     vault: Vault
-    parts: tuple[Part, ...]
+    features: tuple[Feature, ...]
     uses: dict[str, str] = field(default_factory=dict)
     """When tokens were last used, until that is written."""
     loaded: dict[str, Any] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Service:
     @property
     def routes(self) -> tuple[Route, ...]:
         """All routes of all parts."""
-        return tuple(route for part in self.parts for route in part.routes)
+        return tuple(route for part in self.features for route in part.routes)
 
     def route(self, name: str) -> Route:
         """Return the route of a name."""
@@ -184,7 +184,7 @@ class Service:
         """
         if caller.datasets is not None and parameter == "dataset" and value not in caller.datasets:
             return None
-        for part in self.parts:
+        for part in self.features:
             if parameter in part.belongs:
                 return part.belongs[parameter](self, caller, value)
         raise StorageError(f"No part says whose a {parameter} is.")

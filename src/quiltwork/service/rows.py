@@ -34,7 +34,7 @@ from quiltwork.service.datasets import (
     retire_quietly,
 )
 from quiltwork.service.problems import Problem
-from quiltwork.service.routes import Call, Part, Routes, Service
+from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import Document
 from quiltwork.service.uploads import Upload
@@ -393,4 +393,4 @@ def in_use(t: Transaction) -> list[str]:
     return [str(file) for (file,) in t.rows("SELECT file FROM curator_rows")]
 
 
-PART = Part(schema=SCHEMA, files=in_use, routes=tuple(_routes))
+FEATURE = Feature(schema=SCHEMA, files=in_use, routes=tuple(_routes))

@@ -25,7 +25,7 @@ from quiltwork.service.occurrences import (
 )
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Routes, Service
+from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number, paged
 
@@ -84,7 +84,7 @@ class Forecast(Document, frozen=True):
     by: list[CostBy]
 
 
-class Run(Document, frozen=True):
+class ScheduledRun(Document, frozen=True):
     """One run: `state` is waiting, queued, running, done, skipped, lost, failed or ended."""
 
     number: int
@@ -106,7 +106,7 @@ class Schedule(Document, frozen=True):
     created: str
     asked: NewSchedule
     noise: float
-    runs: list[Run]
+    runs: list[ScheduledRun]
 
 
 class RunAnswer(Document, frozen=True):
@@ -147,7 +147,7 @@ def _timing(service: Service, dataset: str, asked: NewSchedule) -> Timing:
     )
 
 
-def _drafted(call: Call) -> schedules.Draft:
+def _drafted(call: Call) -> schedules.ScheduleDraft:
     asked, dataset = call.body, call.path["dataset"]
     found = registered(call.service, dataset)
     if found.kind != "series" or found.deleted:
@@ -197,11 +197,11 @@ def _make_schedule(call: Call) -> Schedule:
     return _shown(call.service, stored)
 
 
-def _shown(service: Service, stored: schedule_rows.Stored) -> Schedule:
+def _shown(service: Service, stored: schedule_rows.StoredSchedule) -> Schedule:
     return service.storage.read(lambda t: _described(t, stored))
 
 
-def _described(t: Transaction, stored: schedule_rows.Stored) -> Schedule:
+def _described(t: Transaction, stored: schedule_rows.StoredSchedule) -> Schedule:
     asked = {name: value for name, value in stored.body.items() if name != "scale"}
     return Schedule(
         id=stored.id,
@@ -215,7 +215,9 @@ def _described(t: Transaction, stored: schedule_rows.Stored) -> Schedule:
     )
 
 
-def _run(t: Transaction, stored: schedule_rows.Stored, run: schedule_rows.Run) -> Run:
+def _run(
+    t: Transaction, stored: schedule_rows.StoredSchedule, run: schedule_rows.StoredRun
+) -> ScheduledRun:
     state, error = run.state, ""
     job = find_job(t, run.job) if run.job and state in ("queued", "drawing", "lost") else None
     if job is not None:
@@ -223,7 +225,7 @@ def _run(t: Transaction, stored: schedule_rows.Stored, run: schedule_rows.Run) -
         error = job.error
     if state == "waiting" and stored.state == "ended":
         state = "ended"
-    return Run(
+    return ScheduledRun(
         number=run.number,
         day=run.day,
         due=written(run.due),
@@ -246,7 +248,7 @@ def _list_schedules(call: Call) -> Page[Schedule]:
     return paged(items, call.query.limit, lambda one: one.id)
 
 
-def _found(call: Call) -> schedule_rows.Stored:
+def _found(call: Call) -> schedule_rows.StoredSchedule:
     found = call.service.storage.read(lambda t: schedule_rows.find(t, call.path["schedule"]))
     if found is None:
         raise not_found()
@@ -291,6 +293,6 @@ def _show_run(call: Call) -> RunAnswer:
     return RunAnswer(schedule=stored.id, run=run.number, release=json.loads(text))
 
 
-PART = Part(
+FEATURE = Feature(
     schema=schedule_rows.SCHEMA, belongs={"schedule": schedule_is_own}, routes=tuple(_routes)
 )

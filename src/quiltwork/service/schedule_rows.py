@@ -49,7 +49,7 @@ SCHEMA = Schema(
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredSchedule:
     """A schedule as it was made."""
 
     id: str
@@ -62,7 +62,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """One run: waiting, queued, drawing, done, skipped or lost."""
 
     schedule: str
@@ -77,25 +77,25 @@ class Run:
     job: str
 
 
-def find(transaction: Transaction, name: str) -> Stored | None:
+def find(transaction: Transaction, name: str) -> StoredSchedule | None:
     """Return a schedule."""
     row = transaction.row(f"{_SCHEDULE} WHERE id = ?", name)
     return None if row is None else _stored(row)
 
 
-def schedules_of(transaction: Transaction, dataset: str) -> list[Stored]:
+def schedules_of(transaction: Transaction, dataset: str) -> list[StoredSchedule]:
     """Return the schedules of a dataset, the latest first."""
     rows = transaction.rows(f"{_SCHEDULE} WHERE dataset = ? ORDER BY created DESC, id", dataset)
     return [_stored(row) for row in rows]
 
 
-def runs_of(transaction: Transaction, name: str) -> list[Run]:
+def runs_of(transaction: Transaction, name: str) -> list[StoredRun]:
     """Return the runs of a schedule, in order."""
     rows = transaction.rows(f"{_RUN} WHERE schedule = ? ORDER BY number", name)
-    return [Run(*row) for row in rows]
+    return [StoredRun(*row) for row in rows]
 
 
-def run_of(transaction: Transaction, name: str, number: int) -> Run:
+def run_of(transaction: Transaction, name: str, number: int) -> StoredRun:
     """Return one run.
 
     Raises:
@@ -104,9 +104,9 @@ def run_of(transaction: Transaction, name: str, number: int) -> Run:
     row = transaction.row(f"{_RUN} WHERE schedule = ? AND number = ?", name, number)
     if row is None:
         raise InvalidInputError("The schedule has no run of that number.")
-    return Run(*row)
+    return StoredRun(*row)
 
 
-def _stored(row: Sequence[Any]) -> Stored:
+def _stored(row: Sequence[Any]) -> StoredSchedule:
     name, dataset, owner, state, missed, body, created = row
-    return Stored(name, dataset, owner, state, missed, json.loads(body), created)
+    return StoredSchedule(name, dataset, owner, state, missed, json.loads(body), created)

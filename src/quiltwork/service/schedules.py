@@ -41,7 +41,7 @@ from quiltwork.service import jobs
 from quiltwork.service.arrived import have_arrived, series_of
 from quiltwork.service.occurrences import Occurrence, Timing, occurrences
 from quiltwork.service.rows import reaching
-from quiltwork.service.schedule_rows import Run, Stored, find, run_of, runs_of
+from quiltwork.service.schedule_rows import StoredRun, StoredSchedule, find, run_of, runs_of
 from quiltwork.service.storage import Transaction
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ _LOST = (
 
 
 @dataclass(frozen=True)
-class Draft:
+class ScheduleDraft:
     """A schedule that is planned and not made: what each run is, and its noise."""
 
     occurrences: tuple[Occurrence, ...]
@@ -73,7 +73,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Price:
+class SchedulePrice:
     """What a schedule costs in the account of its dataset.
 
     Attributes:
@@ -91,7 +91,9 @@ class Price:
     by: tuple[tuple[date, float], ...]
 
 
-def draft(service: Service, dataset: str, question: Any, epsilon: Any, timing: Timing) -> Draft:
+def draft(
+    service: Service, dataset: str, question: Any, epsilon: Any, timing: Timing
+) -> ScheduleDraft:
     """Plan all runs of a schedule; nothing is spent and no row is read.
 
     Raises:
@@ -108,10 +110,10 @@ def draft(service: Service, dataset: str, question: Any, epsilon: Any, timing: T
     planned = plan(
         status.beliefs, length=length, budget=epsilon, queries=asked, episode=status.episode
     )
-    return Draft(found, planned, length)
+    return ScheduleDraft(found, planned, length)
 
 
-def price(service: Service, dataset: str, asked: Draft, member: str) -> Price:
+def price(service: Service, dataset: str, asked: ScheduleDraft, member: str) -> SchedulePrice:
     """Say what a schedule would cost together with everything debited so far."""
     status, history = service.ledger.status(dataset), service.ledger.history(dataset)
     account = Accountant(status.beliefs, asked.length, status.exact_budget, status.episode)
@@ -123,7 +125,7 @@ def price(service: Service, dataset: str, asked: Draft, member: str) -> Price:
     marks = sorted({(len(spendings) * part + 3) // 4 for part in range(1, 5)})
     totals = [account.cost_after(*spendings[:number]) for number in marks]
     days = [asked.occurrences[number - 1].due.date() for number in marks]
-    return Price(
+    return SchedulePrice(
         before=account.epsilon(),
         after=totals[-1],
         budget=status.budget,
@@ -155,7 +157,9 @@ def identity(owner: str, key: str) -> str:
     return hashlib.sha256(json.dumps(["schedule", owner, key]).encode()).hexdigest()[:24]
 
 
-def made_before(service: Service, known: Stored, dataset: str, body: Mapping[str, Any]) -> Stored:
+def made_before(
+    service: Service, known: StoredSchedule, dataset: str, body: Mapping[str, Any]
+) -> StoredSchedule:
     """Return the schedule that was made under a key, finishing what was begun.
 
     Raises:
@@ -168,8 +172,13 @@ def made_before(service: Service, known: Stored, dataset: str, body: Mapping[str
 
 
 def make(
-    service: Service, dataset: str, owner: str, key: str, body: Mapping[str, Any], asked: Draft
-) -> Stored:
+    service: Service,
+    dataset: str,
+    owner: str,
+    key: str,
+    body: Mapping[str, Any],
+    asked: ScheduleDraft,
+) -> StoredSchedule:
     """Make a schedule under a new key of its owner, and debit all its runs.
 
     Raises:
@@ -199,7 +208,7 @@ def make(
     return _paid(service, name)
 
 
-def _paid(service: Service, name: str) -> Stored:
+def _paid(service: Service, name: str) -> StoredSchedule:
     """Debit the runs of a schedule, if they are not yet, and let it begin.
 
     Whoever does this a second time, a client or the worker, finds the debits by their keys.
@@ -258,7 +267,7 @@ def end(transaction: Transaction, name: str, who: str) -> None:
         transaction.note("act", f"ended schedule {name}", who, stored.dataset)
 
 
-def cost_by(service: Service, stored: Stored, day: date) -> float:
+def cost_by(service: Service, stored: StoredSchedule, day: date) -> float:
     """Return what everything debited so far tells, without the schedule's runs after a day."""
     runs = service.storage.read(lambda t: runs_of(t, stored.id))
     limit = _milliseconds(datetime.combine(day, datetime.max.time(), UTC))
@@ -341,7 +350,7 @@ def _unsettled(service: Service, at: int) -> list[str]:
     return [str(name) for (name,) in rows]
 
 
-def carry_out(service: Service, lease: jobs.Job, progress: jobs.Progress) -> jobs.Outcome:
+def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
     """Draw one run and store its answer with its debit; the work of a job of kind "run".
 
     Raises:
@@ -396,12 +405,12 @@ def carry_out(service: Service, lease: jobs.Job, progress: jobs.Progress) -> job
     return jobs.Outcome({"schedule": name, "run": number}, store)
 
 
-def answer_of(service: Service, stored: Stored, run: Run) -> str | None:
+def answer_of(service: Service, stored: StoredSchedule, run: StoredRun) -> str | None:
     """Return the answer of a run, as its debit has it."""
     return service.ledger.answer(stored.dataset, _key(run), stored.owner)
 
 
-def _request(stored: Stored, run: Run) -> Request:
+def _request(stored: StoredSchedule, run: StoredRun) -> Request:
     """What a run debits; the same whenever it is asked."""
     query = from_document(stored.body["question"]).on(run.start, run.stop)
     spending = Spending.of_query(query, stored.body["scale"], run.stop, label=f"run of {run.day}")
@@ -409,7 +418,7 @@ def _request(stored: Stored, run: Run) -> Request:
     return Request(spending, query.mechanism, document)
 
 
-def _key(run: Run) -> str:
+def _key(run: StoredRun) -> str:
     return f"schedule {run.schedule} run {run.number}"
 
 

@@ -6,7 +6,7 @@ from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.datasets import Dataset, registered, shown
 from quiltwork.service.members import member_of
-from quiltwork.service.routes import Call, Part, Routes
+from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Number, exact_number
 
@@ -65,4 +65,4 @@ def _unshare_dataset(call: Call) -> None:
         service.ledger.allot(dataset, member, status.shares[member].cap)
 
 
-PART = Part(routes=tuple(_routes))
+FEATURE = Feature(routes=tuple(_routes))

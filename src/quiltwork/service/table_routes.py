@@ -9,7 +9,7 @@ import msgspec
 from quiltwork.service import jobs, tables
 from quiltwork.service.job_routes import Job, shown, shown_by_id
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Routes
+from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Name, Page, PageQuery, paged
 from quiltwork.service.tables import TABLES, TableRules
@@ -33,7 +33,7 @@ class PartOfTable(Document, frozen=True):
     rows: int
 
 
-class Table(Document, frozen=True):
+class CollaborativeTable(Document, frozen=True):
     """A table; a provider sees its own part, the owner and auditors how many rows each gave."""
 
     name: str
@@ -66,7 +66,7 @@ class Weakest(Document, frozen=True):
     left: int
 
 
-class TableReport(Document, frozen=True):
+class PublishedReport(Document, frozen=True):
     """What a published table reveals as a whole; there is no record in it.
 
     `withstands` is the largest number of colluding providers it withstands, `sizes` how many
@@ -95,10 +95,10 @@ class SelfCheck(Document, frozen=True):
     found: dict[str, Any]
 
 
-def _described(t: Transaction, stored: tables.Collected, caller: Caller) -> Table:
+def _described(t: Transaction, stored: tables.Collected, caller: Caller) -> CollaborativeTable:
     everything = caller.role == "auditor" or caller.member == stored.owner
     job = jobs.find(t, stored.made.get("job", "")) if everything else None
-    return Table(
+    return CollaborativeTable(
         name=stored.name,
         owner=stored.owner,
         rules=stored.asked,
@@ -115,14 +115,14 @@ def _described(t: Transaction, stored: tables.Collected, caller: Caller) -> Tabl
 
 
 @_routes.at("GET", _ONE, "table.read")
-def _show_table(call: Call, name: str | None = None) -> Table:
+def _show_table(call: Call, name: str | None = None) -> CollaborativeTable:
     """Show a table, its rules and where its publication is."""
     found = name or call.path["table"]
     return call.service.storage.read(lambda t: _described(t, TABLES.current(t, found), call.caller))
 
 
 @_routes.at("GET", _ALL, "table.list", query=PageQuery)
-def _list_tables(call: Call) -> Page[Table]:
+def _list_tables(call: Call) -> Page[CollaborativeTable]:
     """List the tables that you may use."""
     items = call.service.storage.read(
         lambda t: [
@@ -133,7 +133,7 @@ def _list_tables(call: Call) -> Page[Table]:
 
 
 @_routes.at("POST", _ALL, "table.create", request=NewTable, status=201)
-def _make_table(call: Call) -> Table:
+def _make_table(call: Call) -> CollaborativeTable:
     """Make a table that providers give rows to."""
     name, rules, who = call.body.name, call.body.rules, call.caller.member
     call.service.storage.write(lambda t: TABLES.create(t, name, who, rules))
@@ -141,7 +141,7 @@ def _make_table(call: Call) -> Table:
 
 
 @_routes.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
-def _set_table_rules(call: Call) -> Table:
+def _set_table_rules(call: Call) -> CollaborativeTable:
     """Set columns, k, l and m, until rows are given."""
     name = call.path["table"]
     call.service.storage.write(lambda t: tables.set_rules(t, TABLES.current(t, name), call.body))
@@ -149,7 +149,7 @@ def _set_table_rules(call: Call) -> Table:
 
 
 @_routes.at("PUT", f"{_ONE}/access/{{member}}", "table.admit")
-def _admit_to_table(call: Call) -> Table:
+def _admit_to_table(call: Call) -> CollaborativeTable:
     """Let a provider give rows, or an analyst read what is published."""
     TABLES.admit(call)
     return _show_table(call)
@@ -197,11 +197,11 @@ def _show_publication(call: Call) -> Published:
 
 
 @_routes.at("GET", f"{_ONE}/report", "table.report")
-def _show_table_report(call: Call) -> TableReport:
+def _show_table_report(call: Call) -> PublishedReport:
     """Say what the published table reveals, and who could break what."""
     stored = TABLES.named(call)
     tables.published(call.service, stored)
-    return msgspec.convert({"name": stored.name, **stored.made["report"]}, TableReport)
+    return msgspec.convert({"name": stored.name, **stored.made["report"]}, PublishedReport)
 
 
 @_routes.at("GET", f"{_ONE}/check", "table.check")
@@ -212,7 +212,7 @@ def _check_own_rows(call: Call) -> SelfCheck:
     return SelfCheck(name=stored.name, explanation=found.pop("explanation"), found=found)
 
 
-PART = Part(
+FEATURE = Feature(
     schema=tables.SCHEMA,
     belongs={"table": TABLES.is_own},
     files=tables.files,

@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.service import jobs
-from quiltwork.service.objects import Kind, Stored
+from quiltwork.service.objects import Kind, StoredObject
 from quiltwork.service.storage import Schema, Transaction
 from quiltwork.service.structs import Document
 
@@ -77,14 +77,14 @@ class TableRules(Document, frozen=True):
 
 
 State: TypeAlias = Literal["collecting", "publishing", "published"]
-Collected: TypeAlias = Stored[TableRules]
+Collected: TypeAlias = StoredObject[TableRules]
 """A table; `made` has its `job`, and once it is published a file, its `publication`, and `report`.
 """
 TABLES = Kind("table", TableRules)
 
 
 @dataclass(frozen=True)
-class Part:
+class GivenRows:
     """The rows of one provider, at rest."""
 
     provider: str
@@ -194,7 +194,7 @@ def submit(service: Service, table: Collected) -> str:
     return service.storage.write(work)
 
 
-def publish(service: Service, lease: jobs.Job, progress: jobs.Progress) -> jobs.Outcome:
+def publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
     """Anonymize, verify and describe a table; the work of a job of kind "publish"."""
     from quiltwork.tables import Table, anonymize
 
@@ -285,14 +285,14 @@ def self_check(service: Service, table: Collected, provider: str) -> dict[str, A
     return {**found, "explanation": view.explain()}
 
 
-def parts_of(t: Transaction, name: str) -> list[Part]:
+def parts_of(t: Transaction, name: str) -> list[GivenRows]:
     """Return the rows that every provider gave, as names of files."""
     rows = t.rows(
         "SELECT provider, file, suffix, row_count FROM curator_parts WHERE name = ? "
         "ORDER BY provider",
         name,
     )
-    return [Part(*row) for row in rows]
+    return [GivenRows(*row) for row in rows]
 
 
 def files(t: Transaction) -> list[str]:

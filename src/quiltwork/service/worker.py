@@ -23,11 +23,11 @@ from quiltwork.errors import QuiltworkError, StorageError
 from quiltwork.service import jobs, schedules, tables
 from quiltwork.service.jobs import (
     CancelledError,
-    Job,
     LeaseLostError,
     Outcome,
     Progress,
     StoppedError,
+    StoredJob,
 )
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class Pace:
     look: float = 0.5
 
 
-Work: TypeAlias = "Callable[[Service, Job, Progress], Outcome]"
+Work: TypeAlias = "Callable[[Service, StoredJob, Progress], Outcome]"
 WORKS: dict[str, Work] = {}
 """By kind of job, the function that carries it out."""
 
 
 def carry_out(
-    service: Service, lease: Job, pace: Pace, stop: threading.Event | None = None
+    service: Service, lease: StoredJob, pace: Pace, stop: threading.Event | None = None
 ) -> None:
     """Do a leased job and write how it ended, unless it is somebody else's by then."""
     progress = Progress()
@@ -77,7 +77,7 @@ def carry_out(
 
 @contextmanager
 def _heard_of(
-    service: Service, lease: Job, progress: Progress, pace: Pace, stop: threading.Event | None
+    service: Service, lease: StoredJob, progress: Progress, pace: Pace, stop: threading.Event | None
 ) -> Iterator[None]:
     over = threading.Event()
 
@@ -145,7 +145,7 @@ def _name() -> str:
 def open_for_work(settings: Settings) -> Service:
     """Open a curator beside its server: what that has in hand is left alone."""
     from quiltwork.budget import Ledger
-    from quiltwork.service.parts import PARTS
+    from quiltwork.service.features import FEATURES
     from quiltwork.service.routes import Service
     from quiltwork.service.settings import private_folder
     from quiltwork.service.storage import Storage
@@ -153,9 +153,9 @@ def open_for_work(settings: Settings) -> Service:
 
     ledger = Ledger.open(settings.database)
     storage = Storage(ledger)
-    storage.prepare(part.schema for part in PARTS if part.schema is not None)
+    storage.prepare(part.schema for part in FEATURES if part.schema is not None)
     vault = Vault(private_folder(settings.data / "vault"), settings.key)
-    return Service(settings, ledger, storage, vault, PARTS)
+    return Service(settings, ledger, storage, vault, FEATURES)
 
 
 def run(service: Service, pace: Pace, *, supervised: bool) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
-from quiltwork.budget.accounting import leakage
+from quiltwork.budget.accounting import worst_point
 from quiltwork.influence.sweep import Levels, endless, sweep_of
 from tests.sizes import sample
 
@@ -75,14 +75,14 @@ def test_only_what_changed_is_looked_at(monkeypatch):
     account.add_all([Spending.dp(0.01, start, start + 50) for start in starts])
     account.add(Spending.dp(1, 700, 720))
     before, looked = account.epsilon(), []
-    honest = leakage.Usage.levels_between
+    honest = worst_point.Usage.levels_between
 
     def watched(self, first, last, *more):
         looked.append(last - first)
         return honest(self, first, last, *more)
 
-    monkeypatch.setattr(leakage.Usage, "levels_between", watched)
-    monkeypatch.setattr(leakage.Usage, "levels", None)
+    monkeypatch.setattr(worst_point.Usage, "levels_between", watched)
+    monkeypatch.setattr(worst_point.Usage, "levels", None)
     account.add(Spending.dp(0.01, 50_000, 50_050))
     assert account.epsilon() == before
     account.add(Spending.dp(0.5, 60_000, 60_020))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.leakage import Secrets
+from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.account_rows import Kept, width
 from quiltwork.budget.ledger.ahead import Ahead, Recent

@@ -17,7 +17,7 @@ from quiltwork.beliefs import MarkovChain, Network
 from quiltwork.influence import bayesian_dp, dp_for_bayesian_dp
 from quiltwork.influence.bayesian.networks import NodeWork
 from quiltwork.influence.network import quilts_of
-from tests.influence.network.test_exact import chain_network
+from tests.influence.network.test_exact_networks import chain_network
 
 
 def test_a_sample_of_the_full_count():

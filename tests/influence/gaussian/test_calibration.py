@@ -17,9 +17,9 @@ from quiltwork.influence import (
     influence_curve,
     max_influence,
 )
-from quiltwork.influence.gaussian.leakage import SeriesLeakage
 from quiltwork.influence.gaussian.reach import reach_of
 from quiltwork.influence.gaussian.sum_levels import SumLevels
+from quiltwork.influence.gaussian.worst_stretch import SeriesLeakage
 
 SUM = queries.sum(0, 1)
 AR = GaussianSeries(ar=[0.8])

@@ -43,7 +43,7 @@ def test_every_declaration_stands_and_every_denial_has_a_reason(constraint):
 
 
 RECORDS = st.lists(st.integers(0, 3), min_size=1, max_size=9)
-PARTS = st.one_of(
+FEATURES = st.one_of(
     st.integers(1, 5).map(KAnonymity),
     st.integers(1, 4).map(LDiversity),
     st.integers(0, 3).map(
@@ -52,7 +52,7 @@ PARTS = st.one_of(
 )
 
 
-@given(st.lists(PARTS, min_size=2, max_size=4), RECORDS, RECORDS)
+@given(st.lists(FEATURES, min_size=2, max_size=4), RECORDS, RECORDS)
 def test_observation_2_2_conjunctions_keep_the_monotonicity_of_their_parts(parts, some, more):
     """Every part holds for the larger set where it holds for the smaller, and so do all of them."""
     whole = reduce(and_, parts)

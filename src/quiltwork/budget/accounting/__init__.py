@@ -1,7 +1,7 @@
 """What many releases from the same data cost together, and how to plan them.
 
 `accountant` asks an `account`, whose `usage` is what all releases spend on each time point;
-`leakage` hands that to the sweep (clusters and networks with cycles pay for nearby rows) and gets a
-number. `limits` says what still fits, `theorems` and `compose` what each theorem says, `planning`
-the noise for releases to come.
+`worst_point` hands that to the sweep (clusters and networks with cycles pay for nearby rows) and
+gets a number. `limits` says what still fits, `theorems` and `compose` what each theorem says,
+`planning` the noise for releases to come.
 """

@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from quiltwork.beliefs import Belief
-from quiltwork.budget.accounting.leakage import Found, Secrets, WorstPoint
 from quiltwork.budget.accounting.usage import Usage, least_span
+from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets, WorstPoint
 from quiltwork.budget.spending import Composition, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
@@ -48,7 +48,7 @@ class Account:
     count: int = 0
     by_theorem_3_6: Fraction = Fraction(0)
     latest: Composition | None = None
-    grown: tuple[Found, int, int] | None = None
+    grown: tuple[FoundTotal, int, int] | None = None
     """What was found before the latest releases, if it was asked for, and the time points from the
     first to the last that these use."""
 
@@ -83,7 +83,7 @@ class Account:
         usage, grown = self.usage.plus(*levels), self._grown(levels)
         return Account(self.secrets, usage, history, count, others, latest, grown)
 
-    def _grown(self, levels: Sequence[Spending]) -> tuple[Found, int, int] | None:
+    def _grown(self, levels: Sequence[Spending]) -> tuple[FoundTotal, int, int] | None:
         known = self.__dict__.get("found")
         before = self.grown if known is None else (known, self.secrets.length, 1)
         if before is None:
@@ -113,12 +113,12 @@ class Account:
         return replace(self, history=earlier).knowing(self.known)
 
     @property
-    def known(self) -> Found | None:
+    def known(self) -> FoundTotal | None:
         """The worst time point, if it was looked for."""
-        known: Found | None = self.__dict__.get("found")
+        known: FoundTotal | None = self.__dict__.get("found")
         return known
 
-    def knowing(self, found: Found | None) -> Account:
+    def knowing(self, found: FoundTotal | None) -> Account:
         """This account, of which the worst time point is known from elsewhere."""
         if found is not None:
             self.__dict__["found"] = found
@@ -148,7 +148,7 @@ class Account:
         return self.knowing(replace(found, worst=worst, everything=self.usage.total, peaks=peaks))
 
     @cached_property
-    def found(self) -> Found:
+    def found(self) -> FoundTotal:
         """The worst time point; where one was found before, only what changed is looked at."""
         if self.grown is None or not self.usage.everything:
             return self.secrets.found(self.usage)

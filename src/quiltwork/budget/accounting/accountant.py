@@ -20,7 +20,7 @@ from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.budget.accounting import limits
 from quiltwork.budget.accounting.account import Account, check_growth
-from quiltwork.budget.accounting.leakage import LeakageProfile, Secrets, leakage_profile
+from quiltwork.budget.accounting.worst_point import LeakageProfile, Secrets, leakage_profile
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import (
@@ -299,7 +299,7 @@ class Accountant:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what each time point leaks, with total and budget; needs the `plot` extra."""
-        from quiltwork.budget.accounting.plots import profile_chart
+        from quiltwork.budget.accounting.account_charts import profile_chart
         from quiltwork.report.figures import draw
 
         budget = None if self._budget is None else float_down(self._budget)

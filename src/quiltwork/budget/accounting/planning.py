@@ -123,7 +123,7 @@ class ReleasePlan(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw expected errors beside those of splitting the budget; needs the `plot` extra."""
-        from quiltwork.budget.accounting.plots import plan_chart
+        from quiltwork.budget.accounting.account_charts import plan_chart
         from quiltwork.report.figures import draw
 
         return draw(plan_chart(self), ax)

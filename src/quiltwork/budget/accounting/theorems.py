@@ -18,7 +18,7 @@ from typing import Any
 
 from quiltwork.budget import compose
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.leakage import Secrets
+from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
 from quiltwork.influence.arguments import AnyOutlook, default_quilts
@@ -26,7 +26,7 @@ from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import LeakAt
 from quiltwork.influence.sweep import Charge
-from quiltwork.influence.swept import SweptOutlook
+from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.results import ResultBase, plain
 
 _MOST_UNITS = 1 << 60

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.leakage import Secrets
 from quiltwork.budget.accounting.usage import Integers, Usage
+from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Composition
 from quiltwork.exact import written_fraction
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
-from quiltwork.budget.ledger.datasets import Dataset, replayed
+from quiltwork.budget.ledger.datasets import DatasetState, replayed
 from quiltwork.budget.ledger.debits import debited
 from quiltwork.budget.ledger.entries import (
     Draft,
@@ -101,7 +101,7 @@ class Backup:
                 debited(tables, totals, now_found, identity, spending, None, None)
 
 
-def retire(tables: Tables, totals: Totals, state: Dataset, reason: str) -> None:
+def retire(tables: Tables, totals: Totals, state: DatasetState, reason: str) -> None:
     """Close a dataset, or say anew why it is closed."""
     body = canonical({"reason": reason, "at": now()})
     entry = tables.append(Draft(secrets.token_hex(16), state.name, "retire", body))

@@ -18,7 +18,7 @@ from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
 from quiltwork.budget.ledger.ahead import Ahead, Recent
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, replayed
+from quiltwork.budget.ledger.datasets import Analyst, DatasetState, replayed
 from quiltwork.budget.ledger.entries import Head
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import (
@@ -62,11 +62,11 @@ class Alone(NamedTuple):
 
 def caught_up(
     tables: Tables,
-    known: Dataset,
+    known: DatasetState,
     last: Head,
     stored: tuple[str, str] | None,
     earlier: Earlier,
-) -> Dataset | None:
+) -> DatasetState | None:
     """Add what others have debited since to a state; None if that is much, or something else.
 
     Cost: one row, and the new debits.
@@ -121,7 +121,7 @@ def _few_debits(tables: Tables, name: str, after: int) -> tuple[Recent, ...] | N
 
 
 def _based(
-    known: Dataset, body: Mapping[str, Any], new: tuple[Recent, ...]
+    known: DatasetState, body: Mapping[str, Any], new: tuple[Recent, ...]
 ) -> tuple[Account, Kept, tuple[Recent, ...]] | None:
     """The account that is in the rows of levels, without reading them, and the debits after it."""
     kept, debits = Kept.from_body(body), (*known.ahead.debits, *new)
@@ -153,7 +153,7 @@ def _all_analysts(tables: Tables, name: str) -> tuple[dict[str, Analyst], int]:
 
 
 def _analysts(
-    tables: Tables, known: Dataset, new: tuple[Recent, ...], bound: int
+    tables: Tables, known: DatasetState, new: tuple[Recent, ...], bound: int
 ) -> Mapping[str, Analyst]:
     """The analysts that a digest binds, of whom those with new debits have changed, or others.
 
@@ -171,7 +171,9 @@ def _analysts(
     return found
 
 
-def alone_caught_up(tables: Tables, state: Dataset, analyst: str, known: Alone) -> Alone | None:
+def alone_caught_up(
+    tables: Tables, state: DatasetState, analyst: str, known: Alone
+) -> Alone | None:
     """Add an analyst's debits that others have written since to her account.
 
     None if that is much, or what is known was never committed: another entry has its number.
@@ -195,9 +197,9 @@ def loaded(
     name: str,
     last: Head,
     stored: tuple[str, str] | None,
-    known: Dataset | None,
+    known: DatasetState | None,
     earlier: Earlier,
-) -> Dataset | None:
+) -> DatasetState | None:
     """Read a dataset's state from its rows; None if they are not what was written."""
     body = read_body(name, stored)
     if body is None or stored is None:
@@ -237,8 +239,8 @@ def loaded(
 
 
 def as_begun(
-    tables: Tables, name: str, body: Mapping[str, Any], known: Dataset | None
-) -> Dataset | None:
+    tables: Tables, name: str, body: Mapping[str, Any], known: DatasetState | None
+) -> DatasetState | None:
     """The dataset as its first entry has it, in the series as long as it is.
 
     What is `known` may be of a transaction that was not committed: it is compared with the log.

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
-from quiltwork.budget.accounting.leakage import Found, Secrets
+from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
 from quiltwork.budget.ledger.ahead import Ahead, asks_as_much, can_wait, everything, highest
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
@@ -23,7 +23,7 @@ from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, un
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up, integer, written_fraction
 from quiltwork.influence.gaussian import GaussianOutlook
-from quiltwork.influence.swept import SweptOutlook
+from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.lazy import cached_property
 
 _ROUNDING = Fraction(1, 10**9)
@@ -56,7 +56,7 @@ class Grant:
     analyst: str | None
     alone: Account | None
     charge: Fraction | None
-    given: Dataset
+    given: DatasetState
     alone_before: Account | None
     safe: Fraction | None
     peak: Fraction
@@ -103,7 +103,7 @@ class Exceeding:
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class DatasetState:
     """A dataset with everything up to its entry `last`.
 
     `created` is the number of its first entry. `base` has the releases that are in the rows of
@@ -125,7 +125,7 @@ class Dataset:
     digest: int = 0
     retired: str | None = None
     safe: Fraction | None = None
-    found: Found | None = None
+    found: FoundTotal | None = None
     earlier: Callable[[], tuple[Spending, ...]] | None = None
 
     @cached_property
@@ -137,7 +137,7 @@ class Dataset:
             account = account.kept(self.earlier)
         return account.knowing(self.found or (None if spendings else self.base.known))
 
-    def with_account(self, account: Account) -> Dataset:
+    def with_account(self, account: Account) -> DatasetState:
         """This state, of which the account is known from elsewhere."""
         self.__dict__["account"] = account
         return self
@@ -347,7 +347,7 @@ class Dataset:
         )
 
 
-def replayed(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
+def replayed(name: str, entries: Iterable[Entry]) -> tuple[DatasetState, dict[str, Account]]:
     """Add up a dataset's entries, in order; never refuses what was granted.
 
     Returns its state and the account of each analyst's releases alone. Cost: all entries.
@@ -412,7 +412,7 @@ class _Replay:
             self.analysts[name] = replace(known, charged=charged)
             self.spendings.setdefault(name, []).append(spending)
 
-    def dataset(self, name: str) -> tuple[Dataset, dict[str, Account]]:
+    def dataset(self, name: str) -> tuple[DatasetState, dict[str, Account]]:
         """Add everything up at once, in the series as long as it is in the end."""
         with reading(self.sized):
             secrets = Secrets.read(self.beliefs, self.length, self.episode)
@@ -424,7 +424,7 @@ class _Replay:
             who: replace(one, kept=kept.get(who, NOTHING_KEPT))
             for who, one in self.analysts.items()
         }
-        found = Dataset(
+        found = DatasetState(
             name=name,
             created=self.created.seq,
             last=Head(self.last.seq, self.last.hash),

@@ -15,7 +15,7 @@ from typing import Any
 
 from quiltwork.arguments import listed
 from quiltwork.budget import Spending
-from quiltwork.budget.ledger.datasets import Dataset, Grant
+from quiltwork.budget.ledger.datasets import DatasetState, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
 from quiltwork.budget.ledger.glances import Glance
 from quiltwork.budget.ledger.numbers import identifier
@@ -38,7 +38,7 @@ _LONGEST_ANSWER = 10**8
 def debited(
     tables: Tables,
     totals: Totals,
-    state: Dataset,
+    state: DatasetState,
     identity: str,
     asked: Any,
     key: str | None,
@@ -95,7 +95,7 @@ def debited_at_once(
 def debited_together(
     tables: Tables,
     totals: Totals,
-    state: Dataset,
+    state: DatasetState,
     asked: Sequence[tuple[str, Any]],
     keys: Sequence[str | None],
     analyst: str | None,
@@ -150,7 +150,7 @@ def _appended(
 def priced(
     tables: Tables,
     totals: Totals,
-    state: Dataset,
+    state: DatasetState,
     asked: Any,
     key: str | None,
     analyst: str | None,
@@ -181,7 +181,7 @@ def read_keys(keys: Iterable[str] | None, number: int) -> list[str | None]:
 
 def made_before(
     tables: Tables,
-    state: Dataset,
+    state: DatasetState,
     asked: Sequence[tuple[str, Any]],
     keys: Sequence[str | None],
     analyst: str | None,
@@ -310,7 +310,7 @@ def find_answer(tables: Tables, dataset: str, key: str, analyst: str | None) -> 
 
 
 def previewed(
-    tables: Tables, totals: Totals, state: Dataset, spending: Any, analyst: str | None
+    tables: Tables, totals: Totals, state: DatasetState, spending: Any, analyst: str | None
 ) -> Quote:
     """Say what a debit would do."""
     asked = read_request(spending, state.name, state.beliefs, state.length).spending

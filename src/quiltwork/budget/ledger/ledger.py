@@ -28,7 +28,7 @@ from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.catching_up import Overtaken
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant
+from quiltwork.budget.ledger.datasets import Analyst, DatasetState, Grant
 from quiltwork.budget.ledger.debits import (
     debited,
     debited_at_once,
@@ -155,7 +155,7 @@ class Ledger(ReadableLedger):
         """
         named, size = identifier(dataset, "dataset"), points(length)
 
-        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
+        def keep(tables: Tables, state: DatasetState, draft: Draft) -> None:
             check_growth(state.beliefs, state.length, size)
             longer = state.longer(size)
             self._totals.extended(tables, state, tables.append(draft), longer)
@@ -185,7 +185,7 @@ class Ledger(ReadableLedger):
             *(() if reserved is None else (amount(reserved, "reserved"),)),
         )
 
-        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
+        def keep(tables: Tables, state: DatasetState, draft: Draft) -> None:
             total = state.account.total
             check_share(name, share, state.shares, state.charged, state.budget, total)
             known = state.analysts.get(name, Analyst())
@@ -420,7 +420,7 @@ class Ledger(ReadableLedger):
         move(self._totals, target._totals)
         return target
 
-    def _spent_by(self, tables: Tables, name: str, analyst: str | None) -> Dataset:
+    def _spent_by(self, tables: Tables, name: str, analyst: str | None) -> DatasetState:
         """The state of a dataset of which this analyst may spend."""
         state = self._totals.found(tables, name)
         check_named(name, state.shares, analyst)
@@ -431,7 +431,7 @@ class Ledger(ReadableLedger):
         dataset: str,
         kind: str,
         body: dict[str, Any],
-        keep: Callable[[Tables, Dataset, Draft], None],
+        keep: Callable[[Tables, DatasetState, Draft], None],
     ) -> None:
         """Append an entry and what it changes, if that is not refused; once, though tried often."""
         draft = Draft(secrets.token_hex(16), dataset, kind, canonical({**body, "at": now()}))

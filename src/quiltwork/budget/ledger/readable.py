@@ -17,7 +17,7 @@ from quiltwork import files
 from quiltwork.budget import Accountant
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
-from quiltwork.budget.ledger.datasets import Dataset
+from quiltwork.budget.ledger.datasets import DatasetState
 from quiltwork.budget.ledger.debits import find_answer
 from quiltwork.budget.ledger.entries import Entry
 from quiltwork.budget.ledger.numbers import identifier
@@ -197,7 +197,7 @@ class ReadableLedger:
             UnsupportedError: for a release without noise.
         """
 
-        def question(state: Dataset) -> None:
+        def question(state: DatasetState) -> None:
             read_request(spending, dataset, state.beliefs, state.length)
 
         self._ask(dataset, question)
@@ -208,7 +208,7 @@ class ReadableLedger:
             raise InvalidInputError(f"A question is a function, not {shortened(question)}.")
         return self._ask(dataset, lambda state: question(state.accountant))
 
-    def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
+    def _ask(self, dataset: str, question: Callable[[DatasetState], Result]) -> Result:
         name = identifier(dataset, "dataset")
         return self._store.read(lambda tables: question(self._totals.found(tables, name)))
 

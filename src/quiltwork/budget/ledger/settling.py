@@ -10,12 +10,12 @@ from collections.abc import Callable
 from quiltwork.budget.accounting.account import bounded
 from quiltwork.budget.ledger.ahead import Recent, everything, highest
 from quiltwork.budget.ledger.catching_up import EVERYBODY
-from quiltwork.budget.ledger.datasets import Dataset
+from quiltwork.budget.ledger.datasets import DatasetState
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import read_body, sealed_body
 
 
-def settling(state: Dataset) -> Callable[[Tables], None]:
+def settling(state: DatasetState) -> Callable[[Tables], None]:
     """What writes the debits that wait in a state into rows, though others may have followed."""
     name, account = state.name, state.account
     spendings = [debit.spending for debit in state.ahead.debits]

@@ -9,7 +9,7 @@ from fractions import Fraction
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import Kept, digest
 from quiltwork.budget.ledger.catching_up import loaded
-from quiltwork.budget.ledger.datasets import Dataset, replayed
+from quiltwork.budget.ledger.datasets import DatasetState, replayed
 from quiltwork.budget.ledger.entries import Entry
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import check_log_reaches, seal, summed, texts
@@ -17,7 +17,7 @@ from quiltwork.budget.ledger.total_rows import check_log_reaches, seal, summed, 
 _SAME_TOTAL = Fraction(1, 2**26)
 
 
-def added_up(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
+def added_up(name: str, entries: Iterable[Entry]) -> tuple[DatasetState, dict[str, Account]]:
     """Add up a dataset's entries: its state, and the account of each analyst alone."""
     state, alone = replayed(name, entries)
     return replace(state, digest=digest(texts(state.analysts))), alone
@@ -48,7 +48,7 @@ def are_right(tables: Tables, name: str) -> bool:
     )
 
 
-def _is_right(tables: Tables, stored: tuple[str, str], expected: Dataset) -> bool:
+def _is_right(tables: Tables, stored: tuple[str, str], expected: DatasetState) -> bool:
     """Whether a dataset's own row and its levels say what was added up, and nothing below."""
     state = loaded(tables, expected.name, expected.last, stored, None, tuple)
     if state is None or summed(state) != summed(expected):

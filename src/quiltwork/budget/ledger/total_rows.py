@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.budget.accounting.leakage import Found, WorstPoint
+from quiltwork.budget.accounting.worst_point import FoundTotal, WorstPoint
 from quiltwork.budget.ledger.account_rows import Kept
-from quiltwork.budget.ledger.datasets import Analyst, Dataset
+from quiltwork.budget.ledger.datasets import Analyst, DatasetState
 from quiltwork.budget.ledger.entries import canonical
 from quiltwork.budget.ledger.records import Share, read_share
 from quiltwork.budget.ledger.tables import Tables
@@ -63,7 +63,7 @@ def check_log_is_whole(tables: Tables, name: str) -> None:
         )
 
 
-def sealed(state: Dataset) -> tuple[str, str]:
+def sealed(state: DatasetState) -> tuple[str, str]:
     """Return body and hash of a dataset's own row."""
     ahead, found = state.ahead, state.found
     body = {
@@ -85,7 +85,7 @@ def sealed_body(name: str, body: Mapping[str, Any]) -> tuple[str, str]:
     return text, seal(name, text)
 
 
-def summed(state: Dataset) -> dict[str, Any]:
+def summed(state: DatasetState) -> dict[str, Any]:
     """Write what follows from the entries in one way only, beside the releases."""
     return {
         "created": state.created,
@@ -110,7 +110,7 @@ def read_body(name: str, stored: tuple[str, str] | None) -> dict[str, Any] | Non
     return body if isinstance(body, dict) else None
 
 
-def _found_body(found: Found) -> dict[str, Any]:
+def _found_body(found: FoundTotal) -> dict[str, Any]:
     worst = found.worst
     return {
         "exact": str(worst.exact),
@@ -121,7 +121,7 @@ def _found_body(found: Found) -> dict[str, Any]:
     }
 
 
-def read_found(body: Mapping[str, Any] | None, everything: Fraction) -> Found | None:
+def read_found(body: Mapping[str, Any] | None, everything: Fraction) -> FoundTotal | None:
     """Read the worst time point, if it was known when the row was written.
 
     `everything` is what all releases charge together.
@@ -134,7 +134,7 @@ def read_found(body: Mapping[str, Any] | None, everything: Fraction) -> Found | 
     own, before, after = map(float, body["parts"])
     exact = written_fraction(body["exact"], "exact")
     worst = WorstPoint(exact, body["node"], own, before, after, tuple(body["quilt"]))
-    return Found(worst, everything, tuple(map(float, body["peaks"])))
+    return FoundTotal(worst, everything, tuple(map(float, body["peaks"])))
 
 
 def seal(name: str, text: str) -> str:

@@ -40,7 +40,7 @@ from quiltwork.budget.ledger.catching_up import (
     caught_up,
     loaded,
 )
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, Exceeding, Grant
+from quiltwork.budget.ledger.datasets import Analyst, DatasetState, Exceeding, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, Head
 from quiltwork.budget.ledger.glances import Glance, glanced
 from quiltwork.budget.ledger.records import unknown
@@ -66,7 +66,7 @@ class _Known:
     """A state, the row it was found beside, and whether its rows may be added to."""
 
     stored: tuple[str, str] | None
-    state: Dataset
+    state: DatasetState
     usable: bool = True
 
 
@@ -82,13 +82,13 @@ class Totals:
         self._known: dict[str, _Known] = {}
         self._alone: dict[tuple[str, str], Alone] = {}
         self._glances: dict[str, Glance] = {}
-        self._begun: dict[str, Dataset] = {}
+        self._begun: dict[str, DatasetState] = {}
         self.dear: set[str] = set()  # of which the row alone did not do for a debit
         self._exceeding: dict[str, Exceeding] = {}
         self._seconds: dict[str, float] = {}
         self._others: dict[str, float] = {}
 
-    def found(self, tables: Tables, name: str) -> Dataset:
+    def found(self, tables: Tables, name: str) -> DatasetState:
         """Return a dataset's state with everything that has been committed. Cost: its rows, once.
 
         Raises:
@@ -130,7 +130,7 @@ class Totals:
         self._begun[name] = as_begun(tables, name, glance.body, state) or self.found(tables, name)
         return self._begun[name].beliefs
 
-    def refuse_again(self, state: Glance | Dataset, spending: Spending) -> None:
+    def refuse_again(self, state: Glance | DatasetState, spending: Spending) -> None:
         """Refuse what asks for as much as a debit that was refused (`Exceeding`)."""
         if state.name in self._exceeding:
             self._exceeding[state.name].refuse(state, spending)
@@ -153,7 +153,7 @@ class Totals:
             state = self.store.read(lambda tables: self.found(tables, name))
             self._kept(lambda: self.store.write(settling(state)))
 
-    def alone(self, tables: Tables, state: Dataset, analyst: str) -> Account:
+    def alone(self, tables: Tables, state: DatasetState, analyst: str) -> Account:
         """Return the account of one analyst's releases alone.
 
         Raises:
@@ -184,14 +184,14 @@ class Totals:
     def granted(
         self,
         tables: Tables,
-        state: Dataset,
+        state: DatasetState,
         spending: Spending,
         analyst: str | None,
         *,
         checked: bool = False,
         earlier: Grant | None = None,
     ) -> Grant:
-        """Price a debit and check that it fits, as `Dataset.grant` does, and note how long it took.
+        """Price a debit and check that it fits, as `DatasetState.grant` does, and time it.
 
         What an `earlier` grant has looked at is not looked at again, if it still holds.
 
@@ -236,21 +236,21 @@ class Totals:
         shared = time.monotonic() - self._others.get(name, -math.inf) < _LATELY
         return self._seconds.get(name, _LONG) >= (_SHORT if shared else _LONG)
 
-    def begun(self, tables: Tables, name: str) -> Dataset:
+    def begun(self, tables: Tables, name: str) -> DatasetState:
         """Add up the entries of a dataset that has no totals yet, and keep them."""
         state, alone = added_up(name, tables.steps(name))
         self._write_all(tables, state, alone)
         return self._known[name].state
 
-    def changed(self, tables: Tables, state: Dataset, entry: Entry, **changes: Any) -> None:
+    def changed(self, tables: Tables, state: DatasetState, entry: Entry, **changes: Any) -> None:
         """Keep what an entry changes beside the releases."""
         self._write(tables, state, replace(state, last=Head(entry.seq, entry.hash), **changes))
 
-    def changing(self, **changes: Any) -> Callable[[Tables, Dataset, Draft], None]:
+    def changing(self, **changes: Any) -> Callable[[Tables, DatasetState, Draft], None]:
         """What appends an entry and keeps the changes that are always those."""
         return lambda t, state, draft: self.changed(t, state, t.append(draft), **changes)
 
-    def extended(self, tables: Tables, state: Dataset, entry: Entry, account: Account) -> None:
+    def extended(self, tables: Tables, state: DatasetState, entry: Entry, account: Account) -> None:
         """Keep the releases in a longer series; if it has doubled, in wider rows."""
         after = replace(state, last=Head(entry.seq, entry.hash))
         if width(account.secrets.length) == width(state.length):
@@ -264,7 +264,7 @@ class Totals:
             )
         self._write(tables, state, replace(after, base=base, safe=None, found=None))
 
-    def _in_rows(self, tables: Tables, state: Dataset) -> Dataset:
+    def _in_rows(self, tables: Tables, state: DatasetState) -> DatasetState:
         """Write the latest debits into the rows of levels."""
         spendings = [debit.spending for debit in state.ahead.debits]
         account = state.account
@@ -274,8 +274,8 @@ class Totals:
         return replace(state, base=account, ahead=ahead, kept=kept).with_account(account)
 
     def _arranged(
-        self, tables: Tables, state: Dataset, account: Account, alone: Mapping[str, Account]
-    ) -> Dataset:
+        self, tables: Tables, state: DatasetState, account: Account, alone: Mapping[str, Account]
+    ) -> DatasetState:
         """Write all levels anew; `account` is everybody's, and those of analysts are `alone`."""
         tables.drop_levels(state.name)
         kept = {}
@@ -288,7 +288,7 @@ class Totals:
         return replace(state, kept=kept[EVERYBODY], analysts=analysts)
 
     def debited(
-        self, tables: Tables, state: Dataset, entry: Entry, grant: Grant, *, keep: bool = True
+        self, tables: Tables, state: DatasetState, entry: Entry, grant: Grant, *, keep: bool = True
     ) -> None:
         """Keep the totals with a debit, or leave that to `keep`. Cost: a few rows."""
         analysts = state.analysts
@@ -323,7 +323,7 @@ class Totals:
             tables.pending = after
 
     def debited_together(
-        self, tables: Tables, state: Dataset, entries: Sequence[Entry], account: Account
+        self, tables: Tables, state: DatasetState, entries: Sequence[Entry], account: Account
     ) -> None:
         """Keep the totals with several debits for nobody in particular; `account` has them all."""
         debits = (*state.ahead.debits, *map(Recent.of, entries))
@@ -335,11 +335,11 @@ class Totals:
         after = self._in_rows(tables, after.with_account(account.kept(earlier)))
         self._write(tables, state, after)
 
-    def latest(self, tables: Tables, before: Dataset) -> Dataset:
+    def latest(self, tables: Tables, before: DatasetState) -> DatasetState:
         """The state after the last of several debits, of which nobody outside them knows yet."""
         return before if tables.pending is None else tables.pending
 
-    def keep(self, tables: Tables, before: Dataset) -> None:
+    def keep(self, tables: Tables, before: DatasetState) -> None:
         """Keep the totals with several debits."""
         after = self.latest(tables, before)
         if after.last != before.last:
@@ -351,7 +351,7 @@ class Totals:
         If others have written in between they have set the rows right themselves.
         """
 
-        def add_up(tables: Tables) -> tuple[Dataset, dict[str, Account]]:
+        def add_up(tables: Tables) -> tuple[DatasetState, dict[str, Account]]:
             check_log_is_whole(tables, name)
             return added_up(name, tables.steps(name))
 
@@ -400,14 +400,14 @@ class Totals:
         name: str,
         last: Head,
         stored: tuple[str, str] | None,
-        known: Dataset | None,
-    ) -> Dataset | None:
+        known: DatasetState | None,
+    ) -> DatasetState | None:
         """A state from what is known and the entries since, or from rows; None if from neither."""
         earlier = self._earlier(name, last.count)
         found = None if known is None else caught_up(tables, known, last, stored, earlier)
         return found or loaded(tables, name, last, stored, known, earlier)
 
-    def _added_up(self, tables: Tables, name: str) -> Dataset:
+    def _added_up(self, tables: Tables, name: str) -> DatasetState:
         state, alone = added_up(name, tables.steps(name))
         for analyst, account in alone.items():
             kept = state.analysts[analyst].kept
@@ -425,12 +425,12 @@ class Totals:
         store = self.store  # not self, which keeps the account that keeps this
         return lambda: store.read(read)
 
-    def _write_all(self, tables: Tables, state: Dataset, alone: Mapping[str, Account]) -> None:
+    def _write_all(self, tables: Tables, state: DatasetState, alone: Mapping[str, Account]) -> None:
         for analyst, account in {EVERYBODY: state.base, **alone}.items():
             tables.put_levels(state.name, analyst, Kept.of(account)[1])
         self._write(tables, replace(state, analysts={}, digest=0), state)
 
-    def _write(self, tables: Tables, before: Dataset, after: Dataset) -> None:
+    def _write(self, tables: Tables, before: DatasetState, after: DatasetState) -> None:
         """Write the rows of analysts that changed, and the dataset's own, which binds them all."""
         bound = before.digest
         for name, analyst in after.analysts.items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from quiltwork.arguments import instance
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
-from quiltwork.counts.optimality.consumer_program import Certificate, optimal_mechanism
+from quiltwork.counts.optimality.consumer_program import OptimalityCertificate, optimal_mechanism
 from quiltwork.counts.remaps.remap import Remap
 from quiltwork.exact import float_up
 from quiltwork.results import ResultBase
@@ -37,7 +37,7 @@ class Gain(ResultBase):
     prior_loss: float
     equivalent_epsilon: float | None
     epsilon: float
-    made_for_it: Certificate | None = None
+    made_for_it: OptimalityCertificate | None = None
 
     @property
     def saved(self) -> float:

@@ -46,7 +46,7 @@ LARGEST_PROGRAM = 200
 
 
 @dataclass(frozen=True)
-class Certificate:
+class OptimalityCertificate:
     """What is certain about a mechanism, in exact fractions.
 
     Attributes:
@@ -82,7 +82,7 @@ class OptimalMechanism(ExactMechanism):
     matrix: FloatArray
     exact: FractionMatrix
     expected_loss: float
-    certificate: Certificate
+    certificate: OptimalityCertificate
     universality: Universality
 
     def body(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
         matrix=private_floats(exact, level),
         exact=exact,
         expected_loss=float(loss),
-        certificate=Certificate(level, loss, min(bound, loss), mixed),
+        certificate=OptimalityCertificate(level, loss, min(bound, loss), mixed),
         universality=universality,
     )
 

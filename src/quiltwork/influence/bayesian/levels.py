@@ -37,12 +37,12 @@ from quiltwork.influence.arguments import default_quilts, read_length
 from quiltwork.influence.bayesian import (
     networks as networks,  # a network answers adversary_families too
 )
-from quiltwork.influence.bayesian.families import AdversaryOutlook, Bound
+from quiltwork.influence.bayesian.adversary_quilts import AdversaryOutlook, Bound
 from quiltwork.influence.bayesian.hidden import sweep_of_hidden
 from quiltwork.influence.bayesian.reversible import reversible_level
 from quiltwork.influence.gaussian import known_rows_factor
 from quiltwork.influence.question import number_of_nodes
-from quiltwork.influence.quilts.intervals import Found
+from quiltwork.influence.quilts.intervals import BestQuilt
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
 from quiltwork.influence.sweep.beliefs import sweep_of
@@ -234,7 +234,7 @@ def _allowed(outlook: AdversaryOutlook, target: Fraction) -> float:
     return max(level, _lemma_4(outlook, target))
 
 
-def _worst(outlook: AdversaryOutlook, price: LeakAt | ScaleFor) -> Found:
+def _worst(outlook: AdversaryOutlook, price: LeakAt | ScaleFor) -> BestQuilt:
     rows = range(1, outlook.length + 1)
     return outlook.worst(number_of_nodes, price, rows)[0]
 

@@ -22,8 +22,8 @@ from quiltwork.beliefs import Network
 from quiltwork.beliefs.moral import boundary
 from quiltwork.beliefs.tables import Weights, sum_to
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.bayesian.families import PAPER_FACTOR, Bound, adversary_families
-from quiltwork.influence.network.exact import (
+from quiltwork.influence.bayesian.adversary_quilts import PAPER_FACTOR, Bound, adversary_families
+from quiltwork.influence.network.exact_networks import (
     around,
     between_possible,
     blanket_bound,
@@ -31,7 +31,7 @@ from quiltwork.influence.network.exact import (
     influence_given,
     raised,
 )
-from quiltwork.influence.network.families import set_family
+from quiltwork.influence.network.network_quilts import set_family
 from quiltwork.influence.network.separators import Quilt, connected_parts, quilts_of
 from quiltwork.influence.quilts.families import KnownNodes
 from quiltwork.influence.quilts.protocol import QuiltFamily

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from quiltwork.beliefs import MarkovChain
-from quiltwork.influence.quilts.exact import ExactWork
+from quiltwork.influence.quilts.exact_chains import ExactWork
 from quiltwork.influence.quilts.families import KnownNodes
 from quiltwork.influence.quilts.powers import Powers
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
 from quiltwork.beliefs import Gaussian, GaussianRows, GaussianSeries
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
-from quiltwork.influence.gaussian.leakage import RowsLeakage, SeriesLeakage
 from quiltwork.influence.gaussian.reach import reach_of
 from quiltwork.influence.gaussian.sum_levels import SumLevels
+from quiltwork.influence.gaussian.worst_stretch import RowsLeakage, SeriesLeakage
 from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.question import NoiseNeeded, Question
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, quilt_families

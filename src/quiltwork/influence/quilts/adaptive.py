@@ -16,7 +16,7 @@ import numpy as np
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.question import NoiseNeeded, Question
-from quiltwork.influence.quilts.intervals import Cost, Found, Price
+from quiltwork.influence.quilts.intervals import BestQuilt, Cost, Price
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
 from quiltwork.influence.quilts.search import worst_node
@@ -69,7 +69,7 @@ class Outlook:
         )
         return price.rounded_up(found), answer
 
-    def worst(self, cost: Cost, price: Price, nodes: range) -> tuple[Found, int]:
+    def worst(self, cost: Cost, price: Price, nodes: range) -> tuple[BestQuilt, int]:
         """Return the node in `nodes` with the highest price and the reach that settled it."""
         reach = _FIRST_REACH
         while True:
@@ -81,7 +81,7 @@ class Outlook:
                 return found, reach
             reach *= 16
 
-    def _least_beyond(self, found: Found, reach: int, cost: Cost, price: Price) -> float:
+    def _least_beyond(self, found: BestQuilt, reach: int, cost: Cost, price: Price) -> float:
         """Return the least that a quilt with a side farther than `reach` can cost this node.
 
         A side beyond which nothing costs anything more is better dropped altogether.

@@ -11,7 +11,7 @@ from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, Mark
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts import bounds
 from quiltwork.influence.quilts.by_distance import AnyStates, no_rows, silent
-from quiltwork.influence.quilts.exact import exact_families
+from quiltwork.influence.quilts.exact_chains import exact_families
 from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, KnownNodes
 from quiltwork.influence.quilts.protocol import (
     InfluenceMethod,

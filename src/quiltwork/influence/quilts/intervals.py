@@ -43,7 +43,7 @@ class Price(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class BestQuilt:
     """A node, its best quilt, and the price of both."""
 
     price: float
@@ -64,7 +64,7 @@ class Sides:
     influence: float
 
 
-def worst_interval(family: IntervalFamily, nodes: range, cost: Cost, price: Price) -> Found:
+def worst_interval(family: IntervalFamily, nodes: range, cost: Cost, price: Price) -> BestQuilt:
     """Return the node with the highest price among some of the family's, with its best quilt.
 
     O(log nodes) one-sided searches at most; none if two-sided quilts are best in the middle. Of a
@@ -88,10 +88,10 @@ def worst_interval(family: IntervalFamily, nodes: range, cost: Cost, price: Pric
     return described(family, node, best_interval(family, node, cost, price), cost)
 
 
-def described(family: IntervalFamily, node: int, best: Sides, cost: Cost) -> Found:
+def described(family: IntervalFamily, node: int, best: Sides, cost: Cost) -> BestQuilt:
     """Say what the best quilt of a node leaves nearby and what that costs."""
     start, stop = family.span(node, np.array([best.left]), np.array([best.right]))
-    return Found(
+    return BestQuilt(
         best.price,
         node,
         family.separator(node, best.left, best.right),

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from quiltwork.exact import float_down, float_up
-from quiltwork.influence.quilts.intervals import Found
+from quiltwork.influence.quilts.intervals import BestQuilt
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 
 _SLACK = 1 + Fraction(1, 2**40)
@@ -37,7 +37,7 @@ class ScaleFor:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(room > 0, _compared(cost / room, influence), np.inf)
 
-    def rounded_up(self, found: Found) -> Fraction:
+    def rounded_up(self, found: BestQuilt) -> Fraction:
         """The scale of one candidate; exact if it has no influence."""
         if found.influence == 0:
             return found.cost / self.epsilon
@@ -59,7 +59,7 @@ class LeakAt:
         """One leakage per candidate, never below the true one where there is influence."""
         return _compared(cost * self._level + influence, influence)
 
-    def rounded_up(self, found: Found) -> float:
+    def rounded_up(self, found: BestQuilt) -> float:
         """The leakage of one candidate; exact up to one rounding if it has no influence."""
         leak = found.cost * self.level + Fraction(found.influence)
         return float_up(leak if found.influence == 0 else leak * _SLACK)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, KnownNodes
-from quiltwork.influence.quilts.intervals import Cost, Found, Price, worst_interval
+from quiltwork.influence.quilts.intervals import BestQuilt, Cost, Price, worst_interval
 from quiltwork.influence.quilts.protocol import ListedFamily, QuiltFamily
 
 _CLOSE = 1.01
@@ -27,7 +27,7 @@ _EQUAL = 1 + 2.0**-33
 
 def worst_node(
     families: Iterable[QuiltFamily], cost: Cost, price: Price, nodes: range
-) -> tuple[Found, QuiltFamily] | None:
+) -> tuple[BestQuilt, QuiltFamily] | None:
     """Return the node in `nodes` with the highest price, and its family; None if there is none.
 
     Best-first: a family whose price is not the highest is never refined. One that comes close to
@@ -35,7 +35,7 @@ def worst_node(
     relative 2^-33: there may be thousands of nodes that need the same.
     """
     order = count()
-    waiting: list[tuple[float, int, Found, QuiltFamily]] = []
+    waiting: list[tuple[float, int, BestQuilt, QuiltFamily]] = []
     exact = 0.0
 
     def add(family: QuiltFamily) -> None:
@@ -68,13 +68,13 @@ def _splits(family: QuiltFamily) -> bool:
 
 
 @singledispatch
-def worst_in_family(family: Any, cost: Cost, price: Price, nodes: range) -> Found | None:
+def worst_in_family(family: Any, cost: Cost, price: Price, nodes: range) -> BestQuilt | None:
     """Return the node of one family with the highest price, at the family's influences."""
     found = [price_at(family, int(i), cost, price) for i in family.nodes if int(i) in nodes]
     return max(found, key=lambda one: one.price, default=None)
 
 
-def price_at(family: ListedFamily, node: int, cost: Cost, price: Price) -> Found:
+def price_at(family: ListedFamily, node: int, cost: Cost, price: Price) -> BestQuilt:
     """Return the best candidate of one node. O(candidates)."""
     owner, start, stop = family.spans(node)
     size = len(family.influence)
@@ -84,7 +84,7 @@ def price_at(family: ListedFamily, node: int, cost: Cost, price: Price) -> Found
     best = int(np.argmin(prices))
     own = owner == best
     nearby = int(np.maximum(stop[own] - start[own] + 1, 0).sum())
-    return Found(
+    return BestQuilt(
         float(prices[best]),
         node,
         family.quilt(node, best),
@@ -95,13 +95,13 @@ def price_at(family: ListedFamily, node: int, cost: Cost, price: Price) -> Found
 
 
 @worst_in_family.register
-def _(family: KnownNodes, cost: Cost, price: Price, nodes: range) -> Found | None:
+def _(family: KnownNodes, cost: Cost, price: Price, nodes: range) -> BestQuilt | None:
     shared = common(family.nodes, nodes)
     return price_at(family, shared[0], cost, price) if shared else None
 
 
 @worst_in_family.register
-def _(family: ClusterFamily, cost: Cost, price: Price, nodes: range) -> Found | None:
+def _(family: ClusterFamily, cost: Cost, price: Price, nodes: range) -> BestQuilt | None:
     totals = np.add.reduceat(cost(family.first, family.last), family.offset[:-1])
     rows = family.cluster[nodes.start - 1 : nodes.stop - 1]
     if not len(rows):
@@ -110,7 +110,7 @@ def _(family: ClusterFamily, cost: Cost, price: Price, nodes: range) -> Found | 
 
 
 @worst_in_family.register
-def _(family: IntervalFamily, cost: Cost, price: Price, nodes: range) -> Found | None:
+def _(family: IntervalFamily, cost: Cost, price: Price, nodes: range) -> BestQuilt | None:
     shared = common(family.nodes, nodes)
     return worst_interval(family, shared, cost, price) if shared else None
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from quiltwork.influence.sweep.limits import SMALLEST_ENTRY
 from quiltwork.influence.sweep.program import Bounds, FloatArray, IntArray, Rows
+from quiltwork.influence.sweep.tolerances import SMALLEST_ENTRY
 
 _DOWN, _UP, _LEAST = 1 - 2.0**-50, 1 + 2.0**-46, 2.0**-48
 

@@ -14,12 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
-from quiltwork.influence.sweep.between import Between
 from quiltwork.influence.sweep.endless import SHORT, most_warm_up
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Contracted, Exact
+from quiltwork.influence.sweep.two_ended_runs import Between
 
 _CLOSE = 2.0**-32
 _FAIR = 2.0**-9

@@ -10,8 +10,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from quiltwork.influence.sweep.limits import LARGEST_LIMIT, SLACK, SMALLEST_ENTRY
 from quiltwork.influence.sweep.pivots import best_tree
+from quiltwork.influence.sweep.tolerances import LARGEST_LIMIT, SLACK, SMALLEST_ENTRY
 
 _njit = numba.njit(cache=True)
 _ROOT = SMALLEST_ENTRY**0.5

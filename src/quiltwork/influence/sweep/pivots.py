@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from quiltwork.influence.sweep.limits import FEASIBLE, MARGIN, SIGN
+from quiltwork.influence.sweep.tolerances import FEASIBLE, MARGIN, SIGN
 
 _njit = numba.njit(cache=True)
 _PASSES = 8

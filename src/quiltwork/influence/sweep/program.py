@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.influence.sweep.compiled import kernels
-from quiltwork.influence.sweep.limits import (
+from quiltwork.influence.sweep.tolerances import (
     FEASIBLE,
     LARGEST_LIMIT,
     MARGIN,

@@ -28,7 +28,7 @@ from quiltwork.series.reading.clock import (
 )
 from quiltwork.series.reading.collectors import GAP
 from quiltwork.series.reading.columns import only_column
-from quiltwork.series.reading.grid_asked import agreed_grid, asked_grid
+from quiltwork.series.reading.grid_choice import agreed_grid, asked_grid
 from quiltwork.series.reading.records import Wanted
 
 Missing: TypeAlias = Literal["error", "state", "split"]

@@ -35,7 +35,7 @@ from quiltwork.series.releases.data import (
     states_are_all,
 )
 from quiltwork.series.releases.draw import draw_answer
-from quiltwork.series.releases.plan import Plan, make_plan
+from quiltwork.series.releases.plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     Protection,
     Who,
@@ -151,7 +151,7 @@ def release(
 class _Prepared(NamedTuple):
     """What is known before any cell is looked at."""
 
-    plan: Plan
+    plan: NoisePlan
     source: Source
     states: States | None
     members: tuple[Belief, ...]
@@ -213,7 +213,9 @@ def believed(
     return as_beliefs(beliefs)
 
 
-def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: EncodedSeries) -> None:
+def _check_without_noise(
+    plan: NoisePlan, members: tuple[Belief, ...], series: EncodedSeries
+) -> None:
     """Refuse exact answers about data that contradict every belief.
 
     Scale 0 is right because an adversary with one of the beliefs learns no more than ε from the
@@ -247,7 +249,7 @@ def _warn_if_fitted(members: tuple[Belief, ...], source: Source) -> None:
 
 
 def _record(
-    plan: Plan,
+    plan: NoisePlan,
     members: tuple[Belief, ...],
     states: States,
     epsilon: Fraction,
@@ -328,7 +330,7 @@ def _request(
 
 
 def _answered(
-    unanswered: Release, plan: Plan, series: EncodedSeries, states: States, evaluate: Evaluate
+    unanswered: Release, plan: NoisePlan, series: EncodedSeries, states: States, evaluate: Evaluate
 ) -> Release:
     truth: Integers = reduce(np.add, series.answers(evaluate))
     noisy = draw_answer(plan.query, truth, plan.law)

@@ -20,7 +20,7 @@ from quiltwork.report import (
     table,
 )
 from quiltwork.series.releases.error_bars import read_confidence
-from quiltwork.series.releases.plots import cell_name, quantity_of, release_chart, title_of
+from quiltwork.series.releases.release_charts import cell_name, quantity_of, release_chart, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

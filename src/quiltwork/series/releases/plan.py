@@ -31,7 +31,7 @@ from quiltwork.series.releases.grids import on_grid
 from quiltwork.series.releases.protection import Protection
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
-_plans: ContextVar[dict[Any, Plan] | None] = ContextVar("plans", default=None)
+_plans: ContextVar[dict[Any, NoisePlan] | None] = ContextVar("plans", default=None)
 _MOST_REMEMBERED = 128
 _FAR = 10_000
 """Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
@@ -51,7 +51,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class NoisePlan:
     """A query on its grid and the integer noise that protects it.
 
     Attributes:
@@ -82,7 +82,7 @@ def make_plan(
     lengths: Iterable[int],
     epsilon: Fraction,
     protection: Protection,
-) -> Plan:
+) -> NoisePlan:
     """Calibrate the query for subjects of these lengths and choose its grid.
 
     Raises:
@@ -103,7 +103,7 @@ def make_plan(
 
 
 @contextmanager
-def remembering(plans: dict[Any, Plan]) -> Iterator[None]:
+def remembering(plans: dict[Any, NoisePlan]) -> Iterator[None]:
     """Take plans from here while the block runs, and keep new ones, for who is often asked again.
 
     What a plan warned of is told only when it is made.
@@ -115,7 +115,7 @@ def remembering(plans: dict[Any, Plan]) -> Iterator[None]:
         _plans.reset(token)
 
 
-def _made(asked: _Asked) -> Plan:
+def _made(asked: _Asked) -> NoisePlan:
     query, members, protection = asked.query, asked.members, asked.protection
     counted = Counter(dict(asked.lengths))
     points = points_asked(query, counted)
@@ -127,12 +127,12 @@ def _made(asked: _Asked) -> Plan:
     states = members[0].states or ()
     fine, calibration = on_grid(query, calibrated, asked.epsilon, states, points, longest)
     law = TwoSidedGeometric.from_scale(calibration.exact_scale / fine.grid(points)[1])
-    plan = Plan(fine, calibration, law, points, max(counted), counted.total())
+    plan = NoisePlan(fine, calibration, law, points, max(counted), counted.total())
     _refuse_overflow(plan)
     return plan
 
 
-def _refuse_overflow(plan: Plan) -> None:
+def _refuse_overflow(plan: NoisePlan) -> None:
     """Refuse, from public quantities alone, what could not be shown once it is drawn."""
     offset, unit = plan.query.grid(plan.points)
     integers = plan.subjects * plan.query.largest + _FAR * plan.noise_scale

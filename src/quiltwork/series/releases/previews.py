@@ -24,7 +24,7 @@ from quiltwork.series.releases.answer import believed
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
 from quiltwork.series.releases.error_bars import half_steps, shortfall
 from quiltwork.series.releases.explanation import stretch
-from quiltwork.series.releases.plan import Plan, make_plan
+from quiltwork.series.releases.plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     WHO,
     Protection,
@@ -271,7 +271,7 @@ def _each_that_can(
 
 
 def _preview_of(
-    plan: Plan,
+    plan: NoisePlan,
     protection: Protection,
     states: States,
     epsilon: Fraction,
@@ -323,7 +323,9 @@ def _lengths(
     return Counter([rows])
 
 
-def _number_errors(plan: Plan, states: States, confidence: object) -> tuple[float, float, float]:
+def _number_errors(
+    plan: NoisePlan, states: States, confidence: object
+) -> tuple[float, float, float]:
     _, unit = plan.query.grid(plan.points)
     rounding = plan.query.rounding(states, plan.points, plan.subjects)
     cells = len(plan.query.cells(states))
@@ -333,6 +335,6 @@ def _number_errors(plan: Plan, states: States, confidence: object) -> tuple[floa
     return float_up(expected), float_up(widths[0]), float_up(widths[1])
 
 
-def _label_errors(plan: Plan, states: int, confidence: object) -> tuple[float, float, float]:
+def _label_errors(plan: NoisePlan, states: int, confidence: object) -> tuple[float, float, float]:
     missed = float(shortfall(plan.noise_scale, states, confidence))
     return expected_shortfall(plan.noise_scale, states), missed, missed

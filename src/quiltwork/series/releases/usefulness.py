@@ -23,7 +23,7 @@ from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum
 
 if TYPE_CHECKING:
-    from quiltwork.series.releases.plan import Plan
+    from quiltwork.series.releases.plan import NoisePlan
     from quiltwork.series.releases.record import Release
 
 _USEFUL = 0.1
@@ -31,7 +31,7 @@ _TIED = 50
 _NO_VALUE = ("missing", None)
 
 
-def signal_of(plan: Plan, cells: int) -> float:
+def signal_of(plan: NoisePlan, cells: int) -> float:
     """What a cell may be expected to be, in units of the answer, before anything is known.
 
     How much it can vary at all, over all subjects; an even share where cells share a public total.
@@ -57,7 +57,7 @@ def usefulness_of(release: Release) -> Usefulness:
     return found.without(lost, len(release.cells), "cell")
 
 
-def advice(plan: Plan, error: float, signal: float) -> Iterator[str]:
+def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
     """Say what drives the noise, as far as the belief tells, and what would help."""
     calibration = plan.calibration
     short = error / (_USEFUL * signal) if signal > 0 else math.inf
@@ -85,7 +85,7 @@ def advice(plan: Plan, error: float, signal: float) -> Iterator[str]:
         yield from _fewer_ties(drives, calibration)
 
 
-def _points_of_one(plan: Plan) -> int:
+def _points_of_one(plan: NoisePlan) -> int:
     return plan.query.points(plan.length)
 
 

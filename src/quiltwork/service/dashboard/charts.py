@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quiltwork.budget import LeakageProfile
-from quiltwork.budget.accounting.plots import profile_chart
+from quiltwork.budget.accounting.account_charts import profile_chart
 from quiltwork.counts import CountTable
 from quiltwork.errors import UnsupportedError
 from quiltwork.report import BarChart, Chart, Line, LineChart

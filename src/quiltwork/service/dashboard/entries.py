@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Line:
+class EntryRow:
     """One entry as a row of a table."""
 
     number: int
@@ -21,11 +21,11 @@ class Line:
     hash: str
 
 
-def line(entry: Any) -> Line:
+def line(entry: Any) -> EntryRow:
     """Return an entry of the log as it is shown."""
     body = entry.content
     who = body.get("who") or body.get("analyst") or ""
-    return Line(
+    return EntryRow(
         entry.number,
         str(body.get("at", "")),
         str(who),

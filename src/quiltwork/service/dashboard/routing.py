@@ -18,7 +18,7 @@ from quiltwork.service.dashboard.pages import (
     boards,
     dataset,
     datasets,
-    people,
+    members,
     schedules,
     tables,
     work,
@@ -34,9 +34,9 @@ from quiltwork.service.dashboard.web import (
     refusal,
 )
 from quiltwork.service.problems import Problem, not_found
-from quiltwork.service.routes import Part
+from quiltwork.service.routes import Feature
 
-PART = Part(schema=sessions.SCHEMA)
+FEATURE = Feature(schema=sessions.SCHEMA)
 _SIGN_IN = 10_000
 """Bytes of a form that anybody may send."""
 
@@ -54,12 +54,12 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("GET", "/datasets/{dataset}/ask", asking.ask),
     ("POST", "/datasets/{dataset}/ask/preview", asking.ask),
     ("POST", "/datasets/{dataset}/ask", asking.answer),
-    ("GET", "/members", people.members),
-    ("POST", "/members", people.invite),
-    ("GET", "/members/{member}", people.member),
-    ("POST", "/members/{member}/remove", people.remove),
-    ("POST", "/members/{member}/tokens", people.issue),
-    ("POST", "/members/{member}/tokens/{token}/revoke", people.revoke),
+    ("GET", "/members", members.members),
+    ("POST", "/members", members.invite),
+    ("GET", "/members/{member}", members.member),
+    ("POST", "/members/{member}/remove", members.remove),
+    ("POST", "/members/{member}/tokens", members.issue),
+    ("POST", "/members/{member}/tokens/{token}/revoke", members.revoke),
     ("GET", "/schedules", schedules.schedules),
     ("POST", "/schedules", schedules.make),
     ("POST", "/schedules/preview", schedules.schedules),
@@ -83,8 +83,8 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("POST", "/leaderboards/{holdout}/ask", boards.ask),
     ("GET", "/jobs", work.jobs),
     ("POST", "/jobs/{job}/cancel", work.cancel),
-    ("GET", "/log", people.log),
-    ("POST", "/log", people.verify),
+    ("GET", "/log", members.log),
+    ("POST", "/log", members.verify),
 )
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from quiltwork.report import Estimate, IntervalChart
-from quiltwork.service.dashboard.pages.people import whole
+from quiltwork.service.dashboard.pages.members import whole
 from quiltwork.service.dashboard.rendering import cell
 from quiltwork.service.dashboard.web import (
     Go,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quiltwork.report import BarChart
-from quiltwork.service.dashboard.pages.people import whole
+from quiltwork.service.dashboard.pages.members import whole
 from quiltwork.service.dashboard.web import (
     Go,
     Shown,

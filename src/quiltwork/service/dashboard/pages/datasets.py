@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quiltwork.service.dashboard.pages import boards, tables
-from quiltwork.service.dashboard.pages.people import whole
+from quiltwork.service.dashboard.pages.members import whole
 from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, read_problem
 from quiltwork.service.problems import Problem
 

@@ -9,7 +9,7 @@ from quiltwork.report import Line, LineChart
 from quiltwork.report.charts import level
 from quiltwork.service.dashboard.charts import answer_chart, answer_of
 from quiltwork.service.dashboard.pages.asking import KINDS
-from quiltwork.service.dashboard.pages.people import whole
+from quiltwork.service.dashboard.pages.members import whole
 from quiltwork.service.dashboard.web import (
     Go,
     Shown,

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from quiltwork.service.dashboard.charts import sizes_chart
-from quiltwork.service.dashboard.pages.people import whole
+from quiltwork.service.dashboard.pages.members import whole
 from quiltwork.service.dashboard.rendering import HEADERS
 from quiltwork.service.dashboard.web import Go, Shown, Visit, done, filled, read_problem
 from quiltwork.service.problems import Problem

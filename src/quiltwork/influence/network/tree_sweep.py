@@ -20,7 +20,7 @@ from quiltwork.beliefs import Network
 from quiltwork.beliefs.moral import Neighbours
 from quiltwork.beliefs.tables import Weights, multiply, sum_out
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.network.families import network_families
+from quiltwork.influence.network.network_quilts import network_families
 from quiltwork.influence.quilts.families import SetFamily
 from quiltwork.influence.sweep import Leak, Levels, can_be_swept, sweep_of
 from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows

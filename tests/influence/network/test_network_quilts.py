@@ -14,8 +14,8 @@ from evidence import random_networks
 from evidence.random_networks import joint_of, random_network
 from quiltwork.beliefs import MarkovChain, Network
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
-from quiltwork.influence.network.families import runs
-from tests.influence.network.test_exact import chain_network
+from quiltwork.influence.network.network_quilts import runs
+from tests.influence.network.test_exact_networks import chain_network
 
 
 def d_separators(net: Network, node: int):

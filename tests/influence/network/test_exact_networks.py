@@ -14,7 +14,7 @@ from evidence.random_networks import joint_of, random_network
 from quiltwork.beliefs import MarkovChain, Network
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import conditional_influence, max_influence
-from quiltwork.influence.network.exact import blanket_bound
+from quiltwork.influence.network.exact_networks import blanket_bound
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -27,7 +27,7 @@ from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, ListedFamily
 from quiltwork.influence.sweep import Endless, Levels, Sweep
-from quiltwork.influence.swept import SweptOutlook
+from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.results import ResultBase
 
 _FAR = 1 << 62
@@ -54,7 +54,7 @@ class WorstPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundTotal:
     """The worst time point of some releases, and what the next total can use of it.
 
     `everything` is what all releases charge and `peaks` bound their levels. `endless` holds for
@@ -74,7 +74,7 @@ class Found:
         """Whether `endless` holds for series of such levels."""
         return bool(self.endless) and all(map(operator.le, peaks, self.covered))
 
-    def with_endless_of(self, other: Found | None) -> Found:
+    def with_endless_of(self, other: FoundTotal | None) -> FoundTotal:
         """The same, to be added to by what another has looked at, if that is enough."""
         if other is None or not self.peaks or not other.covers(self.peaks):
             return self
@@ -118,10 +118,10 @@ class Secrets:
         """The secret time points."""
         return range(self.first, self.last + 1)
 
-    def found(self, usage: Usage) -> Found:
+    def found(self, usage: Usage) -> FoundTotal:
         """The time point that leaks most, with a bound on what any of them leaks. O(changes)."""
         if not usage.everything:
-            return Found(WorstPoint())
+            return FoundTotal(WorstPoint())
         levels = usage.levels(self.length)
         sweeps = [self._sweep(one) for one in self.outlooks]
         endless = [
@@ -137,11 +137,11 @@ class Secrets:
         kept = [bounds for bounds in endless if bounds is not None and not bounds.short]
         watched = len(kept) == len(self.outlooks) and bool(worst.before + worst.after)
         if not watched:
-            return Found(worst, usage.total)
+            return FoundTotal(worst, usage.total)
         covered = tuple(peak * _ROOM for peak in usage.peaks)
-        return Found(worst, usage.total, usage.peaks, tuple(kept), covered)
+        return FoundTotal(worst, usage.total, usage.peaks, tuple(kept), covered)
 
-    def found_after(self, usage: Usage, before: Found, start: int, stop: int) -> Found:
+    def found_after(self, usage: Usage, before: FoundTotal, start: int, stop: int) -> FoundTotal:
         """The same after more releases on start..stop, from what was found before them.
 
         What is spent on a time point enters the bounds of those around it, as far as an end is

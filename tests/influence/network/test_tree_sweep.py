@@ -12,9 +12,9 @@ import quiltwork as qw
 from evidence.checks import sweep_trees
 from quiltwork.beliefs import Clusters, MarkovChain, Network
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.network.sweep import TreeSweep
+from quiltwork.influence.network.tree_sweep import TreeSweep
 from quiltwork.influence.sweep import Levels
-from tests.influence.network.test_exact import chain_network
+from tests.influence.network.test_exact_networks import chain_network
 
 GIVEN = [[0.9, 0.1], [0.3, 0.7]]
 

@@ -18,7 +18,7 @@ from quiltwork.beliefs import Network
 from quiltwork.beliefs.tables import MOST_ENTRIES
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.arguments import default_quilts
-from quiltwork.influence.network.exact import (
+from quiltwork.influence.network.exact_networks import (
     around,
     blanket_bound,
     influence_given,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from quiltwork.report.charts import Line, LineChart, level, steps
 
 if TYPE_CHECKING:
-    from quiltwork.budget.accounting.leakage import LeakageProfile
     from quiltwork.budget.accounting.planning import ReleasePlan
+    from quiltwork.budget.accounting.worst_point import LeakageProfile
 
 
 def profile_chart(profile: LeakageProfile, total: float, budget: float | None) -> LineChart:

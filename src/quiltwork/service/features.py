@@ -1,0 +1,38 @@
+"""What a curator is made of. A new part is a line here."""
+
+from __future__ import annotations
+
+from quiltwork.service import (
+    dashboard,
+    datasets,
+    holdout_routes,
+    job_routes,
+    log,
+    members,
+    objects,
+    plans,
+    questions,
+    releases,
+    rows,
+    schedule_routes,
+    shares,
+    table_routes,
+)
+from quiltwork.service.routes import Feature
+
+FEATURES: tuple[Feature, ...] = (
+    members.FEATURE,
+    datasets.FEATURE,
+    shares.FEATURE,
+    rows.FEATURE,
+    questions.FEATURE,
+    plans.FEATURE,
+    releases.FEATURE,
+    job_routes.FEATURE,
+    schedule_routes.FEATURE,
+    objects.FEATURE,
+    table_routes.FEATURE,
+    holdout_routes.FEATURE,
+    log.FEATURE,
+    dashboard.FEATURE,
+)
