@@ -295,6 +295,7 @@ def test_rows_with_times_tell_which_day_is_which(steps):
         ({"begins": None}, "give begins"),
         ({"begins": "2026-01-01T00:00"}, "offset"),
         ({"runs": 401}, "400"),
+        ({"first": "9990-01-01"}, "within ten years"),
     ],
 )
 def test_what_cannot_be_scheduled_is_refused_in_a_sentence(steps, change, problem):

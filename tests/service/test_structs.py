@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.service.members import NewMember
 from quiltwork.service.problems import Problem
 from quiltwork.service.questions import AskedQuestion
-from quiltwork.service.structs import exact_number, read_document
+from quiltwork.service.structs import converted, exact_number, read_document
 
 GOOD = b'{"query": {"kind": "histogram"}, "epsilon": 0.5}'
 BAD = {
@@ -26,6 +27,7 @@ BAD = {
     "infinite": b'{"query": {}, "epsilon": -Infinity}',
     "endless digits": b'{"query": {}, "epsilon": ' + b"1" * 5000 + b"}",
     "a byte order mark": b"\xef\xbb\xbf" + GOOD,
+    "a text without end": b'"' + b'\\"' * 500_000,  # took an hour, and stopped everybody else
 }
 OTHER = {
     "too large": b'{"query": {}, "epsilon": 1e999}',
@@ -67,6 +69,13 @@ def test_another_document_is_refused(text):
 def test_any_bytes_are_read_or_refused(text):
     with suppress(Problem):
         read_document(text, AskedQuestion, 8)
+
+
+@pytest.mark.parametrize("name", ["eve\n", "", "a b", "-a", "a" * 101, "é", "a/b", "a\0"])
+def test_a_name_is_fit_for_a_path(name):
+    with pytest.raises(Problem):
+        converted({"name": name, "role": "analyst"}, NewMember)
+    assert converted({"name": "e.v-e_1", "role": "analyst"}, NewMember).name == "e.v-e_1"
 
 
 def test_numbers_are_exact():

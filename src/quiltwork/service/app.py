@@ -37,15 +37,14 @@ from quiltwork.service.settings import Settings, private_folder
 from quiltwork.service.storage import Storage, Transaction
 from quiltwork.service.structs import NAME, converted, read_document
 from quiltwork.service.tokens import is_token
-from quiltwork.service.uploads import Upload, received, suffix_of, too_large
+from quiltwork.service.turns import Turns, paced, too_large
+from quiltwork.service.uploads import Upload, received, suffix_of
 from quiltwork.service.vault import Vault
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _log = logging.getLogger("quiltwork.service")
 _JSON = "application/json"
-_SECONDS_FOR_A_PART = 20.0
-"""A body that stops coming holds a place that others wait for."""
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
 
@@ -61,7 +60,7 @@ def open_service(settings: Settings, features: tuple[Feature, ...] = FEATURES) -
         lambda t: {name for part in features if part.files is not None for name in part.files(t)}
     )
     vault.clean(needed)
-    return Service(settings, ledger, storage, vault, features)
+    return Service(settings, ledger, storage, vault, features, Turns(settings.limits))
 
 
 def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette:
@@ -73,12 +72,9 @@ def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette
         "/healthz": lambda: Response(b'{"status":"ok"}', media_type=_JSON),
         "/metrics": lambda: Response(metrics.text(), media_type="text/plain; version=0.0.4"),
     }
-    uploads = anyio.CapacityLimiter(service.settings.limits.uploads)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in service.routes:
-        by_path.setdefault(route.path, {})[route.method] = _endpoint(
-            service, route, metrics, uploads
-        )
+        by_path.setdefault(route.path, {})[route.method] = _endpoint(service, route, metrics)
     api = [
         StarletteRoute(path, _by_method(endpoints), methods=list(endpoints))
         for path, endpoints in by_path.items()
@@ -126,13 +122,13 @@ def _plain(answer: Callable[[], Response]) -> Endpoint:
     return endpoint
 
 
-def _endpoint(
-    service: Service, route: Route, metrics: Metrics, uploads: anyio.CapacityLimiter
-) -> Endpoint:
+def _endpoint(service: Service, route: Route, metrics: Metrics) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         begun = time.perf_counter()
         try:
-            response = await _answered(service, route, request, uploads)
+            secret = bearer(request)
+            async with service.turns.of(secret, file=route.upload):
+                response = await _answered(service, route, request, secret)
         except ClientDisconnect:
             response = Response(status_code=400)
         except Exception as error:
@@ -155,10 +151,7 @@ def _place(error: BaseException) -> str:
     return f"{type(error).__name__}{where}"
 
 
-async def _answered(
-    service: Service, route: Route, request: Request, uploads: anyio.CapacityLimiter
-) -> Response:
-    secret = bearer(request)
+async def _answered(service: Service, route: Route, request: Request, secret: str) -> Response:
     limits = service.settings.limits
     most = limits.upload if route.upload else limits.document
     _check_length(request, most)
@@ -167,9 +160,9 @@ async def _answered(
     found: Any
     if route.upload:
         rest = {"query": query, "key": key}
-        found = await _with_upload(service, route, request, secret, path, uploads, **rest)
+        found = await _with_upload(service, route, request, secret, path, **rest)
     else:
-        body = await _read_body(request, most)
+        body = b"".join([part async for part in paced(request.stream(), most)])
         media_type = request.headers.get("content-type", "")
 
         def work() -> Any:
@@ -255,16 +248,6 @@ def _read_key(route: Route, request: Request) -> str:
     return key
 
 
-async def _read_body(request: Request, most: int) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise too_large(most)
-        parts.append(part)
-    return b"".join(parts)
-
-
 def _read_json(route: Route, body: bytes, media_type: str, depth: int) -> Any:
     if route.request is None:
         if body:
@@ -281,18 +264,17 @@ async def _with_upload(
     request: Request,
     secret: str,
     path: dict[str, str],
-    uploads: anyio.CapacityLimiter,
     **rest: Any,
 ) -> Any:
-    """Recognise the caller and check her right before anything is read, then stream and work."""
+    """Check the caller's right before anything is read, and again when all of it has come."""
     suffix = suffix_of(request.headers.get("content-type", ""))
     encoding = request.headers.get("content-encoding", "").strip().lower()
 
-    caller = await anyio.to_thread.run_sync(_admitted, service, route, secret, path)
-    stream = request.stream()
+    await anyio.to_thread.run_sync(_admitted, service, route, secret, path)
+    stream = paced(request.stream(), service.settings.limits.upload)
 
     def parts() -> Iterator[bytes]:
-        while (part := anyio.from_thread.run(_next, stream)) is not None:
+        while (part := anyio.from_thread.run(anext, stream, None)) is not None:
             yield part
 
     def work() -> Any:
@@ -300,19 +282,12 @@ async def _with_upload(
         name = service.vault.write(received(parts(), limits, encoding))
         upload = Upload(name, suffix, service.vault, limits)
         try:
+            caller = _admitted(service, route, secret, path)
             return route.handler(Call(service, caller, path, upload=upload, **rest))
         finally:
             upload.discard()
 
-    return await anyio.to_thread.run_sync(work, limiter=uploads)
-
-
-async def _next(stream: AsyncIterator[bytes]) -> bytes | None:
-    try:
-        with anyio.fail_after(_SECONDS_FOR_A_PART):
-            return await anext(stream, None)
-    except TimeoutError:
-        raise Problem(408, "too-slow", "Nothing more came for a while; send it again.") from None
+    return await anyio.to_thread.run_sync(work, limiter=service.turns.threads)
 
 
 def problem_response(problem: Problem) -> Response:

@@ -16,7 +16,7 @@ from quiltwork.service.structs import NAME
 from quiltwork.service.uploads import MEDIA_TYPES
 
 _REF = "#/components/schemas/{name}"
-KEY_PATTERN = r"^[!-~]{1,200}$"
+KEY_PATTERN = r"^[!-~]{1,200}$(?!\n)"
 """An Idempotency-Key: printable characters without blanks."""
 
 

@@ -21,6 +21,7 @@ from quiltwork.service.storage import Schema, Storage, Transaction
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
+    from quiltwork.service.turns import Turns
     from quiltwork.service.uploads import Upload
     from quiltwork.service.vault import Vault
 
@@ -147,6 +148,8 @@ class Service:
     storage: Storage
     vault: Vault
     features: tuple[Feature, ...]
+    turns: Turns
+    """Places of those who ask."""
     uses: dict[str, str] = field(default_factory=dict)
     """When tokens were last used, until that is written."""
     loaded: dict[str, Any] = field(default_factory=dict)

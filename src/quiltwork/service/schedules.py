@@ -18,7 +18,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from quiltwork.service.routes import Service
 
 _DAY = 86_400_000
+_FARTHEST = 3653
+"""Days: a schedule lets the series be as long as its last run, for everybody who asks about it."""
 _SETTLE_AFTER = 60_000
 """Milliseconds after which the worker finishes what a server that ended began to make."""
 _LOST = (
@@ -105,6 +107,8 @@ def draft(
         raise InvalidInputError("A schedule sets the window of each run itself; leave it out.")
     status = service.ledger.status(dataset)
     found = occurrences(timing)
+    if found[-1].due > datetime.now(UTC) + timedelta(days=_FARTHEST):
+        raise InvalidInputError("A schedule ends within ten years from now.")
     length = max(status.length or 1, found[-1].stop)
     asked = [Planned(query.on(one.start, one.stop), label=str(one.day)) for one in found]
     planned = plan(

@@ -26,10 +26,10 @@ class Limits:
         depth: how deeply a JSON document may be nested.
         upload: bytes of an upload as it is sent.
         unpacked: how many times its own size an upload may unpack to.
+        bytes: of an upload once it is unpacked, whatever its size.
         rows: of one upload.
         columns: of one upload.
         field: characters of one cell.
-        page: entries on a page of a list.
         threads: requests that are worked on at the same time; others wait.
         uploads: files that are received at the same time, so that slow ones block nothing else.
     """
@@ -38,10 +38,10 @@ class Limits:
     depth: int = 32
     upload: int = 64_000_000
     unpacked: int = 20
+    bytes: int = 256_000_000
     rows: int = 5_000_000
     columns: int = 200
     field: int = 1_000
-    page: int = 100
     threads: int = 16
     uploads: int = 4
 

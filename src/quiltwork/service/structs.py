@@ -24,14 +24,15 @@ from quiltwork.service.problems import Problem
 Item = TypeVar("Item")
 Kind = TypeVar("Kind")
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$(?!\n)"  # Python's $ alone lets a last newline in
 Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=NAME, max_length=100)]
 """A dataset, a member, a table: fit for a path."""
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
 Number: TypeAlias = int | float | Annotated[str, msgspec.Meta(max_length=100)]
 """An exact number: 1, 0.1 (read as one tenth) or "1/3"."""
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+"""Texts, also one that never ends: looked for again from each quote in it, it would take hours."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _SMALLEST = sys.float_info.min
 

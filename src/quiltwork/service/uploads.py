@@ -19,10 +19,13 @@ from quiltwork import delimited, files
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
+from quiltwork.service.turns import too_large
 from quiltwork.service.vault import Vault
 
 MEDIA_TYPES = {"text/csv": ".csv", "application/vnd.apache.parquet": ".parquet"}
 _UNPACKED_FREELY = 1 << 20
+_CELL = 4
+"""Bytes that are counted for a cell of a Parquet file beside its text."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +105,11 @@ class Upload:
         delimited.with_csv(str(path), read)
 
     def _check_parquet(self, path: Path) -> None:
-        """Refuse long texts before they are unpacked: each is looked at once, however often it is.
+        """Refuse long texts, and many, before they are unpacked: each is looked at once.
 
         Pages that repeat one text are small in the file and large in memory, so columns of text are
-        read as their dictionaries, a group of rows and a column at a time.
+        read as their dictionaries, a group of rows and a column at a time, and what they would be
+        is counted.
         """
         import pyarrow.compute as pc
         from pyarrow import ArrowException, parquet, types
@@ -124,13 +128,24 @@ class Upload:
         longest = 4 * self.limits.field  # bytes
         try:
             with parquet.ParquetFile(path, read_dictionary=texts) as file:
-                for group, name in product(range(file.num_row_groups), texts):
+                groups = range(file.num_row_groups)
+                size = _CELL * file.metadata.num_rows * len(schema)
+                told = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+                if max(size, told) > self.limits.bytes:
+                    raise InvalidInputError(_unpacks(self.limits))
+                for group, name in product(groups, texts):
                     for chunk in file.read_row_group(group, columns=[name]).column(0).chunks:
                         values = getattr(chunk, "dictionary", chunk)
-                        if (pc.max(pc.binary_length(values)).as_py() or 0) > longest:
+                        lengths = pc.binary_length(values)
+                        if (pc.max(lengths).as_py() or 0) > longest:
                             raise InvalidInputError(
                                 f"A cell of column {name!r} has over {self.limits.field} letters."
                             )
+                        if values is not chunk:
+                            lengths = lengths.take(chunk.indices)
+                        size += pc.sum(lengths).as_py() or 0
+                        if size > self.limits.bytes:
+                            raise InvalidInputError(_unpacks(self.limits))
         except (OSError, ArrowException):
             raise InvalidInputError("The file cannot be read as Parquet.") from None
 
@@ -189,8 +204,8 @@ def _unpacked(parts: Iterable[bytes], limits: Limits) -> Iterator[bytes]:
                 part, size = stream.unconsumed_tail, size + len(piece)
                 if size > max(_UNPACKED_FREELY, limits.unpacked * packed):
                     raise Problem(413, "too-large", "It unpacks to too many times its size.")
-                if size > limits.unpacked * limits.upload:
-                    raise too_large(limits.upload)
+                if size > limits.bytes:
+                    raise Problem(413, "too-large", _unpacks(limits))
                 yield piece
     except zlib.error:
         raise Problem(400, "bad-request", "The body is not gzip.") from None
@@ -198,6 +213,5 @@ def _unpacked(parts: Iterable[bytes], limits: Limits) -> Iterator[bytes]:
         raise Problem(400, "bad-request", "The body ends before its gzip does.")
 
 
-def too_large(most: int) -> Problem:
-    """What is said of a body with more bytes than are taken."""
-    return Problem(413, "too-large", f"A body may have {most:,} bytes here.")
+def _unpacks(limits: Limits) -> str:
+    return f"The file unpacks to more than {limits.bytes:,} bytes, which is the most."

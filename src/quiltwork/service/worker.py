@@ -149,13 +149,14 @@ def open_for_work(settings: Settings) -> Service:
     from quiltwork.service.routes import Service
     from quiltwork.service.settings import private_folder
     from quiltwork.service.storage import Storage
+    from quiltwork.service.turns import Turns
     from quiltwork.service.vault import Vault
 
     ledger = Ledger.open(settings.database)
     storage = Storage(ledger)
     storage.prepare(part.schema for part in FEATURES if part.schema is not None)
     vault = Vault(private_folder(settings.data / "vault"), settings.key)
-    return Service(settings, ledger, storage, vault, FEATURES)
+    return Service(settings, ledger, storage, vault, FEATURES, Turns(settings.limits))
 
 
 def run(service: Service, pace: Pace, *, supervised: bool) -> None:

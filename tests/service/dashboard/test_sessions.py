@@ -65,6 +65,7 @@ def test_a_session_ends_with_its_token_with_signing_out_and_with_time(house, mon
     [
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
+        {"Origin": "http://["},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ],

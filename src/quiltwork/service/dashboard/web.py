@@ -8,11 +8,11 @@ does what the API would refuse.
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from anyio.to_thread import run_sync
 from markupsafe import Markup
@@ -27,9 +27,11 @@ from quiltwork.service.dashboard.rendering import HEADERS, render
 from quiltwork.service.problems import Problem, body_of, header_values, problem_of
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.routes import Service
+from quiltwork.service.turns import paced
 from quiltwork.service.uploads import MEDIA_TYPES
 
 _FORM_FIELD = "form"
+_FILES = "multipart/form-data"
 _PIECE = 1 << 20
 _MOST_FIELDS = 500
 _MOST_FILES = 4
@@ -154,10 +156,13 @@ def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         service: Service = request.app.state.service
         try:
-            visit = await _visit(request, service)
-            if visit is None:
+            cookie = sessions.cookie_of(request)
+            caller = await run_sync(sessions.caller_with, service, cookie) if cookie else None
+            if caller is None:
                 return _must_sign_in(request)
-            response = await run_sync(_answered, page, visit)
+            async with service.turns.of(caller.token, file=_kind(request) == _FILES):
+                visit = await _visit(request, service, caller, cookie)
+                response = await run_sync(_answered, page, visit)
         except Problem as problem:
             response = refusal(request, problem)
         return response
@@ -226,11 +231,7 @@ def hidden_field(cookie: str) -> Markup:
     )
 
 
-async def _visit(request: Request, service: Service) -> Visit | None:
-    cookie = sessions.cookie_of(request)
-    caller = await run_sync(sessions.caller_with, service, cookie) if cookie else None
-    if caller is None:
-        return None
+async def _visit(request: Request, service: Service, caller: Caller, cookie: str) -> Visit:
     limits = service.settings.limits
     form, files = await own_form(request, cookie, limits.document, limits.upload)
     return Visit(
@@ -279,19 +280,23 @@ def _check_origin(request: Request) -> None:
     """Refuse what a page of another origin has sent, by what the browser says about it."""
     origin = request.headers.get("origin")
     here = request.headers.get("host", "")
-    elsewhere = origin is not None and urlsplit(origin).netloc != here
+    elsewhere = origin is not None and origin.partition("://")[2] != here
     if elsewhere or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
         raise Problem(403, "forbidden", "Forms of other sites are not taken.")
 
 
+def _kind(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 async def _read_form(request: Request, document: int, upload: int) -> FormData:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    kind = _kind(request)
     try:
-        if kind == "multipart/form-data" and upload:
+        if kind == _FILES and upload:
             most = upload + document
             parser = MultiPartParser(
                 request.headers,
-                _counted(request, most),
+                paced(request.stream(), most),
                 max_files=_MOST_FILES,
                 max_fields=_MOST_FIELDS,
                 max_part_size=document,
@@ -299,21 +304,12 @@ async def _read_form(request: Request, document: int, upload: int) -> FormData:
             parser.spool_max_size = most  # rows never touch the disk unencrypted
             return await parser.parse()
         if kind == "application/x-www-form-urlencoded":
-            text = b"".join([part async for part in _counted(request, document)]).decode()
+            text = b"".join([part async for part in paced(request.stream(), document)]).decode()
             fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
             return FormData([*fields])
     except (MultiPartException, ValueError):
         raise Problem(400, "bad-request", "The form cannot be read.") from None
     raise Problem(415, "unsupported-media", "Pages take forms.")
-
-
-async def _counted(request: Request, most: int) -> AsyncGenerator[bytes, None]:
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise Problem(413, "too-large", f"A form may have {most:,} bytes here.")
-        yield part
 
 
 def _must_sign_in(request: Request) -> Response:
