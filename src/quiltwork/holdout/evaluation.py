@@ -11,13 +11,13 @@ on the holdout, or mixes its rows, is evaluated row by row.
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +30,9 @@ from quiltwork.holdout.arrays import Data, count_rows, shown, take
 
 Statistic: TypeAlias = Callable[[Any], Any]
 _SPOT_CHECKED = 8
-_RANDOM_CHECKS = (1, 1, 2, 8, 64)
+_RANDOM_CHECKS = (1, 2, 64)
+_BLOCK = 1 << 15
+"""Values that are added up at once: they stay in the processor's cache."""
 
 NEEDS_SENSITIVITY = (
     "The statistic returned a single number. Give one value in [0, 1] per row, or declare how far "
@@ -102,14 +104,13 @@ def _sums_in_public(statistic: Statistic, data: Data, bits: int) -> tuple[list[i
             f"The statistic returned an array of shape {values.shape} for {count_rows(data)} rows; "
             "return one value per row, or one column per question."
         )
-    if values.dtype != bool:
+    if not _inside(values):
         wrong = ~((values >= 0) & (values <= 1))
-        if wrong.any():
-            row = int(np.argwhere(wrong)[0][0])
-            raise InvalidInputError(
-                f"The statistic gave training row {row + 1} the value {values[wrong][0]!r}; values "
-                "must lie in [0, 1]. Divide by the range and clip."
-            )
+        row = int(np.argwhere(wrong)[0][0])
+        raise InvalidInputError(
+            f"The statistic gave training row {row + 1} the value {values[wrong][0]!r}; values "
+            "must lie in [0, 1]. Divide by the range and clip."
+        )
     if _mixes_rows(lambda rows: _values_in_public(statistic, take(data, rows)), values):
         raise InvalidInputError(
             "The statistic gives a row another value when the other rows change, so one row can "
@@ -145,20 +146,36 @@ def _mixes_rows(of: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]
         alone, among = of(rows), values[rows]
         if alone.shape != among.shape:
             return True
+        if (alone == among).all():
+            continue
         if alone.dtype == among.dtype == bool:
-            if (alone != among).any():
-                return True
-        elif not np.allclose(alone, among, atol=1e-6, equal_nan=True):
+            return True
+        if not np.allclose(alone, among, atol=1e-6, equal_nan=True):
             return True
     return False
 
 
 def _spot_checks(count: int) -> Iterator[NDArray[Any]]:
     """Yield rows from end to end, then random ones: alone, two, several."""
-    yield np.unique(np.linspace(0, count - 1, _SPOT_CHECKED).astype(int))
-    anew = np.random.default_rng(secrets.randbits(128))  # nobody knows which rows are tried
+    yield _end_to_end(count)
+    # Nobody knows which rows are tried.
+    anew = np.frombuffer(os.urandom(8 * sum(_RANDOM_CHECKS)), "<u8") % np.uint64(count)
+    start = 0
     for size in _RANDOM_CHECKS:
-        yield anew.integers(0, count, min(size, count))
+        yield anew[start : start + size].astype(np.intp)
+        start += size
+
+
+@lru_cache(maxsize=8)
+def _end_to_end(count: int) -> NDArray[Any]:
+    return np.unique(np.linspace(0, count - 1, _SPOT_CHECKED).astype(int))
+
+
+def _inside(values: NDArray[Any]) -> bool:
+    """Whether all values lie in [0, 1]; NaN does not."""
+    if values.dtype == bool or not values.size:
+        return True
+    return bool(values.min() >= 0 and values.max() <= 1)
 
 
 def sums_in_private(statistic: Statistic, data: Data, bits: int, columns: int | None) -> list[int]:
@@ -169,7 +186,7 @@ def sums_in_private(statistic: Statistic, data: Data, bits: int, columns: int | 
     """
     with _silent():
         values = _values_in_private(statistic, data, columns)
-        if values.dtype != bool:
+        if not _inside(values):
             values = np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0)
         return _add_up(values, bits)
 
@@ -181,10 +198,10 @@ def _values_in_private(statistic: Statistic, data: Data, columns: int | None) ->
 
     count, shape = count_rows(data), () if columns is None else (columns,)
 
-    def of(rows: NDArray[Any]) -> NDArray[Any]:
+    def of(rows: Any) -> NDArray[Any]:
         """Halve what fails, so that one row that does costs about two passes over the others."""
         try:
-            found = values_of(shown(data) if len(rows) == count else take(data, rows))
+            found = values_of(shown(data) if rows is everything else take(data, rows))
             if found.shape == (len(rows), *shape):
                 return found
         except BaseException:  # noqa: S110  (its halves are next)
@@ -192,22 +209,29 @@ def _values_in_private(statistic: Statistic, data: Data, columns: int | None) ->
         if len(rows) == 1:
             return np.zeros((1, *shape))
         middle = len(rows) // 2
-        return np.concatenate([of(rows[:middle]), of(rows[middle:])])
+        return np.concatenate([of(np.asarray(half)) for half in (rows[:middle], rows[middle:])])
 
-    values = of(np.arange(count))
+    everything = range(count)
+    values = of(everything)
     if _mixes_rows(of, values):
         return np.concatenate([of(np.array([row])) for row in range(count)])
     return values
 
 
 def _add_up(values: NDArray[Any], bits: int) -> list[int]:
-    """Add up the steps; in floats all partial sums are whole numbers below 2^53, hence exact."""
+    """Add up the steps; in floats the sums of a block are whole numbers up to 2^53, hence exact."""
     if values.dtype == bool:
-        return [int(count) << bits for count in np.atleast_1d(values.sum(axis=0))]
-    steps = np.rint(values * float(1 << bits))
-    if len(values) << bits > 1 << 53:
-        steps = steps.astype(np.int64)
-    return [int(total) for total in np.atleast_1d(steps.sum(axis=0))]
+        counts = np.count_nonzero(values, axis=None if values.ndim == 1 else 0)
+        return [int(count) << bits for count in np.atleast_1d(counts)]
+    total: Any = 0
+    rows = max(1, _BLOCK // max(1, values[:1].size))
+    for start in range(0, len(values), rows):
+        steps = values[start : start + rows] * float(1 << bits)
+        np.rint(steps, out=steps)
+        if len(steps) << bits > 1 << 53:
+            steps = steps.astype(np.int64)
+        total = total + steps.sum(axis=0).astype(np.int64)
+    return [int(one) for one in np.atleast_1d(total)]
 
 
 def _number_in_public(statistic: Statistic, data: Data) -> Fraction:

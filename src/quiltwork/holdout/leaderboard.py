@@ -241,8 +241,11 @@ def submit_predictions(
     check_team(team)
     if not isinstance(said, Mapping):
         raise InvalidInputError(f"said must map ids to predictions, not {shortened(said)}.")
-    for cell in (cell for pair in said.items() for cell in pair):
-        check_text(cell, "an id or a prediction")
+    try:
+        "".join([*said.keys(), *said.values()]).encode()
+    except (TypeError, UnicodeEncodeError):
+        for cell in (cell for pair in said.items() for cell in pair):
+            check_text(cell, "an id or a prediction")
     places, found = folders.load(folder), first_line(folder)
     if found.columns is None or found.scoring is None:
         raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")

@@ -33,7 +33,7 @@ def plain_label(text: str) -> str:
     >>> plain_label("1.0"), plain_label("02410"), plain_label("1.5")
     ('1', '02410', '1.5')
     """
-    whole = _WHOLE.fullmatch(text)
+    whole = _WHOLE.fullmatch(text) if "." in text else None
     return text if whole is None else whole[1]
 
 

@@ -383,7 +383,8 @@ class ReusableHoldout(OneOwner):
     def _run(self, questions: Sequence[Evaluated], label: str) -> None:
         """Answer in order, until the budget or the ledger's ends; the first round has begun."""
         settings = self._transcript.settings
-        noises = settings.comparison_law.draw(len(questions)).tolist()
+        law, alone = settings.comparison_law, len(questions) == 1
+        noises = [law.draw_one()] if alone else law.draw(len(questions)).tolist()
         for question, noise in zip(questions, noises, strict=True):
             if not self._is_open():
                 break
