@@ -30,6 +30,7 @@ MODULES = (
     "papers.experiments.plausible",
     "papers.experiments.accounting",
     "papers.experiments.geometric",
+    "papers.experiments.geometric_theorems",
     "papers.experiments.consumers",
     "papers.experiments.anonymization",
     "papers.experiments.m_privacy",

@@ -16,8 +16,7 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout.board import Board, read_board
 from quiltwork.holdout.ladder import (
-    best_steps,
-    ladder_width,
+    least_width,
     log_possible_submissions,
     width_at,
 )
@@ -40,11 +39,37 @@ def test_the_width_is_hoeffding_over_all_of_them_plus_a_step():
     count = math.comb(k + g + 1, g + 2)
     expected = math.sqrt(math.log(2 * count / beta) / (2 * n)) + 1 / g
     assert width_at(None, n, k, beta, g) == pytest.approx(expected + 2**-21, rel=1e-9)
-    best = best_steps(None, n, k, beta)
-    assert ladder_width(None, n, k, beta) == min(
-        width_at(None, n, k, beta, g) for g in range(1, 99)
+    width, best = least_width(width_at, None, n, k, beta)
+    least = min(width_at(None, n, k, beta, g) for g in range(1, 99))
+    assert width == width_at(None, n, k, beta, best) <= 1.001 * least
+
+
+def test_who_asks_for_no_score_but_the_best_is_told_to_use_a_ladder():
+    plan = qw.plan_holdout(queries=1000, tolerance=0.1)
+    assert (plan.mechanism, plan.overfits, plan.noise) == ("ladder", 0, 0.0)
+
+    def width(n, g):
+        count = math.comb(1000 + g + 1, g + 2)
+        return math.sqrt((math.log(2 / 0.05) + math.log(count)) / (2 * n)) + 2**-21 + 1 / g
+
+    assert width(plan.samples, plan.values) <= 0.1
+    least = min(width(round(0.998 * plan.samples), g) for g in range(1, 200))
+    assert least > 0.1
+    made = qw.Ladder(np.arange(plan.samples), submissions=1000)
+    assert (made.steps, made.width <= 0.1, plan.threshold) == (plan.values, True, 1 / made.steps)
+    assert qw.plan_holdout(queries=1000, samples=plan.samples).tolerance == pytest.approx(
+        made.width, rel=2e-4
     )
-    assert 1 <= best < 99
+    assert qw.plan_holdout(tolerance=0.1, samples=plan.samples).queries >= 1000
+    assert "best score of 1,000 submissions" in plan.explain()
+    assert "a Ladder" in qw.plan_holdout(queries=9, overfits=2, tolerance=0.2).explain()
+    with pytest.raises(qw.InvalidInputError, match="submissions=1000"):
+        qw.ReusableHoldout.from_plan(plan, np.zeros(9), np.zeros(plan.samples))
+    for wrong in ({"overfits": 5, "tolerance": 0.1}, {}):
+        with pytest.raises(qw.InvalidInputError, match="improvements only"):
+            qw.plan_holdout(queries=1000, mechanism="ladder", **wrong)
+    with pytest.raises(qw.UnsupportedError, match="protect no row"):
+        qw.plan_holdout(queries=1000, tolerance=0.1, protect="rows")
 
 
 def board(n=1000, **options):

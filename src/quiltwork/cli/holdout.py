@@ -43,6 +43,7 @@ def holdout() -> None:
     quiltwork holdout plan --queries 100 --overfits 5 --tolerance 0.1
     quiltwork holdout plan --queries 100 --overfits 5 --samples 1000000 --cluster-size 4
     quiltwork holdout plan --tolerance 0.1 --overfits 5 --samples 1000000
+    quiltwork holdout plan --queries 1000 --tolerance 0.1
     """
 )
 @option("--queries", "Questions that will be asked.", int)
@@ -67,7 +68,7 @@ def holdout() -> None:
 @option(
     "--mechanism",
     "Plan with this one instead of the best.",
-    ("counting", "max-information", "fresh parts"),
+    ("counting", "max-information", "fresh parts", "ladder"),
 )
 @option("--plot FILE", "Draw the trade-off to this PNG or SVG.")
 def plan(
@@ -85,7 +86,8 @@ def plan(
 ) -> None:
     """Say how many rows a promise takes, or what given rows can promise.
 
-    Leave out one of --queries, --overfits, --tolerance and --samples: that is what is found. Ends
+    Leave out one of --queries, --overfits, --tolerance and --samples: that is what is found.
+    Without --overfits and one more it is a Ladder's, of a board that tells improvements only. Ends
     with exit code 1 if the promise does not hold or says nothing.
     """
     from quiltwork.holdout import plan_holdout

@@ -3,10 +3,11 @@
 With T = (1+c)τ/2 every answer is within τ of the truth while fewer than B questions overfit by cτ.
 Three mechanisms keep that promise: *counting* (answers rounded to few values, with noise only where
 rows must be protected), *max-information* (Algorithm 1 with σ = (1−c)τ/(12·ln(4m/β))) and *fresh
-parts* of the rows. All conditions are monotone in n, τ, m and B, so each is found by bisection; a
-step is a closed formula, for max-information on chains a translation into Bayesian DP.
+parts* of the rows. Who leaves out B asks for the best score only, which a *ladder* keeps. All
+conditions are monotone in n, τ, m and B, so each is found by bisection; a step is a closed formula,
+for max-information on chains a translation into Bayesian DP.
 
-Theorem: docs/theory/counting.md, docs/theory/reusable-holdout.md
+Theorem: docs/theory/counting.md, docs/theory/reusable-holdout.md, docs/theory/ladder.md
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, QuiltworkError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction, shortened
 from quiltwork.holdout.algorithm import MOST, read_count
-from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.counting import counting_width, fresh_width
 from quiltwork.holdout.guarantee import (
     VACUOUS,
@@ -34,6 +34,7 @@ from quiltwork.holdout.guarantee import (
     overfit_width,
     read_share,
 )
+from quiltwork.holdout.ladder import least_width, width_at
 from quiltwork.holdout.max_information import bayesian_epsilon
 from quiltwork.results import ResultBase, plain
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _LEAST_TOLERANCE = Fraction(1, 10**9)
 """Below it, 2^60 rows are too few under any belief."""
 _WIDEST = 64.0
-MECHANISMS = ("counting", "max-information", "fresh parts")
+MECHANISMS = ("counting", "max-information", "fresh parts", "ladder")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class HoldoutPlan(ResultBase):
     Attributes:
         beliefs: how rows depend on each other; None for independent rows.
         queries: m, the number of questions.
-        overfits: B, how many of them may overfit the training set.
+        overfits: B, how many of them may overfit the training set; 0 for a Ladder.
         tolerance: τ, how far an answer may be from the truth; infinite where nothing is promised.
         confidence: 1 − β.
         overfit_at: c, a question overfits if its training value is off by cτ.
@@ -61,7 +62,7 @@ class HoldoutPlan(ResultBase):
         available: the rows there are, or None if nothing says so.
         solved_for: which of samples, tolerance, queries and overfits was looked for.
         protect: "rows" where noise must protect them, None where accuracy is all.
-        mechanism: "counting", "max-information" or "fresh parts": what keeps the promise.
+        mechanism: "counting", "max-information", "fresh parts" or "ladder": what keeps the promise.
     """
 
     beliefs: tuple[Belief, ...] | None
@@ -86,15 +87,20 @@ class HoldoutPlan(ResultBase):
 
     @property
     def threshold(self) -> float:
-        """T for the holdout."""
+        """T for the holdout; for a Ladder its step, by which the best must be beaten."""
+        if self.mechanism == "ladder":
+            return 1 / self._ladder[1]
         return (1 + self.overfit_at) * self.tolerance / 2
 
     @property
     def values(self) -> int | None:
         """g: answers from the holdout are rounded to 0, 1/g, …, 1; None where they are not.
 
+        Of a Ladder the number of steps.
         As coarse as the tolerance allows; (1−c)τ/3 of it is the noise's, where there is noise.
         """
+        if self.mechanism == "ladder":
+            return self._ladder[1]
         if self.mechanism != "counting" or not math.isfinite(self.tolerance):
             return None
         tolerance, share = Fraction(self.tolerance), Fraction(self.overfit_at)
@@ -140,6 +146,8 @@ class HoldoutPlan(ResultBase):
         """
         if self.mechanism == "fresh parts":
             return fresh_width(*self._asked) <= self.tolerance
+        if self.mechanism == "ladder":
+            return self._ladder[0] <= self.tolerance
         part, values = (1 - self.overfit_at) * self.tolerance, self.values
         asked = (self.beliefs, self.samples, self.queries, self.overfits)
         if values is not None and not self.noise:
@@ -162,35 +170,15 @@ class HoldoutPlan(ResultBase):
     def _asked(self) -> tuple[tuple[Belief, ...] | None, int, int, float]:
         return self.beliefs, self.samples, self.queries, self.beta
 
+    @cached_property
+    def _ladder(self) -> tuple[float, int]:
+        return least_width(width_at, *self._asked)
+
     def explain(self) -> str:
         """Say what to use, what it promises, what it takes, and what the alternatives give."""
-        from quiltwork.holdout.plan_alternatives import other_bounds, other_ways
+        from quiltwork.holdout.plan_alternatives import explained
 
-        if not math.isfinite(self.tolerance):
-            nothing = (
-                f"Promise: none. {self.samples:,} rows are too few for {self.queries:,} adaptive "
-                f"questions of which {self.overfits:,} may overfit, however far answers may be "
-                "off. This is vacuous: always answering 1/2 errs by at most 0.5."
-            )
-            return "\n".join([nothing, *other_ways(self)])
-        found = concentration(self.beliefs)
-        lines = [
-            f"Use {self.mechanism} for {self.queries:,} questions, {self.overfits:,} overfits and "
-            f"{self.samples:,} rows: {_USES[self.mechanism]}.",
-            f"Promise: with probability {self.confidence:g}, every answer to {self.queries:,} "
-            f"adaptive questions is within {self.tolerance:.4g} of the truth, as long as fewer "
-            f"than {self.overfits:,} overfit by {self.overfit_at * self.tolerance:.4g} or more.",
-            *self._settings(),
-            f"Concentration: {found.theorem}; rows count as {found.independent_rows:.4g} "
-            "independent ones each.",
-            f"Rows: {self.samples:,} needed{self._rows_there()}.",
-        ]
-        if self.vacuous:
-            lines.append(
-                "The promise is vacuous: always answering 1/2 errs by at most 0.5, however the "
-                "questions are chosen."
-            )
-        return "\n".join([*lines, *other_bounds(self), *other_ways(self)])
+        return explained(self)
 
     def body(self) -> dict[str, Any]:
         """Return the plan as JSON values; what is infinite is null."""
@@ -201,26 +189,6 @@ class HoldoutPlan(ResultBase):
     def to_json(self) -> str:
         """Write the plan as a document of schema `quiltwork/holdout-plan`."""
         return files.dump("holdout-plan", 2, {**self.body(), "explanation": self.explain()})
-
-    def _settings(self) -> list[str]:
-        if self.mechanism == "fresh parts":
-            return [f"Settings: {self.samples // self.queries:,} rows for each question."]
-        grid = "" if self.values is None else f", answers rounded to steps of 1/{self.values}"
-        level = "Level: none; rows are not protected. Plan with protect='rows' if they must be."
-        if self.noise:
-            level = (
-                f"Level: {self.epsilon:.4g}-DP for replacing a row, {self.bayesian_epsilon:.4g}-"
-                "Bayesian DP under the belief."
-            )
-        told = f"Settings: threshold T = {self.threshold:.6g}, noise sigma = {self.noise:.6g}"
-        return [f"{told}{grid}.", level]
-
-    def _rows_there(self) -> str:
-        if self.available is None:
-            return ""
-        if self.available >= self.samples:
-            return f", {self.available:,} there"
-        return f", only {self.available:,} there: the promise does not hold"
 
     def table(self, samples: Sequence[int] = ()) -> list[tuple[int, float]]:
         """Return (rows, tolerance) pairs: what the same m, B and β give at other sizes.
@@ -255,7 +223,8 @@ def plan_holdout(
 
     Without `samples` it finds the rows that the promise takes. With `samples` it finds the least
     tolerance, or the most queries or overfits. Of the mechanisms that keep the promise it takes the
-    one that does so with the fewest rows, or promises most.
+    one that does so with the fewest rows, or promises most. Who leaves out `overfits` and one more
+    asks for no score but the best: that is a Ladder, which takes no training rows.
 
     Theorem: docs/theory/counting.md, docs/theory/reusable-holdout.md
 
@@ -263,13 +232,15 @@ def plan_holdout(
         beliefs: how the holdout's rows depend on each other; None for independent rows. Clusters
             stand for any number of rows with the same mix of cluster sizes.
         queries: m, the number of questions that will be asked, adaptively.
-        overfits: B, how many of them may find that the training set overfits.
+        overfits: B, how many of them may find that the training set overfits; None besides another
+            for a board that reports improvements only.
         tolerance: τ in (0, 1).
         confidence: 1 − β.
         overfit_at: the paper's c in Theorem 2, in (0, 1).
         samples: the rows there are.
         protect: "rows" if noise must protect them too; None asks for accuracy alone.
-        mechanism: one of "counting", "max-information" and "fresh parts", or None for the best.
+        mechanism: one of "counting", "max-information", "fresh parts" and "ladder", or None for
+            the best.
 
     Raises:
         InvalidInputError: unless exactly one of the four is left out, or for values out of range.
@@ -282,21 +253,28 @@ def plan_holdout(
     0.1523
     >>> plan_holdout(queries=100, overfits=5, tolerance=0.1, protect="rows").samples
     98968
+    >>> board = plan_holdout(queries=100, tolerance=0.1)
+    >>> board.samples, board.mechanism
+    (7668, 'ladder')
     """
     members = None if beliefs is None else as_beliefs(beliefs)
     share, fixed = read_share(confidence, "confidence"), read_share(overfit_at, "overfit_at")
     asked = {"queries": queries, "overfits": overfits, "tolerance": tolerance, "samples": samples}
     missing = [name for name, value in asked.items() if value is None]
-    if len(missing) != 1:
+    board = mechanism == "ladder" or (mechanism is None and len(missing) == 2)
+    if board and overfits is None:
+        missing.remove("overfits")
+    if len(missing) != 1 or (board and overfits is not None):
         raise InvalidInputError(
-            "Give all but one of queries, overfits, tolerance and samples; left out here: "
-            f"{', '.join(missing) or 'none'}."
+            "Give all but one of queries, overfits, tolerance and samples, or for a ladder, which "
+            "reports improvements only, all but one of queries, tolerance and samples; left out "
+            f"here: {', '.join(missing) or 'none'}."
         )
     lengths = [belief.length for belief in members or () if belief.length]
     draft = HoldoutPlan(
         members,
         1 if queries is None else read_count(queries, "queries"),
-        1 if overfits is None else read_count(overfits, "overfits"),
+        int(not board) if overfits is None else read_count(overfits, "overfits"),
         1.0 if tolerance is None else _tolerance(tolerance),
         share,
         fixed,
@@ -310,16 +288,11 @@ def plan_holdout(
             f"overfits is {overfits}, more than the {queries} queries; at most every question can "
             "overfit."
         )
+    if board:
+        return _solved(replace(draft, mechanism="ladder"))
     if mechanism is not None:
         return _solved(replace(draft, mechanism=choice(mechanism, MECHANISMS, "mechanism")))
     return _best(draft)
-
-
-_USES = {
-    "counting": "answers from the holdout are rounded to few public values",
-    "max-information": "answers from the holdout carry noise",
-    "fresh parts": "every question gets rows of its own, used once",
-}
 
 
 def _best(draft: HoldoutPlan) -> HoldoutPlan:
@@ -338,10 +311,10 @@ def _best(draft: HoldoutPlan) -> HoldoutPlan:
 
 
 def _solved(draft: HoldoutPlan) -> HoldoutPlan:
-    if draft.mechanism == "fresh parts" and draft.protect is not None:
+    if draft.mechanism in ("fresh parts", "ladder") and draft.protect is not None:
         raise UnsupportedError(
-            "Fresh parts protect no row: each question's answer is exact. Leave out protect, or "
-            "take another mechanism."
+            f"By {draft.mechanism} answers carry no noise and protect no row. Leave out protect, "
+            "or take another mechanism."
         )
     if draft.solved_for == "tolerance":
         return replace(draft, tolerance=least_tolerance(draft))
@@ -353,7 +326,7 @@ def _solved(draft: HoldoutPlan) -> HoldoutPlan:
 def _most_questions(draft: HoldoutPlan) -> HoldoutPlan:
     """Return the plan with the most queries or overfits for which it holds."""
     unknown = draft.solved_for
-    start = draft.overfits if unknown == "queries" else 1
+    start = max(1, draft.overfits) if unknown == "queries" else 1
     most = draft.queries if unknown == "overfits" else MOST
 
     def at(value: int) -> HoldoutPlan:

@@ -27,7 +27,6 @@ from quiltwork.holdout.storage import Files, Secret
 
 _FINE = 1 << 50
 """The secret best is kept in steps of one over this."""
-_GRIDS = tuple(1 << k for k in range(13))
 
 
 def score_width(
@@ -61,26 +60,6 @@ def verdict_width(
     return 1 / steps + 2 * score_width(beliefs, rows, submissions, beta, steps, metric)
 
 
-def best_grid(
-    beliefs: Belief | Sequence[Belief] | None,
-    rows: int,
-    submissions: int,
-    beta: float,
-    metric: Metric = MEAN,
-) -> int:
-    """Return the number of steps, a power of 2 up to 4096, whose verdicts are best."""
-    given = (beliefs, rows, submissions, beta)
-    return min(_GRIDS, key=lambda steps: verdict_width(*given, steps, metric))
-
-
-def one_bit_width(
-    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float
-) -> float:
-    """Return how far "better than the best, or not" may be off, at the step that is best."""
-    steps = best_grid(beliefs, rows, submissions, beta)
-    return verdict_width(beliefs, rows, submissions, beta, steps)
-
-
 class OneBit(Ladder):
     """A leaderboard of verdicts; its arguments are those of a `Ladder`.
 
@@ -99,7 +78,6 @@ class OneBit(Ladder):
     schema = ("one-bit", 1)
     kind = "one bit"
     _width_at = staticmethod(verdict_width)
-    _best_steps = staticmethod(best_grid)
 
     def _begin(self, data: object, board: Board, secret: Secret, storage: Files | None) -> None:
         super()._begin(data, board, secret, storage)

@@ -1,4 +1,4 @@
-"""What a plan is compared with: the paper's own numbers, a Ladder, one bit, fixed questions.
+"""A plan in words, and what it is compared with: the paper's own numbers, one bit, fixed questions.
 
 All are closed formulae.
 
@@ -19,8 +19,8 @@ from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.guarantee import VACUOUS, overfit_width
-from quiltwork.holdout.ladder import ladder_width
-from quiltwork.holdout.one_bit import one_bit_width
+from quiltwork.holdout.ladder import least_width, width_at
+from quiltwork.holdout.one_bit import verdict_width
 from quiltwork.report.charts import Line, LineChart, level
 
 if TYPE_CHECKING:
@@ -126,6 +126,76 @@ def clopper_pearson(successes: int, rows: int, failure: float) -> tuple[float, f
     return 1 - float(low), float(high)
 
 
+_USES = {
+    "counting": "answers from the holdout are rounded to few public values",
+    "max-information": "answers from the holdout carry noise",
+    "fresh parts": "every question gets rows of its own, used once",
+    "ladder": "only what clearly beats the best is told, rounded",
+}
+
+
+def explained(plan: HoldoutPlan) -> str:
+    """Say what to use, what it promises, what it takes, and what the alternatives give."""
+    overfitting = f" of which {plan.overfits:,} may overfit" if plan.overfits else ""
+    if not math.isfinite(plan.tolerance):
+        nothing = (
+            f"Promise: none. {plan.samples:,} rows are too few for {plan.queries:,} adaptive "
+            f"questions{overfitting}, however far answers may be off. This is vacuous: always "
+            "answering 1/2 errs by at most 0.5."
+        )
+        return "\n".join([nothing, *other_ways(plan)])
+    found, there = concentration(plan.beliefs), ""
+    if plan.available is not None:
+        enough = plan.available >= plan.samples
+        there = f", {'' if enough else 'only '}{plan.available:,} there"
+        there += "" if enough else ": the promise does not hold"
+    lines = [
+        f"Use {plan.mechanism} for {plan.queries:,} questions{overfitting}, and {plan.samples:,} "
+        f"rows: {_USES[plan.mechanism]}.",
+        f"Promise: with probability {plan.confidence:g}, {_promised(plan)}.",
+        *_settings(plan),
+        f"Concentration: {found.theorem}; rows count as {found.independent_rows:.4g} "
+        "independent ones each.",
+        f"Rows: {plan.samples:,} needed{there}.",
+    ]
+    if plan.vacuous:
+        lines.append(
+            "The promise is vacuous: always answering 1/2 errs by at most 0.5, however the "
+            "questions are chosen."
+        )
+    return "\n".join([*lines, *other_bounds(plan), *other_ways(plan)])
+
+
+def _promised(plan: HoldoutPlan) -> str:
+    if plan.mechanism == "ladder":
+        return (
+            f"the best score of {plan.queries:,} submissions is at every moment within "
+            f"{plan.tolerance:.4g} of the best true one so far"
+        )
+    return (
+        f"every answer to {plan.queries:,} adaptive questions is within {plan.tolerance:.4g} of "
+        f"the truth, as long as fewer than {plan.overfits:,} overfit by "
+        f"{plan.overfit_at * plan.tolerance:.4g} or more"
+    )
+
+
+def _settings(plan: HoldoutPlan) -> list[str]:
+    if plan.mechanism == "fresh parts":
+        return [f"Settings: {plan.samples // plan.queries:,} rows for each question."]
+    if plan.mechanism == "ladder":
+        board = f"Settings: {plan.values} steps, {plan.queries:,} submissions"
+        return [f"{board}; no training rows are needed, and no row is protected."]
+    grid = "" if plan.values is None else f", answers rounded to steps of 1/{plan.values}"
+    level = "Level: none; rows are not protected. Plan with protect='rows' if they must be."
+    if plan.noise:
+        level = (
+            f"Level: {plan.epsilon:.4g}-DP for replacing a row, {plan.bayesian_epsilon:.4g}-"
+            "Bayesian DP under the belief."
+        )
+    told = f"Settings: threshold T = {plan.threshold:.6g}, noise sigma = {plan.noise:.6g}"
+    return [f"{told}{grid}.", level]
+
+
 def other_bounds(plan: HoldoutPlan) -> list[str]:
     """Name what coarser bounds would ask for, where the rows were the question."""
     if plan.solved_for != "samples" or plan.mechanism != "max-information":
@@ -149,14 +219,14 @@ def other_ways(plan: HoldoutPlan) -> list[str]:
     rows = plan.available or plan.samples
     given = (plan.beliefs, rows, plan.queries, plan.beta)
     here = replace(plan, samples=rows)
-    others = [name for name in MECHANISMS if name != plan.mechanism]
+    numbers = ("counting", "max-information") if not plan.overfits else ()
+    others = [name for name in MECHANISMS if name not in (plan.mechanism, *numbers)]
     return [
         f"Alternatives with {rows:,} rows, same confidence:",
         *(f"  {_NAMES[name]}: {_possible(replace(here, mechanism=name))}" for name in others),
-        f"  a Ladder of {plan.queries:,} submissions (best score only): "
-        f"{_within(ladder_width(*given))}",
+        *(["  a score for every submission: say how many may overfit"] if numbers else []),
         '  one bit for each submission ("better than the best, or not"): '
-        f"{_within(one_bit_width(*given))}",
+        f"{_within(least_width(verdict_width, *given)[0])}",
         "  yes/no questions all fixed in advance, none adaptive: "
         f"{_within(fixed_questions_width(*given))}",
     ]
@@ -166,6 +236,7 @@ _NAMES = {
     "counting": "counting, answers rounded",
     "max-information": "max-information, answers with noise",
     "fresh parts": "a fresh part of the rows for every question",
+    "ladder": "a Ladder, best score only",
 }
 
 
@@ -189,10 +260,13 @@ def plan_chart(plan: HoldoutPlan) -> LineChart:
     beta = 1 - plan.confidence
     ours = plan.table()
     others = {
-        "Ladder, best score only": ladder_width,
+        "Ladder, best score only": lambda *given: least_width(width_at, *given)[0],
         "questions fixed in advance": fixed_questions_width,
     }
-    lines = [Line(f"{plan.mechanism}, {plan.overfits:,} overfits", tuple(ours))]
+    if plan.mechanism == "ladder":
+        del others["Ladder, best score only"]
+    name = f"{plan.mechanism}, {plan.overfits:,} overfits" if plan.overfits else "Ladder"
+    lines = [Line(name, tuple(ours))]
     for name, width in others.items():
         found = tuple((n, width(plan.beliefs, n, plan.queries, beta)) for n, _ in ours)
         lines.append(Line(name, found))

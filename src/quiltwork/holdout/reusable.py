@@ -152,6 +152,11 @@ class ReusableHoldout(OneOwner):
                 f"The plan promises answers within {plan.tolerance:.3g}, which says nothing: "
                 "always answering 1/2 does as well. Ask for fewer queries or overfits."
             )
+        if plan.mechanism == "ladder":
+            raise InvalidInputError(
+                "The plan is a Ladder, which needs no training rows: make it by "
+                f"Ladder(holdout, beliefs, submissions={plan.queries}, steps={plan.values})."
+            )
         if plan.mechanism == "fresh parts":
             raise InvalidInputError(
                 f"The plan is a fresh part of the rows for each of {plan.queries:,} questions, "
