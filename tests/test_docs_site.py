@@ -154,7 +154,7 @@ def test_every_public_name_is_in_the_reference_and_has_a_docstring(name):
     assert name in documented_names(), f"add quiltwork.{name} to a page of docs/reference"
 
 
-SYSTEMS = ("budget", "counts", "holdout", "series", "tables", "tables.risk")
+SYSTEMS = ("budget", "client", "counts", "holdout", "series", "tables", "tables.risk")
 
 
 def room_names(rooms: tuple[str, ...]) -> dict[str, object]:
