@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from quiltwork.service import turns
+from quiltwork.service.arrived import data_clock
 from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
-from tests.service.conftest import PEOPLE, ROWS
+from tests.service.conftest import CHAIN, PEOPLE, ROWS
 
 CANARY = "zq7xcanary"
 
@@ -159,3 +161,33 @@ def test_a_series_takes_rows_of_its_states_that_follow_each_other(team, steps):
     assert team.told("pia", "GET", "/v1/datasets/steps")["length"] == 100
     other = team.ask("olga", "POST", path, content=ROWS.encode(), headers=kind)
     assert other.json()["length"] == 100  # olga's rows are another subject than pia's
+
+
+@pytest.mark.parametrize("every", [None, "10min"])
+def test_rows_that_come_one_at_a_time_are_on_one_clock(team, every):
+    """A single row does not say how far the next one is, unless that was registered."""
+    about = {"belief": json.loads(CHAIN.to_json()), "value": "state", "time": "at", "every": every}
+    dated = {"name": "dated", "budget": 1, "series": about}
+    team.told("olga", "POST", "/v1/datasets", json=dated)
+    path, kind = "/v1/datasets/dated/rows", {"Content-Type": "text/csv"}
+
+    def taken(*minutes):
+        rows = "".join(f"2026-01-01T00:{minute:02}:00Z,rest\n" for minute in minutes)
+        content = f"at,state\n{rows}".encode()
+        return team.ask("olga", "POST", path, content=content, headers=kind).is_success
+
+    assert taken(0, 10)
+    assert not any(taken(*wrong) for wrong in ([30], [10], [30, 40]))
+    assert taken(20) == (every is not None)
+    assert taken(*([30, 40] if every else [20, 30, 40]))
+    assert data_clock(team.service, "dated").step == 600
+    assert team.told("olga", "GET", "/v1/datasets/dated")["length"] == 5
+
+
+def test_who_looks_for_what_is_not_hers_is_noted(team, steps):
+    for name in ("nothing", "steps"):
+        team.told("olga", "DELETE", "/v1/datasets/steps/access/anna")
+        assert team.ask("anna", "GET", f"/v1/datasets/{name}").status_code == 404
+    log = team.told("udo", "GET", "/v1/log?limit=1000")["items"]
+    noted = [one["content"]["text"] for one in log if one["kind"] == "refusal"]
+    assert noted == ["may not dataset.read, or there is no such dataset"] * 2

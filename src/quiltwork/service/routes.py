@@ -210,6 +210,8 @@ def check(route: Route, service: Service, caller: Caller, path: Mapping[str, str
         if parameter not in route.free:
             own = service.belongs(caller, parameter, value)
             if own is None or (allowed == "own" and not own):
+                told = f"may not {route.action}, or there is no such {parameter}"
+                service.ledger.note("refusal", told, None, caller.member)
                 raise not_found()
 
 

@@ -255,28 +255,27 @@ def _series(about: SeriesOf, pieces: Pieces) -> CodedSequences:
     """
     parts: dict[Any, list[np.ndarray[Any, Any]]] = {}
     starts: dict[Any, int | None] = {}
-    last: Mapping[str, Any] = {}
+    step = next((piece.about["step"] for piece, _ in pieces if piece.about["step"]), None)
     for piece, who in pieces:
-        last = piece.about
-        subjects = labels_from_json(list(last["subjects"]))
-        for number, subject in enumerate(subjects):
-            key, start, step = (who, subject), last["starts"][number], last["step"]
-            if key not in parts:
-                parts[key], starts[key] = [], start
-            else:
-                begun = starts[key]
-                expected = (
-                    None if begun is None or step is None else begun + step * _points(parts[key])
-                )
-                if start is not None and expected is not None and start != expected:
+        for number, subject in enumerate(labels_from_json(list(piece.about["subjects"]))):
+            key, start = (who, subject), piece.about["starts"][number]
+            begun, before = starts.setdefault(key, start), parts.setdefault(key, [])
+            if before and begun is not None and step is not None:
+                if start is None:
+                    raise InvalidInputError(
+                        "These rows do not say how far apart their times are: send several time "
+                        "points at once, or register the series with its step, `every`."
+                    )
+                if start != begun + step * _points(before) or piece.about["step"] != step:
                     raise InvalidInputError(
                         "The first of these rows is not the time point after the last one there is."
                     )
-            parts[key].append(piece.arrays[f"codes{number}"])
+            before.append(piece.arrays[f"codes{number}"])
+    last = pieces[-1][0].about
     believed = beliefs_of(about)[0]
     labels = np.empty(len(believed.states or ()), dtype=object)
     labels[:] = believed.states
-    grid = replace(believed.grid or Grid(), step=last["step"])
+    grid = replace(believed.grid or Grid(), step=step)
     origin = Origin(grid, None, len(parts), last["zone"], last["local"])
     return CodedSequences(
         {
