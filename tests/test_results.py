@@ -111,7 +111,7 @@ MAKERS = {
             0.1,
             0.0,
             1.0,
-            "Within 0.1 of the truth.",
+            "Within 0.1.",
         ),
         places=(Place(1, "<ada>", 1, 0.75, 0.65, 0.85),),
     ),
