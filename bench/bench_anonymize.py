@@ -133,7 +133,7 @@ def bench_one_provider(frame: pandas.DataFrame) -> None:
     _ = table.encoded
     run = partial(anonymize, table, CONSTRAINT, 0)
     compare(
-        "Adult, one provider, k = 30, l = 4: anonymize and publish",
+        "Adult, one provider, k = 30, l = 4",
         {
             "quiltwork": lambda: run().frame,
             "numpy mondrian (groups only)": lambda: plain_mondrian(codes, sensitive, 30, 4),

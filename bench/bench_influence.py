@@ -143,7 +143,7 @@ def main() -> None:
     for size, repeats in ((2, 9), (4, 9), (10, 5), (51, 3)):
         matrix = sticky(size, 0.0)
         compare(
-            f"Calibration by the sweep and by exact quilts, {size} states",
+            f"Sweep and exact quilts, {size} states",
             {
                 "sweep": fresh(matrix, "stationary", 10**6, "sweep"),
                 "exact quilts": fresh(matrix, "stationary", 10**6, "exact"),

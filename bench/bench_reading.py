@@ -57,12 +57,12 @@ def main() -> None:
         cut = 'pd.cut(frame["kw"], [float("-inf"), 0.5, 2, float("inf")], right=False)'
         parsed = 'parse_dates=["time"]'
         for title, path, own, other, counted in (
-            ("rows of time, meter and power", meters, timed, parsed, cut),
+            ("rows of meters", meters, timed, parsed, cut),
             ("states", states, '"state"', "", 'frame["state"]'),
         ):
             read = PANDAS.format(arguments=other, counted=counted)
             rows = compare_commands(
-                f"Reading and counting 10.4 million {title}",
+                f"Reading 10.4 million {title}",
                 {
                     "quiltwork": [
                         *(sys.executable, "-c"),

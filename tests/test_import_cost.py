@@ -47,3 +47,25 @@ def test_importing_loads_no_more_of_the_standard_library_than_numpy_does():
 @pytest.mark.parametrize("room", ["noise", "counts"])
 def test_the_rooms_of_the_histogram_path_do_not_load_scipy(room):
     assert third_party(loaded_by(f"import quiltwork.{room}")) <= {"numpy"}
+
+
+ELSEWHERE = """import os, pkgutil, signal, sys
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+for name in ("fork", "getuid", "geteuid", "register_at_fork", "sched_getaffinity", "O_NOFOLLOW"):
+    delattr(os, name)
+del signal.SIGKILL, signal.SIGHUP
+import quiltwork
+modules = [one.name for one in pkgutil.walk_packages(quiltwork.__path__, "quiltwork.")]
+for name in modules:
+    if not name.endswith("__main__"):
+        __import__(name)
+print(len(modules))"""
+
+
+def test_no_module_imports_what_other_systems_lack():
+    answer = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert int(answer.stdout) > 400

@@ -14,12 +14,6 @@ from quiltwork.beliefs import Network, as_beliefs, belief_from_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import max_influence
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import pyagrum
-    from pgmpy.inference import VariableElimination
-    from pgmpy.readwrite import BIFReader
-
 SPRINKLER = nx.DiGraph([("rain", "sprinkler"), ("rain", "wet"), ("sprinkler", "wet")])
 TABLES = {
     "rain": [0.8, 0.2],
@@ -87,6 +81,10 @@ def test_a_distribution_that_vanishes_is_refused():
 
 
 def test_marginals_agree_with_pyagrum_on_alarm(shared_file):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pyagrum
+
     path = str(shared_file("data/alarm.bif"))
     net, peer = Network.from_bif(path), pyagrum.loadBN(path)
     inference = pyagrum.LazyPropagation(peer)
@@ -105,6 +103,9 @@ def test_joints_agree_with_pgmpy_on_asia(shared_file):
     net = Network.from_bif(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        from pgmpy.inference import VariableElimination
+        from pgmpy.readwrite import BIFReader
+
         model = BIFReader(str(path)).get_model()
         found = VariableElimination(model).query(["dysp", "asia", "either"], show_progress=False)
     ours = net.joint([net.node(name) - 1 for name in found.variables]).values

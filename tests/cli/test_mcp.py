@@ -14,7 +14,6 @@ from urllib import error, request
 
 import numpy as np
 import pytest
-from mcp import Client
 from starlette.testclient import TestClient
 
 import quiltwork as qw
@@ -140,6 +139,8 @@ def test_a_climber_of_another_user_sees_nothing_and_climbs_nothing(served, race)
 
 
 def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
+    from mcp import Client
+
     url, _ = served
     status, told = post(url, {"predictions": {"0": 1}})
     assert (status, "1,999 have no prediction" in told) == (400, True)

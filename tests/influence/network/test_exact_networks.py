@@ -16,10 +16,6 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import conditional_influence, max_influence
 from quiltwork.influence.network.exact_networks import blanket_bound
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import pyagrum
-
 
 def chain_network(chain: MarkovChain, length: int) -> Network:
     graph = nx.path_graph(length, create_using=nx.DiGraph)
@@ -68,6 +64,10 @@ def test_knowing_the_common_effect_makes_its_causes_tell_on_each_other():
 
 
 def test_influence_agrees_with_pyagrum_on_alarm(shared_file):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pyagrum
+
     path = str(shared_file("data/alarm.bif"))
     net, peer = Network.from_bif(path), pyagrum.loadBN(path)
     for name, quilt in [("CO", ("HR", "STROKEVOLUME")), ("SHUNT", ("SAO2", "INTUBATION"))]:
