@@ -11,7 +11,7 @@ from pyarrow import feather
 from pyarrow import parquet as pq
 
 from quiltwork import files
-from quiltwork.delimited import column_position, even_rows, split_line, with_csv
+from quiltwork.delimited import GivenDialect, column_position, even_rows, split_line, with_csv
 from quiltwork.errors import InvalidInputError
 
 TEXT = 'näme,town\nA,"Ghent, old"\nB,Bruges\n'
@@ -31,14 +31,13 @@ def test_plain_compressed_and_piped_files_give_the_same_rows(tmp_path, monkeypat
     [
         ("rows.csv", b"a,b\n1\n", "Row 2 .* 1 columns"),
         ("rows.csv", b"a,b\n" + 5000 * b"1,2\n" + b"\n1,2,3\n", "Row 5002 .* 3 columns"),
-        ("rows.csv", b"a,b\n1,\xff\n", "UTF-8"),
         ("rows.csv", b'a,b\n1,"2"x\n', "not CSV"),
         ("rows.csv.gz", b"not gzip", "whole gzip"),
         ("rows.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-12], "whole gzip"),
         ("rows.csv.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 60, "whole gzip"),
         ("missing.csv", None, "Cannot read .*No such file"),
     ],
-    ids=["short", "long", "bytes", "quotes", "no gzip", "cut gzip", "bad gzip", "missing"],
+    ids=["short", "long", "quotes", "no gzip", "cut gzip", "bad gzip", "missing"],
 )
 def test_damaged_files_say_so(tmp_path, name, content, words):
     path = tmp_path / name
@@ -83,8 +82,15 @@ def test_a_file_that_is_large_itself_may_unpack_to_much(tmp_path, little):
 def test_standard_input_is_read_as_a_file_is(monkeypatch):
     given = io.TextIOWrapper(io.BytesIO(b"a\n\xff\n"), encoding="ascii", errors="replace")
     monkeypatch.setattr(sys, "stdin", given)
-    with pytest.raises(InvalidInputError, match="UTF-8"):
-        with_csv("-", list)
+    assert with_csv("-", list) == [["a"], ["ÿ"]]
+
+
+def test_a_row_has_no_say_in_how_the_letters_of_others_are_read(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes("a\nKäse\n".encode() + "Käse €\n".encode("cp1252") + b"\x81\n")
+    assert with_csv(str(path), list) == [["a"], ["Käse"], ["Käse €"], ["\x81"]]
+    with pytest.raises(InvalidInputError, match="not UTF-8 text near line 1"):
+        with_csv(str(path), list, GivenDialect(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(("name", "words"), [("c", "is not there"), ("a", "more than once")])

@@ -17,7 +17,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -49,8 +49,20 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_BY_BYTE = "quiltwork-cp1252"
+"""Reads as Windows does what is no UTF-8, so that one row has no say in how others are read."""
 _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
+
+
+
+def _as_windows_does(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101  (a reader asks)
+    some = error.object[error.start : error.end]
+    return some.decode("cp1252" if some.decode("cp1252", "ignore") else "latin-1"), error.end
+
+
+codecs.register_error(_BY_BYTE, _as_windows_does)
 
 
 @dataclass(frozen=True)
@@ -137,6 +149,7 @@ def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
     The delimiter is found in the first line, which is public. Encoding and decimal point are found
     in the rows after it, unless `given.by_rows` is off: then a file without a byte order mark is
     UTF-8 if its first line is, and one with semicolons has decimal commas, whatever its rows hold.
+    Letters of UTF-8 files that are none are read as in cp1252, each on its own.
 
     >>> found_dialect(b"time;kw\\n1;0,5\\n").words
     'delimiter ;, decimal comma'
@@ -181,6 +194,7 @@ class Opened:
         """
         self.path = path
         self._whole: bytes | None = None
+        self._told_encoding = given is not None and given.encoding is not None
         if path != "-":
             files.refuse_device(path)
         with _told(path):
@@ -193,6 +207,17 @@ class Opened:
                 self._whole = Path(path).read_bytes()
             with self.stream() as stream:
                 self.dialect = found_dialect(stream.read(_SAMPLE), given)
+
+    def turns_out_as_windows(self) -> bool:
+        """Whether a file that begins as UTF-8 goes on otherwise, so that it is cp1252 from now."""
+        if self._told_encoding or self.dialect.encoding != "utf-8":
+            return False
+        with self.stream() as stream, suppress(UnicodeDecodeError):
+            for _ in codecs.iterdecode(iter(lambda: stream.read(_BUFFER), b""), "utf-8"):
+                pass
+            return False
+        self.dialect = replace(self.dialect, encoding="cp1252")
+        return True
 
     def stream(self) -> BinaryIO:
         """Open the bytes, unpacked."""
@@ -210,8 +235,10 @@ class Opened:
             InvalidInputError: if the file cannot be read, is not CSV in its encoding or not a whole
                 gzip file, or unpacks to too much.
         """
-        codec = "utf-8-sig" if self.dialect.encoding == "utf-8" else self.dialect.encoding
-        with _told(self.path), io.TextIOWrapper(self.stream(), encoding=codec, newline="") as file:
+        codec, errors = self.dialect.encoding, "strict"
+        if codec == "utf-8":
+            codec, errors = "utf-8-sig", errors if self._told_encoding else _BY_BYTE
+        with _told(self.path), io.TextIOWrapper(self.stream(), codec, errors, "") as file:
             reader = csv.reader(file, strict=True, delimiter=self.dialect.delimiter)
             try:
                 with suppress(UnicodeError):  # which would carry the bytes of the file

@@ -24,29 +24,36 @@ from quiltwork.tables.meanings import number, place
 
 def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
     """Read a CSV file as an Arrow table of texts; only the empty cell is missing."""
+    given = given or GivenDialect()
+    opened = Opened(str(path), given)
+    header: list[str] = opened.rows(lambda reader: next(reader, []))
+    found = _by_arrow(opened, header)
+    if found is None and opened.turns_out_as_windows():
+        found = _by_arrow(opened, header)
+    if found is None:
+        _say_where(str(path), header, given)
+    if given.encoding is None and opened.dialect.encoding not in ("utf-8", "utf-16"):
+        words = f"encoding {opened.dialect.encoding}; encoding='…' says another."
+        warnings.warn(f"{path} is read with {words}", QuiltworkWarning, stacklevel=4)
+    return found
+
+
+def _by_arrow(opened: Opened, header: Sequence[str]) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
-    given = given or GivenDialect()
-    opened = Opened(str(path), given)
-    if given.encoding is None and opened.dialect.encoding not in ("utf-8", "utf-16"):
-        found = f"encoding {opened.dialect.encoding}; encoding='…' says another."
-        warnings.warn(f"{path} is read with {found}", QuiltworkWarning, stacklevel=4)
-    header: list[str] = opened.rows(lambda reader: next(reader, []))
     as_text = csv.ConvertOptions(
         null_values=[""],
         strings_can_be_null=True,
         column_types=dict.fromkeys(header, pa.string()),
     )
-    try:
+    with suppress(pa.ArrowException, UnicodeDecodeError):  # whose words show the row
         return csv.read_csv(
-            path,
+            opened.path,
             read_options=csv.ReadOptions(encoding=opened.dialect.encoding),
             parse_options=csv.ParseOptions(delimiter=opened.dialect.delimiter),
             convert_options=as_text,
         )
-    except (pa.ArrowException, UnicodeDecodeError):  # whose words show the row
-        _say_where(str(path), header, given)
 
 
 def _say_where(path: str, header: Sequence[str], given: GivenDialect) -> NoReturn:

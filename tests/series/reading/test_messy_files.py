@@ -101,8 +101,11 @@ def test_rows_of_beliefs_without_states_have_no_say_in_how_others_are_read(tmp_p
     rows = Clusters(range(3))
     path = tmp_path / "rows.csv"
     path.write_bytes("v\nä\nb\nc\n".encode("latin-1"))
+    assert read_series(path, "v", beliefs=rows).data[None].tolist() == ["ä", "b", "c"]
+    path.write_bytes(b"v\n\xe4\n" + "ä\nc\n".encode())  # each letter is read on its own
+    assert read_series(path, "v", beliefs=rows).data[None].tolist() == ["ä", "ä", "c"]
     with pytest.raises(InvalidInputError, match="not UTF-8"):
-        read_series(path, "v", beliefs=rows)
+        read_series(path, "v", beliefs=rows, encoding="utf-8")
     for first in ("1.5", "x"):
         path.write_text(f"v;w\n{first};1\n2,5;1\n3,5;1\n")
         read = read_series(path, "v", edges=[3], beliefs=rows)

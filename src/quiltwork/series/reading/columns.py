@@ -89,13 +89,22 @@ def read_columns(
         opened = Opened(path, given)
         if not _has_arrow():
             _read_rows(opened, collectors)
-        elif not _read_arrow(opened, collectors):
-            for one in collectors:
-                one.undo()
-            _read_rows(opened, collectors)
+        else:
+            read = _read_arrow(opened, collectors)
+            if not read and given.by_rows and opened.turns_out_as_windows():
+                _undo(collectors)
+                read = _read_arrow(opened, collectors)
+            if not read:
+                _undo(collectors)
+                _read_rows(opened, collectors)
         notes.setdefault(_written(opened.dialect, collectors), path)
     said = [f"{path} is read with {words}." for words, path in notes.items() if words]
     return " ".join(said)
+
+
+def _undo(collectors: Sequence[Collector]) -> None:
+    for one in collectors:
+        one.undo()
 
 
 def _written(dialect: Dialect, collectors: Sequence[Collector]) -> str:
