@@ -55,7 +55,6 @@ _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
 
 
-
 def _as_windows_does(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)  # noqa: S101  (a reader asks)
     some = error.object[error.start : error.end]
@@ -183,22 +182,28 @@ def _guessed_encoding(sample: bytes, *, by_rows: bool) -> str:
 class Opened:
     """A file, or standard input (`-`), that can be read from its beginning as often as needed.
 
-    `.gz` is decompressed within limits (`files.Unpacked`). A pipe is kept in memory.
+    `.gz` is decompressed within limits (`files.Unpacked`). A pipe is kept in memory. `parts` are
+    the files, with their numbers of rows, that were joined to one (`joined`).
     """
 
-    def __init__(self, path: str, given: GivenDialect | None = None) -> None:
-        """Find out how the file at `path` is written.
+    def __init__(
+        self, path: str, given: GivenDialect | None = None, whole: bytes | None = None
+    ) -> None:
+        """Find out how the file at `path`, or what it holds in `whole`, is written.
 
         Raises:
             InvalidInputError: if it cannot be read.
         """
         self.path = path
-        self._whole: bytes | None = None
+        self.parts: Sequence[tuple[str, int]] = ()
+        self._whole = whole
         self._told_encoding = given is not None and given.encoding is not None
-        if path != "-":
+        if path != "-" and whole is None:
             files.refuse_device(path)
         with _told(path):
-            if path == "-":
+            if whole is not None:
+                pass
+            elif path == "-":
                 text = sys.stdin
                 self._whole = (
                     text.buffer.read() if hasattr(text, "buffer") else text.read().encode()
@@ -252,6 +257,38 @@ class Opened:
             f"{self.path!r} is not {name} text near line {reader.line_num + 1}; say its encoding, "
             "for example encoding='latin-1', or convert it first."
         )
+
+
+def joined(paths: Sequence[str], given: GivenDialect) -> Opened | None:
+    """Return plain small files of one header as one; None if they are others.
+
+    One line is one row in them: nothing is quoted, no line is empty, and all of it is UTF-8.
+    """
+    texts = []
+    with _told(paths[0]):
+        for path in paths:
+            with open(path, "rb") as file:
+                texts.append(file.read())
+    header = texts[0].partition(b"\n")[0] + b"\n"
+    bodies = [text[len(header) :] for text in texts if text.startswith(header)]
+    ends = b"\r\n" if header.endswith(b"\r\n") else b"\n"
+    bodies = [body + ends if body[-1:] != b"\n" else body for body in bodies]
+    whole = header + b"".join(bodies)
+    odd = (b'"', b"\n\n", b"\n\r", codecs.BOM_UTF8)
+    lines = whole.count(b"\n")
+    if len(bodies) < len(texts) or any(one in whole for one in odd):
+        return None
+    if whole.count(b"\r") not in (0, lines) or not _is_utf8(whole):
+        return None
+    opened = Opened(paths[0], given, whole)
+    opened.parts = [(p, body.count(b"\n")) for p, body in zip(paths, bodies, strict=True)]
+    return opened
+
+
+def _is_utf8(whole: bytes) -> bool:
+    with suppress(UnicodeDecodeError):
+        return whole.isascii() or bool(whole.decode())
+    return False
 
 
 class _told:  # noqa: N801  (reads as a phrase)

@@ -216,7 +216,7 @@ def test_what_export_writes_is_for_its_owner_only(cli, url, made, tmp_path):
     assert [path.stat().st_mode & 0o777 for path in written] == [0o600, 0o600]
 
 
-def test_a_dataset_may_protect_stretches(cli, url, belief):
+def test_a_dataset_may_protect_stretches(cli, url, belief, tmp_path):
     create = ["ledger", "create", url, "walks", "--belief", belief, "--length", "100"]
     ran = cli(*create, "--budget", "1", "--protect", "18")
     assert ran.code == 0, ran.err
@@ -230,6 +230,12 @@ def test_a_dataset_may_protect_stretches(cli, url, belief):
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
     wanted = [qw.calibrate(chain, 100, 1, episode=episode).scale for episode in (18, 18, 30)]
     assert scales == pytest.approx(wanted, rel=1e-8)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("s\n" + "rest\nwalk\n" * 50)
+    paid = ["--epsilon", "0.1", "--ledger", url, "--dataset", "walks", "--preview", "--json"]
+    asked = ["release", str(rows), "--belief", belief, *paid]
+    episodes = [cli(*asked, *more).document["episode"] for more in ([], ["--protect", "moment"])]
+    assert episodes == [18, 1]
 
 
 def test_refusals_are_noted_and_pages_can_be_asked_for(cli, url, made, tmp_path):

@@ -22,7 +22,7 @@ from quiltwork.cli.command import (
     report_option,
 )
 from quiltwork.cli.config import from_config
-from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
+from quiltwork.cli.output import check_targets, deliver, note, pictures, progress, text_table
 from quiltwork.cli.paying import (
     asked,
     curator_option,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 @option(
     "--window WHEN",
     "Ask about these time points only: 1:1440, 2026-03-01:2026-03-07 (both days included), "
-    "'last 7 days', 'Mondays 18:00-22:00'.",
+    "2026-03, 'last 7 days', 'Mondays 18:00-22:00'.",
 )
 @option("--epsilon NUMBER", "The privacy level.", level_number, required=True)
 @option("--method", "How to bound influence.", METHODS)
@@ -153,7 +153,8 @@ def release(
         raise click.UsageError("--apart needs --backend local")
     beliefs = _beliefs(belief, states, protect)
     query = read_query(question, beliefs[0].states, None)
-    protected = _protected(protect, beliefs, reading["every"])
+    debit = open_ledger(ledger_url, dataset, key, analyst)
+    protected = _protected(protect, beliefs, reading["every"], debit)
     if protect == "person" and reading["missing"] == "split":
         raise click.UsageError(
             "--missing split makes several series of one person, and --protect person would hide "
@@ -161,7 +162,6 @@ def release(
         )
     alternatives = _alternatives(others, report, beliefs)
     _check_delivery(query, output, report, plot)
-    debit = open_ledger(ledger_url, dataset, key, analyst)
     check: Callable[..., None] | None = None
     if debit:
         from quiltwork.series.registration import refuse_unregistered
@@ -277,10 +277,20 @@ def _alternatives(paths: tuple[str, ...], report: str | None, beliefs: Any) -> A
     return found
 
 
-def _protected(text: str | None, beliefs: Any, every: str | None) -> dict[str, Any]:
-    """Read who is protected, as arguments of a release."""
+def _protected(
+    text: str | None, beliefs: Any, every: str | None, debit: dict[str, Any]
+) -> dict[str, Any]:
+    """Read who is protected, as arguments of a release; if it is not said, whom its ledger does."""
     if text == "person":
         return {"protect": "person"}
+    if text is None and debit:
+        episode = debit["ledger"].status(debit["dataset"]).episode
+        if episode > 1:
+            note(
+                f"Protected are stretches of {episode:,} time points, as in the ledger; "
+                "--protect moment asks for less."
+            )
+        return {"episode": episode}
     return {"episode": read_episode(text, beliefs, every)}
 
 

@@ -63,7 +63,8 @@ def reading_options(function: Function) -> Function:
         ),
         option(
             "--days FIRST:LAST",
-            "The public days 2026-03-01:2026-03-31: every subject gets all their time points.",
+            "The public days 2026-03-01:2026-03-31, or 2026-03: every subject gets all their time "
+            "points, and no others.",
         ),
         option(
             "--subject COLUMNS",

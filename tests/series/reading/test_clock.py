@@ -42,6 +42,9 @@ def runs(inside):
 ASKED = {
     "2026-03-28:2026-03-29": lambda t: t.strftime("%Y-%m-%d") in ("2026-03-28", "2026-03-29"),
     "2026-10-25": lambda t: t.strftime("%Y-%m-%d") == "2026-10-25",
+    "2026-03": lambda t: t.strftime("%Y-%m") == "2026-03",
+    "2025-10:2026-10": lambda t: t.strftime("%Y-%m") <= "2026-10",
+    "2026": lambda t: t.year == 2026,
     "Sundays": lambda t: t.weekday() == 6,
     "Sundays 02:00-02:30": lambda t: t.weekday() == 6 and t.hour == 2 and t.minute < 30,
     "weekends 18:00-22:00": lambda t: t.weekday() > 4 and 18 <= t.hour < 22,

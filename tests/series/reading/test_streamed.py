@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from quiltwork.errors import InvalidInputError
 from quiltwork.series import read_series
-from quiltwork.series.reading import columns, streamed
+from quiltwork.series.reading import assembly, columns, streamed
 from quiltwork.series.reading.packing import Progressions, packed, unpacked
 
 EDGES, LABELS = [-0.5, 0.5], ["low", "middle", "high"]
@@ -19,6 +20,7 @@ EDGES, LABELS = [-0.5, 0.5], ["low", "middle", "high"]
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(columns, "_BLOCK", 2048)
+    monkeypatch.setattr(streamed, "_AT_ONCE", 50)  # rows that are sorted in one of 16 passes
 
 
 def _rows(kind, seed):
@@ -78,6 +80,38 @@ def test_blocks_are_what_files_in_order_are_read_by(tmp_path, small_blocks, monk
     read_series(path, "kw", time="t", subject="who", edges=EDGES, missing="split")
     assert sum(sizes) == 1200
     assert max(sizes) < 200
+
+
+ODD_FILES = {
+    "plain": "t,kw\n0,1\n1800,0\n",
+    "unended": "t,kw\n0,-1\n1800,1",
+    "quoted": 't,kw\n0,"1"\n1800,0\n',
+    "dos": "t,kw\r\n0,-1\r\n1800,0\r\n",
+    "more": "kw,other,t\n1,x,0\n0,x,3600\n",
+    "german": "t;kw\n0;0,7\n1800;0,1\n",
+    "gap": "t,kw\n0,1\n\n1800,n.d.\n3600,0\n",
+    "empty": "t,kw\n0,1\n",
+}
+
+
+@pytest.mark.parametrize("missing", ["state", "split"])
+def test_many_small_files_are_read_as_one_by_one(tmp_path, monkeypatch, missing):
+    random = np.random.default_rng(2)
+    for place, text in enumerate([*ODD_FILES.values(), *20 * [ODD_FILES["plain"]]]):
+        body = text.replace("1800", str(1800 * random.integers(1, 4)))
+        (tmp_path / f"m{random.integers(10)}{place}.csv").write_bytes(body.encode())
+    options = {"time": "t", "subject": "filename", "edges": EDGES, "every": "30min"}
+    read = []
+    for most in (1, 3, 1000):
+        monkeypatch.setattr(assembly, "_MOST_TOGETHER", most)
+        found = read_series(tmp_path, "kw", **options, missing=missing)
+        starts = [one.start for one in found.data.coded.values()]
+        shown = {who: states.tolist() for who, states in found.data.items()}
+        read.append((shown, starts, found.points, found.missing, found.grid))
+    assert read[0] == read[1] == read[2]
+    (tmp_path / "m5.csv").write_text("t,kw\n0,12:30\n")
+    with pytest.raises(InvalidInputError, match=r"m5\.csv: Row 1 of column 'kw' holds no number"):
+        read_series(tmp_path, "kw", **options, missing=missing)
 
 
 @given(

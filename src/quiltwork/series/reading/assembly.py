@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,18 +22,25 @@ from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.origins import Origin, index_step, regular_step
 from quiltwork.beliefs.sequences import label_array, position_of
 from quiltwork.beliefs.states import Label, show_labels
-from quiltwork.delimited import GivenDialect
+from quiltwork.delimited import GivenDialect, joined
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import Clock
 from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
-from quiltwork.series.reading.columns import FILE_NAME
+from quiltwork.series.reading.columns import FILE_NAME, file_name
 from quiltwork.series.reading.records import Records, Wanted, read_records
-from quiltwork.series.reading.regular import ordered, refuse_twice
-from quiltwork.series.reading.streamed import NEVER, Block, Outline, in_order, on_steps
+from quiltwork.series.reading.streamed import (
+    NEVER,
+    Block,
+    Outline,
+    in_order,
+    on_steps,
+    refuse_twice,
+    sorted_blocks,
+)
 from quiltwork.series.reading.values import as_labels, match_labels
 
-_AT_ONCE = 1 << 20
+_SMALL, _MOST_TOGETHER = 1 << 20, 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,19 +96,32 @@ class Asked:
         Raises:
             InvalidInputError: naming the row, and the file if there are several.
         """
-        sources = [source]
         named = FILE_NAME in self.wanted.subjects and isinstance(source, (str, os.PathLike))
-        if named and self.public is not None:
-            sources = files.listed_files(os.fspath(source))
+        if not named or self.public is None:
+            return self._read_one(source)
+        sources = files.listed_files(os.fspath(source))
         if len(sources) == 1:
             return self._read_one(source)
+        alike = self.grid.step is not None or self.wanted.time is None
+        found: list[Paths] = []
+        for group in _groups(sources) if alike else ([path] for path in sources):
+            found += self._read_group(group)
+        return _merged(found)
+
+    def _read_group(self, paths: list[str]) -> list[Paths]:
+        """Read small files as one, and each on its own if they are not alike, or one is wrong."""
+        several = 1 < len(paths) == len(set(map(file_name, paths)))
+        small = joined(paths, self.given) if several else None
+        if small is not None:
+            with suppress(InvalidInputError):
+                return [self._read_one(small)]
         found = []
-        for path in sources:
+        for path in paths:
             try:
                 found.append(self._read_one(path))
             except InvalidInputError as error:
                 raise InvalidInputError(f"{path}: {error}") from None
-        return _merged(found)
+        return found
 
     def _read_one(self, source: Any) -> Paths:
         records = read_records(
@@ -115,7 +136,7 @@ class Asked:
         )
         table = None
         if self.bins is None:
-            known, table = _coded(records.labels, self.public, believed=self.believed)
+            known, table = _coded(records.value, self.public, believed=self.believed)
         else:
             known = self.bins.labels
         return Paths(known, *self._placed(source, records, table), records.note)
@@ -125,7 +146,7 @@ class Asked:
     ) -> tuple[list[Path], Grid]:
         """Put the records of each subject in order, on the grid if there is one, block by block."""
         step, limits, alone = self.grid.step, self.limits, len(records.subjects) == 1
-        read = records.blocks or _sorted_blocks(records)
+        read = records.blocks
 
         def blocks() -> Iterator[Block]:
             for who, when, values in read():
@@ -137,7 +158,7 @@ class Asked:
 
         outline = Outline.of(blocks(), len(records.subjects))
         if outline is None:  # not in order of time
-            read = _sorted_blocks(records)
+            read = partial(sorted_blocks, records.blocks, len(records.subjects))
             outline = Outline.of(blocks(), len(records.subjects))
         assert outline is not None  # noqa: S101  (they are sorted now)
         timed = int(outline.first.max()) > NEVER
@@ -152,8 +173,8 @@ class Asked:
             kind = smallest(len(self.bins.labels))
         begins: Any = None
         if step is None or not timed:
-            if outline.gaps[0]:
-                refuse_twice(ordered(*records.whole()))
+            if outline.twice is not None:
+                refuse_twice(records.blocks(), outline.twice)
             gaps = outline.gaps if timed else None
             step = _regular(source, gaps, alone=alone, counted=records.counted)
             if timed and step is not None and set(outline.gaps) == {step}:
@@ -176,18 +197,19 @@ class Asked:
         return paths, replace(self.grid, step=step)
 
 
-def _sorted_blocks(records: Records) -> Callable[[], Iterator[Block]]:
-    """Return what yields records by subject and time; all are held at once to be sorted."""
-    values = records.values if records.row is None else records.values[records.row]
-    rows = ordered(*records.whole())
-
-    def blocks() -> Iterator[Block]:
-        for begin in range(0, len(rows.subject), _AT_ONCE):
-            part = slice(begin, begin + _AT_ONCE)
-            chosen = values[part] if isinstance(rows.order, slice) else values[rows.order[part]]
-            yield rows.subject[part], None if rows.seconds is None else rows.seconds[part], chosen
-
-    return blocks
+def _groups(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the files in groups that are small together; compressed ones stay alone."""
+    group: list[str] = []
+    size = 0
+    for path in paths:
+        plain = not path.endswith((*files.TABLES, ".gz")) and os.path.isfile(path)
+        more = os.path.getsize(path) if plain else _SMALL
+        if group and (size + more > _SMALL or len(group) == _MOST_TOGETHER):
+            yield group
+            group, size = [], 0
+        group.append(path)
+        size += more
+    yield group
 
 
 def _unchanged(codes: NDArray[Any]) -> NDArray[Any]:
@@ -240,7 +262,7 @@ def _coded(
     known = list(states) if states is not None else _sorted(found)
     others = [label for label in found if label not in set(known)]
     if others and not believed:
-        row = position_of(column.codes, read.index(others[0]))
+        row = position_of(column.join(), read.index(others[0]))
         raise InvalidInputError(
             f"Row {row} of column {column.name!r} holds none of the states "
             f"{show_labels(tuple(known))}; declare what it holds as well, or drop it."

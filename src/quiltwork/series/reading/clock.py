@@ -24,7 +24,7 @@ from quiltwork.exact import shortened
 DAY = 86400
 _QUARTER = 900
 _EPOCH = datetime(1970, 1, 1)
-_DAY = r"\d{4}-\d\d-\d\d"
+_DAY = r"\d{4}(?:-\d\d(?:-\d\d)?)?"  # or month, or year
 _MOMENT = rf"({_DAY})(?:[T ](\d\d:\d\d))?"
 _RANGE = re.compile(rf"{_MOMENT}\s*(?:\.\.|/|:|–|to)\s*{_MOMENT}")
 _LAST = re.compile(r"last\s+(\d+)?\s*(hour|day|week)s?", re.IGNORECASE)
@@ -32,8 +32,8 @@ _HOURS = re.compile(r"(\d\d?:\d\d)\s*[-–]\s*(\d\d?:\d\d)")
 _NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _GROUPS = {"weekdays": range(5), "weekends": range(5, 7), "daily": range(7), "": range(7)}
 _HELP = (
-    "write positions START:STOP, days 2026-03-01:2026-03-07 (both included), 'last 7 days', or "
-    "'Mondays 18:00-22:00'"
+    "write positions START:STOP, days 2026-03-01:2026-03-07 (both included), a month 2026-03, "
+    "'last 7 days', or 'Mondays 18:00-22:00'"
 )
 
 
@@ -219,7 +219,7 @@ class TimePoints:
 
     def _end(self, day: str, time: str | None) -> int:
         shown = _moment(day, time)
-        return self.clock.seconds(shown if time else shown + timedelta(days=1))
+        return self.clock.seconds(shown if time else _after(shown, day.count("-")))
 
     def _last(self, number: int, unit: str) -> tuple[int, int]:
         end = self.start + self.step * self.count
@@ -248,6 +248,11 @@ class TimePoints:
         return [(int(a) + 1, int(b)) for a, b in zip(turns[::2], turns[1::2], strict=True)]
 
 
+def is_dated(text: str) -> bool:
+    """Whether words mean one span of time, whatever the series."""
+    return any(re.fullmatch(one, text.strip()) for one in (_RANGE, _DAY))
+
+
 def check_window(text: str) -> None:
     """Refuse words that mean no window, whatever the series.
 
@@ -255,7 +260,7 @@ def check_window(text: str) -> None:
         InvalidInputError: with those that do.
     """
     words = text.strip()
-    if not any(re.fullmatch(one, words) for one in (_RANGE, _DAY, _LAST)):
+    if TimePoints(0, 1, 1, Clock())._span(words) is None:
         _recurrence(words)
 
 
@@ -279,10 +284,21 @@ def _days(word: str) -> list[int]:
 
 def _moment(day: str, time: str | None) -> datetime:
     try:
-        return datetime.fromisoformat(f"{day}T{time or '00:00'}")
+        if time is not None and day.count("-") < 2:
+            raise ValueError("a time of day goes with a day")
+        return datetime.fromisoformat(f"{day}{'-01' * (2 - day.count('-'))}T{time or '00:00'}")
     except ValueError as error:
         shown = day if time is None else f"{day} {time}"
         raise InvalidInputError(f"{shown} is no moment: {error}.") from None
+
+
+def _after(shown: datetime, dashes: int) -> datetime:
+    """Return when the next year, month or day begins, by the dashes in how this one is written."""
+    try:
+        later = shown + timedelta(days=(366, 31, 1)[dashes])
+    except OverflowError:
+        raise InvalidInputError(f"The year {shown.year} has no end that can be told.") from None
+    return later if dashes == 2 else later.replace(month=later.month if dashes else 1, day=1)
 
 
 def _clock_time(text: str) -> int:
@@ -293,15 +309,15 @@ def _clock_time(text: str) -> int:
 
 
 def period_seconds(text: str, clock: Clock) -> tuple[int, int]:
-    """Return from when to before when public days such as 2026-03-01:2026-03-31 are.
+    """Return from when to before when public days such as 2026-03-01:2026-03-31, or 2026-03, are.
 
     Raises:
         InvalidInputError: if it is none.
     """
     whole, words = TimePoints(0, 1, 1, clock), text.strip()
-    span = whole._span(words) if _RANGE.fullmatch(words) else None
+    span = whole._span(words) if is_dated(words) else None
     if span is None:
         raise InvalidInputError(
-            f"Cannot read the days {text!r}; write first and last, 2026-03-01:2026-03-31."
+            f"Cannot read the days {text!r}; write 2026-03-01:2026-03-31, or a month 2026-03."
         )
     return span

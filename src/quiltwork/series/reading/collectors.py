@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import hashable
 from quiltwork.beliefs.grids import seconds_of
-from quiltwork.beliefs.sequences import factorize
+from quiltwork.beliefs.sequences import factorize, position_of
 from quiltwork.delimited import Dialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
@@ -67,9 +67,8 @@ class _Batches:
         """The arrays in order."""
         return map(unpacked, self._parts)
 
-    @property
-    def _joined(self) -> NDArray[Any]:
-        """All of them in one array; each goes as soon as it is copied."""
+    def join(self) -> NDArray[Any]:
+        """Put all of them in one array; each goes as soon as it is copied."""
         if len(self._parts) != 1 or not isinstance(self._parts[0], np.ndarray):
             whole, end = np.empty(0, dtype=np.int8), self.rows
             while self._parts:
@@ -142,11 +141,6 @@ class LabelCollector(_Batches):
         """The cells that differ, by their codes."""
         return list(self._codes)
 
-    @property
-    def codes(self) -> NDArray[Any]:
-        """The code of each row."""
-        return self._joined
-
 
 class NumberCollector(_Batches):
     """The numbers of a column, NaN where there is none; or the codes of their bins.
@@ -183,11 +177,6 @@ class NumberCollector(_Batches):
             self._keep(numbers, pack=True)
         else:
             self._keep(binned(numbers, self._bins))
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """A number, or the code of a bin, for each row."""
-        return self._joined
 
 
 def binned(numbers: NDArray[np.float64], bins: Bins) -> NDArray[Any]:
@@ -264,11 +253,6 @@ class TimeCollector(_Batches):
         reader = self._reader or TimeReader.of(texts[:200], None, self.name)
         return reader.seconds(texts, self.rows)
 
-    @property
-    def seconds(self) -> NDArray[np.int64]:
-        """The moment of each row."""
-        return self._joined
-
 
 def _plain(cells: Any) -> Any:
     return cells.moments if isinstance(cells, AwareMoments) else cells
@@ -306,23 +290,20 @@ def _arrow_codes(cells: Any) -> Any:
 class DurationCollector(LabelCollector):
     """How long rows hold: whole seconds, 00:15:00, 15min, or a number of time points."""
 
-    @property
-    def values(self) -> NDArray[np.int64]:
-        """The whole seconds, or the number, of each row.
+    def checked(self) -> NDArray[np.int64]:
+        """Return the whole seconds, or the number, by codes.
 
         Raises:
             InvalidInputError: naming the first row without one.
         """
-        codes, read = self.codes, [_lasting(cell) for cell in self.distinct]
-        table = np.array([-1 if one is None else one for one in read], dtype=np.int64)
-        found: NDArray[np.int64] = table[codes]
-        if (found < 0).any():
-            row = int(np.argmax(found < 0)) + 1
+        read = [_lasting(cell) for cell in self.distinct]
+        if None in read:
+            row = position_of(self.join(), read.index(None))
             raise InvalidInputError(
                 f"Row {row} of column {self.name!r} holds no duration; write whole seconds, "
                 "00:15:00 or 15min."
             )
-        return found
+        return np.array(read, dtype=np.int64)
 
 
 def _lasting(cell: Any) -> int | None:

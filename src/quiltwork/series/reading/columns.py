@@ -47,6 +47,7 @@ class Collector(Protocol):
     """Takes the cells of one column, batch by batch."""
 
     name: str
+    rows: int
 
     def mark(self) -> None:
         """Remember how much there is before a file."""
@@ -67,26 +68,26 @@ def read_columns(
     """Show every row to the collectors, and return a sentence on how a file was written.
 
     `source` is a path (`-` is standard input, `.gz` is decompressed, `.parquet` and `.arrow` are
-    read as such), a folder or pattern of files, a pandas, Polars (also lazy) or Arrow table, or
-    what can be read as one, such as a relation of DuckDB. The sentence is empty if there is nothing
-    to say.
+    read as such), a folder or pattern of files, a file that is open, a pandas, Polars (also lazy)
+    or Arrow table, or what can be read as one, such as a relation of DuckDB. The sentence is empty
+    if there is nothing to say.
 
     Raises:
         InvalidInputError: if a column or file is missing, or the file is not what it seems.
     """
     given = given or GivenDialect()
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike, Opened)):
         _read_frame(source, collectors)
         return ""
-    paths = files.listed_files(os.fspath(source))
+    found = [source] if isinstance(source, Opened) else files.listed_files(os.fspath(source))
     notes: dict[str, str] = {}
-    for path in paths:
+    for path in found:
         for one in collectors:
             one.mark()
-        if path.endswith(files.TABLES):
+        if isinstance(path, str) and path.endswith(files.TABLES):
             _read_table_file(path, collectors)
             continue
-        opened = Opened(path, given)
+        opened = Opened(path, given) if isinstance(path, str) else path
         if not _has_arrow():
             _read_rows(opened, collectors)
         else:
@@ -97,7 +98,7 @@ def read_columns(
             if not read:
                 _undo(collectors)
                 _read_rows(opened, collectors)
-        notes.setdefault(_written(opened.dialect, collectors), path)
+        notes.setdefault(_written(opened.dialect, collectors), opened.path)
     said = [f"{path} is read with {words}." for words, path in notes.items() if words]
     return " ".join(said)
 
@@ -153,7 +154,7 @@ def _read_arrow(opened: Opened, collectors: Sequence[Collector]) -> bool:
                 _give(
                     collectors,
                     {one.name: batch.column(one.name) for one in own},
-                    opened.path,
+                    opened.parts or [(opened.path, batch.num_rows)],
                     batch.num_rows,
                 )
     except InvalidInputError:
@@ -210,13 +211,30 @@ def _is_file_name(collector: Collector, header: Sequence[str]) -> bool:
     return collector.name == FILE_NAME and FILE_NAME not in header
 
 
-def _give(collectors: Sequence[Collector], columns: dict[str, Any], path: str, rows: int) -> None:
-    """Hand a batch of cells to the collectors; the name of the file to those who ask for it."""
+def file_name(path: str) -> str:
+    """Return the name that a file gives to its subject."""
+    return os.path.basename(path).split(".")[0]
+
+
+def _give(
+    collectors: Sequence[Collector],
+    columns: dict[str, Any],
+    parts: Sequence[tuple[str, int]],
+    rows: int,
+) -> None:
+    """Hand a batch of cells to the collectors; the names of their files to those who ask for it.
+
+    `parts` are files with their rows: of this batch, or of all batches of files that are joined.
+    """
     for one in collectors:
         if one.name in columns:
             one.add(columns[one.name])
-        else:
-            one.add([Path(path).name.split(".")[0]] * rows)
+            continue
+        names = [file_name(path) for path, _ in parts]
+        codes = np.repeat(np.arange(len(parts)), [count for _, count in parts])
+        if len(codes) > rows:
+            codes = codes[one.rows : one.rows + rows]
+        one.add((codes, names))
 
 
 def _read_rows(opened: Opened, collectors: Sequence[Collector]) -> None:
@@ -234,7 +252,7 @@ def _read_rows(opened: Opened, collectors: Sequence[Collector]) -> None:
         rows = even_rows(lines, len(header), opened.path)
         while some := list(islice(rows, _ROWS)):
             columns = {o.name: [row[p] for row in some] for o, p in zip(own, places, strict=True)}
-            _give(collectors, columns, opened.path, len(some))
+            _give(collectors, columns, opened.parts or [(opened.path, len(some))], len(some))
 
     opened.rows(read)
 
@@ -247,7 +265,8 @@ def _read_table_file(path: str, collectors: Sequence[Collector]) -> None:
     for one in own:
         column_position(names, one.name, path)
     for batch in data.to_batches(columns=[one.name for one in own]):
-        _give(collectors, {o.name: batch.column(o.name) for o in own}, path, batch.num_rows)
+        columns = {o.name: batch.column(o.name) for o in own}
+        _give(collectors, columns, [(path, batch.num_rows)], batch.num_rows)
 
 
 def _read_frame(table: Any, collectors: Sequence[Collector]) -> None:

@@ -22,6 +22,7 @@ from quiltwork.series.reading.clock import (
     Clock,
     TimePoints,
     check_window,
+    is_dated,
     period_seconds,
     read_zone,
     series_clock,
@@ -32,11 +33,6 @@ from quiltwork.series.reading.grid_choice import agreed_grid, asked_grid
 from quiltwork.series.reading.records import Wanted
 
 Missing: TypeAlias = Literal["error", "state", "split"]
-
-_TOGETHER = (
-    "Put all on one public period, with days='2026-03-01:2026-03-31' and missing='state', under a "
-    "belief that has the state 'missing' too; or release them apart."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +71,8 @@ class Series:
         """Return the runs of time points, 1-based and inclusive, that words mean.
 
         They are the same for all sequences, or those of one `subject`. Words are `3:9`
-        (positions), `2026-03-01:2026-03-07` (local days, both included), `last 7 days`,
-        `2026-03-01 18:00..2026-03-02 06:00`, `Mondays 18:00-22:00`, `weekdays`.
+        (positions), `2026-03-01:2026-03-07` (local days, both included), `2026-03`, `2026`,
+        `last 7 days`, `2026-03-01 18:00..2026-03-02 06:00`, `Mondays 18:00-22:00`, `weekdays`.
 
         Raises:
             InvalidInputError: for words that are not understood or mean no time point, and if
@@ -97,13 +93,13 @@ class Series:
         if len(starts) > 1:
             raise InvalidInputError(
                 f"The sequences begin at {len(starts)} different times, so that {text!r} is "
-                f"another window for each. {_TOGETHER}"
+                f"another window for each. {_together(text)}"
             )
         (start,) = starts
         whole = TimePoints(int(start or 0), self.grid.step, max(lengths), self.clock)
         found = whole.windows(text)
         if found[-1][1] > min(lengths):
-            raise InvalidInputError(f"Some sequences end before {text!r} does. {_TOGETHER}")
+            raise InvalidInputError(f"Some sequences end before {text!r} does. {_together(text)}")
         return found
 
     def window(self, text: str, subject: Any = ...) -> tuple[int, int]:
@@ -178,8 +174,8 @@ def read_series(
         end: the column that says until when, instead.
         timezone: the zone of times without an offset, and of windows: Europe/Berlin. Steps of whole
             days are then local days.
-        days: the public first and last day, 2026-03-01:2026-03-31; every subject gets all its
-            time points, missing where there are no records, and records outside are left out.
+        days: the public first and last day, 2026-03-01:2026-03-31, or 2026-03; every subject gets
+            all its time points, missing where there are no records, and others are left out.
 
     Raises:
         InvalidInputError: with the row or subject and what to do.
@@ -240,6 +236,17 @@ def read_series(
     gone = sum(int((path.codes == GAP).sum()) for path in read.paths)
     points = sum(len(path.codes) for path in read.paths)
     return Series(data, found, public is not None, points, gone, read.grid, read.note, clock)
+
+
+def _together(text: str) -> str:
+    """How to ask about sequences that do not begin or end together."""
+    state = "and missing='state', under a belief that has the state 'missing' too; or release them"
+    if is_dated(text):
+        return (
+            f"Read that period alone, of series cut at gaps too, with days='{text}' instead; or "
+            f"put all on it with days='{text}' {state} apart."
+        )
+    return f"Put all on one public period, with days='2026-03-01:2026-03-31' {state} apart."
 
 
 def read_states(

@@ -21,7 +21,7 @@ from quiltwork.series.reading.collectors import (
     TimeCollector,
 )
 from quiltwork.series.reading.columns import read_columns
-from quiltwork.series.reading.regular import MOST_POINTS, spread
+from quiltwork.series.reading.regular import check_points, spread
 from quiltwork.series.reading.streamed import Block
 from quiltwork.series.reading.values import as_labels
 
@@ -68,33 +68,18 @@ class Records:
 
     Attributes:
         value: the collector of the value column.
-        row: the row of each record, where rows hold for several time points; else None.
         subjects: the names of the subjects.
         counted: whether times are plain whole numbers.
         note: how the file is written.
-        whole: returns the number of each record's subject, and when it is on the clock of the
-            series, in two arrays.
-        blocks: the same, with values, for some rows after the other; None where that cannot be.
+        blocks: yields the records, some rows after the other: the number of each one's subject,
+            when it is on the clock of the series, and its value.
     """
 
     value: Any
-    row: NDArray[np.int64] | None
     subjects: list[Any]
     counted: bool
     note: str
-    whole: Callable[[], tuple[NDArray[Any], NDArray[np.int64] | None]]
-    blocks: Callable[[], Iterator[Block]] | None = None
-
-    @property
-    def labels(self) -> LabelCollector:
-        """The labels of the value column."""
-        assert isinstance(self.value, LabelCollector)  # noqa: S101  (without edges)
-        return self.value
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The numbers of the value column, the codes of their bins, or those of labels."""
-        return self.value.codes if isinstance(self.value, LabelCollector) else self.value.values
+    blocks: Callable[[], Iterator[Block]]
 
 
 def read_records(
@@ -115,7 +100,6 @@ def read_records(
     Raises:
         InvalidInputError: naming the row that cannot be read.
     """
-
     value: LabelCollector | NumberCollector = (
         LabelCollector(wanted.value, apart=apart)
         if bins is None
@@ -123,91 +107,60 @@ def read_records(
     )
     owners = [LabelCollector(name, runs=True) for name in wanted.subjects]
     times = [TimeCollector(name) for name in (wanted.time, wanted.end) if name is not None]
-    held = None if wanted.duration is None else DurationCollector(wanted.duration)
-    collectors = [value, *owners, *times, *([] if held is None else [held])]
-    note = read_columns(source, collectors, given)
+    held = [] if wanted.duration is None else [DurationCollector(wanted.duration)]
+    columns = [value, *owners, *times, *held]
+    note = read_columns(source, columns, given)
     if value.rows == 0:
         raise InvalidInputError(f"Column {wanted.value!r} has no rows; there is nothing to read.")
-    counted = bool(times) and times[0].counted
-    if held is None and len(times) < 2 and len(owners) < 2:
-        names, table = _named(owners)
-        made = _Plain(value, owners, table, times, clock)
-        return Records(value, None, names, counted, note, made.whole, made.blocks)
-    who, subjects = _subjects(owners, value.rows)
-    lasting = None if held is None else held.values
-    moments = [_on_clock(one, one.seconds, who, clock) for one in times]
-    seconds = moments[0] if moments else None
-    if lasting is None and len(moments) < 2:
-        return Records(value, None, subjects, counted, note, lambda: (who, seconds))
-    if seconds is None:
-        assert lasting is not None  # noqa: S101  (an end needs a time)
-        row = _repeated(lasting, wanted.duration or "")
-        return Records(value, row, subjects, counted, note, lambda: (who[row], None))
-    if step is None:
+    if any(one.sizes != value.sizes for one in columns):
+        for one in columns:
+            one.join()
+    lasting = bool(held) or len(times) > 1
+    if lasting and times and step is None:
         raise InvalidInputError(
             "Rows that hold for a while need a grid of time points; add every='10min' (--every)."
         )
-    until = moments[1] if lasting is None else seconds + lasting
-    if (until < seconds).any():
-        at = int(np.argmax(until < seconds)) + 1
-        raise InvalidInputError(f"Row {at} ends before it begins.")
-    row, every = spread(seconds, until, step)
-    return Records(value, row, subjects, counted, note, lambda: (who[row], every))
+    table = held[0].checked() if held else None
+    subjects, places = _subjects(owners)
 
-
-@dataclass(frozen=True, eq=False)
-class _Plain:
-    """Rows of one time point each, whose subject is in one column if there are several."""
-
-    value: Any
-    owners: list[LabelCollector]
-    table: NDArray[Any] | None
-    times: list[TimeCollector]
-    clock: Clock
-
-    def whole(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """All subjects and moments."""
-        who: NDArray[Any] = np.zeros(self.value.rows, dtype=np.int8)
-        if self.owners:
-            codes = self.owners[0].codes
-            who = codes if self.table is None else self.table[codes]
-        if not self.times:
-            return who, None
-        moments, at = np.empty(self.value.rows, dtype=np.int64), 0
-        latest: dict[tuple[int, int], int] = {}
-        for part in self.times[0].parts:
-            some = slice(at, at := at + len(part))
-            moments[some] = _on_clock(self.times[0], part, who[some], self.clock, latest)
-        return who, moments
-
-    def blocks(self) -> Iterator[Block]:
-        """The same with the values, for the rows that were read at a time."""
-        columns = [self.value, *self.owners, *self.times]
-        if any(one.sizes != self.value.sizes for one in columns):
-            who, when = self.whole()
-            yield who, when, next(self.value.parts)
-            return
-        latest: dict[tuple[int, int], int] = {}
+    def blocks() -> Iterator[Block]:
+        latest: list[dict[tuple[int, int], int]] = [{} for _ in times]
+        before = 0
         for values, *others in zip(*(one.parts for one in columns), strict=True):
-            who = np.zeros(len(values), dtype=np.int8)
-            if self.owners:
-                who = others[0] if self.table is None else self.table[others[0]]
-            when = None
-            if self.times:
-                when = _on_clock(self.times[0], others[-1], who, self.clock, latest)
+            rows = len(values)
+            who = places(others[: len(owners)], rows)
+            moments = [
+                _on_clock(column, part, who, clock, seen)
+                for column, part, seen in zip(times, others[len(owners) :], latest, strict=False)
+            ]
+            when = moments[0] if moments else None
+            if lasting:
+                holds = None if table is None else table[others[-1]]
+                row, when = _spread(when, holds, moments[1:], step, before)
+                who, values = who[row], values[row]
             yield who, when, values
+            before += rows
+
+    return Records(value, subjects, bool(times) and times[0].counted, note, blocks)
 
 
-def _repeated(counts: NDArray[np.int64], name: str) -> NDArray[np.int64]:
-    """Return each row as often as it holds."""
-    if (counts < 0).any():
-        row = int(np.argmax(counts < 0)) + 1
-        raise InvalidInputError(f"Row {row} of column {name!r} is below zero; count time points.")
-    if int(counts.sum()) > MOST_POINTS:
-        raise InvalidInputError(
-            f"Column {name!r} adds up to more than {MOST_POINTS:,} time points."
-        )
-    return np.repeat(np.arange(len(counts)), counts)
+def _spread(
+    when: NDArray[np.int64] | None,
+    holds: NDArray[np.int64] | None,
+    ends: list[NDArray[np.int64]],
+    step: int | None,
+    before: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return one record for each time point at which rows hold: (row, when)."""
+    if when is None or step is None:
+        assert holds is not None  # noqa: S101  (an end needs a time)
+        check_points(int(holds.sum()))
+        return np.repeat(np.arange(len(holds)), holds), None
+    until = ends[0] if holds is None else when + holds
+    if (until < when).any():
+        at = before + int(np.argmax(until < when)) + 1
+        raise InvalidInputError(f"Row {at} ends before it begins.")
+    return spread(when, until, step)
 
 
 def _on_clock(
@@ -215,7 +168,7 @@ def _on_clock(
     seconds: NDArray[np.int64],
     who: NDArray[Any],
     clock: Clock,
-    latest: dict[tuple[int, int], int] | None = None,
+    latest: dict[tuple[int, int], int],
 ) -> NDArray[np.int64]:
     """Return moments of a column on the clock of the series."""
     zone = read_zone(clock.zone)
@@ -226,35 +179,37 @@ def _on_clock(
     return seconds if clock.local else utc_seconds(seconds, who, zone, latest)
 
 
-def _named(columns: Sequence[LabelCollector]) -> tuple[list[Any], NDArray[Any] | None]:
-    """Return the names of subjects in one column or none, and their places if cells mean one."""
+def _subjects(
+    columns: Sequence[LabelCollector],
+) -> tuple[list[Any], Callable[[Sequence[NDArray[Any]], int], NDArray[Any]]]:
+    """Return the names of subjects in order of appearance, and what finds them in some rows."""
     if not columns:
-        return [None], None
-    (column,) = columns
-    names = as_labels(column.distinct, textual=column.textual, dialect=column.dialect)
-    merged = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    if len(merged) == len(names):
-        return names, None
-    return list(merged), np.array([merged[name] for name in names])
+        return [None], lambda codes, rows: np.zeros(rows, dtype=np.int8)
+    named, tables = [], []
+    for column in columns:
+        cells = as_labels(column.distinct, textual=column.textual, dialect=column.dialect)
+        merged = {name: place for place, name in enumerate(dict.fromkeys(cells))}
+        named.append(list(merged))
+        same = len(merged) == len(cells)
+        tables.append(None if same else np.array([merged[name] for name in cells]))
 
+    def combined(codes: Sequence[NDArray[Any]], rows: int) -> NDArray[Any]:
+        found = [c if t is None else t[c] for c, t in zip(codes, tables, strict=True)]
+        if len(found) == 1:
+            return found[0]
+        return np.ravel_multi_index(found, [len(names) for names in named])
 
-def _subjects(columns: Sequence[LabelCollector], rows: int) -> tuple[NDArray[Any], list[Any]]:
-    """Return the number of each row's subject, in order of appearance, and their names."""
-    if len(columns) < 2:
-        names, table = _named(columns)
-        codes = columns[0].codes if columns else np.zeros(rows, dtype=np.int8)
-        return codes if table is None else table[codes], names
-    named = [
-        as_labels(column.distinct, textual=column.textual, dialect=column.dialect)
-        for column in columns
-    ]
-    code = np.zeros(rows, dtype=np.int64)
-    for column, names in zip(columns, named, strict=True):
-        code = code * len(names) + column.codes
-    seen, first, codes = np.unique(code, return_index=True, return_inverse=True)
-    place = np.empty(len(seen), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(seen))
-    shown = [
-        tuple(n[c.codes[i]] for n, c in zip(named, columns, strict=True)) for i in np.sort(first)
-    ]
-    return place[codes], shown
+    if len(columns) == 1:
+        return named[0], combined
+    seen: dict[int, int] = {}
+    for codes in zip(*(column.parts for column in columns), strict=True):
+        distinct, first = np.unique(combined(codes, 0), return_index=True)
+        for code in distinct[np.argsort(first)].tolist():
+            seen.setdefault(code, len(seen))
+    known = np.array(list(seen), dtype=np.int64)
+    order = np.argsort(known)
+    parts = np.unravel_index(known, [len(names) for names in named])
+    shown = list(
+        zip(*([n[i] for i in p.tolist()] for n, p in zip(named, parts, strict=True)), strict=True)
+    )
+    return shown, lambda codes, rows: order[np.searchsorted(known[order], combined(codes, rows))]

@@ -1,12 +1,7 @@
-"""Records sorted by subject and time, and what a public rule makes of those of one step.
-
-Everything is vectorized: O(n) for records that come in order, be it of subjects or of times,
-O(n log n) for others.
-"""
+"""What a public rule makes of the records of one step, and the steps that a row holds for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,52 +11,8 @@ from quiltwork.beliefs.grids import Rule
 from quiltwork.errors import InvalidInputError
 
 IntArray: TypeAlias = NDArray[np.int64]
-Codes: TypeAlias = NDArray[Any]
 
 MOST_POINTS = 2_000_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class OrderedRows:
-    """Records in order: where each is in the file, of whom, and when where there are times."""
-
-    order: IntArray | slice
-    subject: Codes
-    seconds: IntArray | None
-
-
-def ordered(subject: Codes, seconds: IntArray | None) -> OrderedRows:
-    """Sort by subject, then time, else keep the order of the file."""
-    order: IntArray | slice = slice(None)
-    if (subject[1:] < subject[:-1]).any():
-        order = np.argsort(subject, kind="stable")
-    who = subject[order]
-    if seconds is None:
-        return OrderedRows(order, who, None)
-    when = seconds[order]
-    if ((when[1:] < when[:-1]) & (who[1:] == who[:-1])).any():
-        order = np.lexsort((seconds, subject))
-        who, when = subject[order], seconds[order]
-    return OrderedRows(order, who, when)
-
-
-def refuse_twice(rows: OrderedRows) -> None:
-    """Refuse two records of a subject at one time, which no grid gathers.
-
-    Raises:
-        InvalidInputError: naming the row.
-    """
-    when, who = rows.seconds, rows.subject
-    if when is None:
-        return
-    twice = (when[1:] == when[:-1]) & (who[1:] == who[:-1])
-    if twice.any():
-        place = int(np.argmax(twice)) + 1
-        row = place + 1 if isinstance(rows.order, slice) else int(rows.order[place]) + 1
-        raise InvalidInputError(
-            f"Row {row} repeats a time of its subject; remove duplicates, or gather records on a "
-            "regular grid with every='10min'."
-        )
 
 
 def check_points(total: int) -> None:
@@ -72,7 +23,7 @@ def check_points(total: int) -> None:
     """
     if total > MOST_POINTS:
         raise InvalidInputError(
-            f"The grid would have {total:,} time points; choose longer steps or a shorter range."
+            f"There would be {total:,} time points; choose longer steps or a shorter range."
         )
 
 
@@ -114,10 +65,7 @@ def spread(seconds: IntArray, until: IntArray, step: int) -> tuple[IntArray, Int
     """
     begin, end = seconds // step, np.maximum(-((-until) // step), seconds // step + 1)
     counts = end - begin
-    if (total := int(counts.sum())) > MOST_POINTS:
-        raise InvalidInputError(
-            f"The intervals cover {total:,} time points; choose longer steps or a shorter range."
-        )
+    check_points(int(counts.sum()))
     row = np.repeat(np.arange(len(seconds)), counts)
     within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     return row, np.where(within == 0, seconds[row], (begin[row] + within) * step)

@@ -1,9 +1,8 @@
 """Records to sequences block by block: only the codes of all time points are held at once.
 
-Rows of each subject must come in order of time; subjects may follow each other or take turns. A
-first pass over the blocks finds how long each sequence is, a second puts every record in its place.
-O(rows) time; besides the packed columns one code for each time point.
-"""
+A first pass over the blocks finds how long each sequence is, a second puts every record in its
+place. Rows of each subject must come in order of time, subjects may follow each other or take
+turns; other XX"""
 
 from __future__ import annotations
 
@@ -11,12 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.grids import Rule
+from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.regular import check_points, reduced
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -26,15 +26,21 @@ Block: TypeAlias = "tuple[NDArray[Any], IntArray | None, NDArray[Any]]"
 NEVER = -(2**62)
 """Before all moments."""
 
+_AT_ONCE, _PASSES = 1 << 20, 16
+
 
 @dataclass(eq=False)
 class Outline:
-    """What a first pass finds of each subject: how many records, from when to when."""
+    """What a first pass finds of each subject: how many records, from when to when.
+
+    `twice` is whose record is at the time of another, and when.
+    """
 
     counts: IntArray
     first: IntArray
     last: IntArray
     gaps: Counter[int] = field(default_factory=Counter)
+    twice: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, blocks: Iterator[Block], subjects: int) -> Outline | None:
@@ -58,6 +64,10 @@ class Outline:
         gaps = np.concatenate([gaps[same], again])
         if (gaps < 0).any():
             return False
+        if self.twice is None and not gaps.all():
+            among = np.flatnonzero(same & (when[1:] == when[:-1])) + 1
+            at = among[0] if len(among) else begins[seen][np.argmax(again == 0)]
+            self.twice = int(who[at]), int(when[at])
         distinct, often = np.unique(gaps, return_counts=True)
         self.gaps.update(dict(zip(distinct.tolist(), often.tolist(), strict=True)))
         self.first[who[begins[~seen]]] = when[begins[~seen]]
@@ -74,6 +84,57 @@ def in_turn(
     order = np.argsort(who, kind="stable")
     one, other = (None if column is None else column[order] for column in (when, values))
     return who[order], one, other
+
+
+def sorted_blocks(
+    blocks: Callable[[], Iterator[tuple[NDArray[Any], Any, NDArray[Any]]]], subjects: int
+) -> Iterator[Block]:
+    """Yield records by subject and time, some subjects, or times of one, after the other.
+
+    Sixteen passes over the blocks at most, in each of which a sixteenth of the records is sorted.
+    """
+    counts, first, last = np.zeros(subjects, np.int64), *np.full((2, subjects), NEVER)
+    first = -first
+    for who, when, _ in blocks():
+        counts += np.bincount(who, minlength=subjects)
+        np.minimum.at(first, who, when)
+        np.maximum.at(last, who, when)
+    size = max(_AT_ONCE, -(-int(counts.sum()) // _PASSES))
+    slots = np.maximum(-(-counts // size), 1)
+    begins, spans = np.cumsum(slots) - slots, np.maximum(last - first + 1, 1)
+
+    def slot(who: NDArray[Any], when: Any) -> IntArray:
+        found: IntArray = begins[who] + (when - first[who]) * slots[who] // spans[who]
+        return found
+
+    often = np.zeros(int(slots.sum()), np.int64)
+    for who, when, _ in blocks():
+        often += np.bincount(slot(who, when), minlength=len(often))
+    turn = (np.cumsum(often) - often) // size
+    for now in np.unique(turn[often > 0]).tolist():
+        chosen = []
+        for who, when, values in blocks():
+            mine = turn[slot(who, when)] == now
+            chosen.append((who[mine], when[mine], values[mine]))
+        who, when, values = (np.concatenate(column) for column in zip(*chosen, strict=True))
+        order = np.lexsort((when, who))
+        yield who[order], when[order], values[order]
+
+
+def refuse_twice(blocks: Iterator[Block], twice: tuple[int, int]) -> NoReturn:
+    """Refuse two records of a subject at one time, which no grid gathers.
+
+    Raises:
+        InvalidInputError: naming the row.
+    """
+    rows = chain.from_iterable(
+        ((who == twice[0]) & (when == twice[1])).tolist() for who, when, _ in blocks
+    )
+    _, row, *_ = (number for number, is_there in enumerate(rows, 1) if is_there)
+    raise InvalidInputError(
+        f"Row {row} repeats a time of its subject; remove duplicates, or gather records on a "
+        "regular grid with every='10min'."
+    )
 
 
 def in_order(blocks: Iterator[Block], outline: Outline, kind: Any) -> tuple[NDArray[Any], IntArray]:
