@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "[::2]:80"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "", "[::2]:80", "127.0.0.1:80@evil.example"]
+)
 def test_under_a_name_that_was_not_allowed_nothing_is_answered(team, host):
     for path in ("/v1/me", "/healthz", "/"):
         answer = team.ask("olga", "GET", path, headers={"Host": host})

@@ -13,6 +13,7 @@ from evidence.faults.server import new_database
 from quiltwork.errors import StorageError
 from quiltwork.service.app import open_service
 from quiltwork.service.members import first_owner, invite, member_of
+from quiltwork.service.problems import problem_of
 from quiltwork.service.storage import Schema
 from tests.budget.ledger.conftest import postgres  # noqa: F401  (a fixture)
 
@@ -72,3 +73,9 @@ def test_tables_of_a_newer_release_are_refused(service):
     service.storage.prepare([two, two])
     with pytest.raises(StorageError, match="newer"):
         service.storage.prepare([one])
+
+
+def test_what_failed_is_told_to_the_log_and_not_to_clients(caplog):
+    told = problem_of(StorageError("The ledger '/srv/curator.db' could not be written."))
+    assert (told.status, "/srv" in told.detail) == (503, False)
+    assert "/srv/curator.db" in caplog.text

@@ -6,11 +6,15 @@ would be of the same origin as the curator's.
 
 from __future__ import annotations
 
+import re
+
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quiltwork.service.problems import Problem, body_of, header_values
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:@/\[\]]+))(?::\d{1,5})?")
 
 
 class AllowedHosts:
@@ -36,12 +40,10 @@ class AllowedHosts:
 
 
 def host_of(headers: Headers) -> str:
-    """Return the name that a request is for, without the port.
+    """Return the name that a request is for, without the port; "" for what is no name.
 
     >>> host_of(Headers({"host": "[::1]:8000"})), host_of(Headers({"host": "Localhost:80"}))
     ('::1', 'localhost')
     """
-    found = headers.get("host", "").lower()
-    if found.startswith("["):
-        return found[1:].partition("]")[0]
-    return found.partition(":")[0]
+    named = _HOST.fullmatch(headers.get("host", "").lower())
+    return "" if named is None else named[1] or named[2]

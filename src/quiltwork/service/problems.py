@@ -7,6 +7,7 @@ quote rows, so it goes nowhere.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,11 @@ from quiltwork.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+_STORAGE = (
+    "The database or the data directory failed; its log says how. Nothing was told. Ask again with "
+    "the same key: what was debited is not debited twice."
+)
+_log = logging.getLogger("quiltwork.service")
 
 _STATUS: tuple[tuple[type[QuiltworkError], str, int], ...] = (
     (BudgetExceeded, "budget-exceeded", 409),
@@ -87,8 +93,10 @@ def problem_of(error: BaseException) -> Problem:
         return error
     for known, kind, status in _STATUS:
         if isinstance(error, known):
-            headers = {"Retry-After": "1"} if status == 503 else {}
-            return Problem(status, kind, str(error), headers)
+            if kind == "storage":
+                _log.error("%s", error)  # it names files of this machine
+                return Problem(status, kind, _STORAGE, {"Retry-After": "1"})
+            return Problem(status, kind, str(error))
     return Problem(500, "internal", "Nothing was told to anybody; tell whoever runs the curator.")
 
 
