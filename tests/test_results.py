@@ -26,7 +26,7 @@ from quiltwork.holdout.guarantee import guarantee
 from quiltwork.holdout.standings import BoardStatus, Place, SubmissionVerdict
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
-from quiltwork.results import Interval, ResultBase, plain
+from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -199,23 +199,18 @@ def test_a_notebook_shows_the_explanation_and_no_markup_of_the_data(result):
     assert "<ada>" not in shown
 
 
-NO_PICTURE_IN_NOTEBOOKS = {
-    *("Calibration", "OptimalCalibration", "InfluenceCurve", "ReleasePlan", "HoldoutPlan")
-}
-
-
 def test_what_draws_takes_axes_and_describes_its_chart_once(result):
-    kind = type(result)
-    plot = getattr(kind, "plot", None)
-    if plot is not None:
-        assert inspect.signature(plot).parameters["ax"].default is None
-    if kind.__name__ not in NO_PICTURE_IN_NOTEBOOKS:
-        assert (plot is None) == (getattr(kind, "chart", None) is None)
-    if hasattr(kind, "chart"):
+    assert hasattr(result, "plot") == hasattr(result, "chart") == isinstance(result, ChartedResult)
+    if isinstance(result, ChartedResult):
+        assert type(result).plot is Charted.plot
+        assert all(
+            one.default is not one.empty
+            for one in inspect.signature(result.chart).parameters.values()
+        )
         chart = result.chart()
         assert chart.title
         assert chart.description
-        assert "<svg" in result._repr_html_()
+        assert ("<svg" in result._repr_html_()) == result.drawn_at_once
 
 
 def test_it_is_frozen_and_read_back_as_it_was(result):
@@ -260,6 +255,17 @@ def test_every_class_that_explains_itself_is_a_result():
                     module = ".".join(path.relative_to(source).with_suffix("").parts)
                     found = getattr(importlib.import_module(module), node.name)
                     assert issubclass(found, ResultBase), f"{node.name}: see reference/results.md"
+
+
+def test_every_interval_is_of_one_kind_and_every_plot_inherited():
+    for path in sorted((ROOT / "src" / "quiltwork").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for one in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(one, ast.FunctionDef):
+                    where = f"{path.name}: {node.name}.{one.name}"
+                    if one.name.split("_")[-1] == "interval" and not one.name.startswith("_"):
+                        assert ast.unparse(one.returns) == "Interval", where
+                    assert one.name != "plot" or node.name == "Charted", where
 
 
 ELSEWHERE = {

@@ -7,7 +7,6 @@ colours of the site, light or dark.
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import re
@@ -30,31 +29,11 @@ from quiltwork.report.style import DARK, FIGURES, LIGHT
 
 NARROW = 370
 STYLE = "charts.css"
-DRAWN_BY = {
-    "Accountant": "budget.accounting.account_charts.profile_chart",
-    "Calibration": "influence.curve_charts.profile_chart",
-    "HoldoutPlan": "holdout.plan_alternatives.plan_chart",
-    "InfluenceCurve": "influence.curve_charts.curve_chart",
-    "ReleasePlan": "budget.accounting.account_charts.plan_chart",
-}
-"""What `plot()` draws of results that have no `chart()`."""
 
 
 def chart_of(value: Any) -> Chart:
     """The chart that `plot()` would draw of a result, or a chart as it is."""
-    if hasattr(value, "chart"):
-        return chart_of(value.chart())
-    name = type(value).__name__
-    if name not in DRAWN_BY:
-        return value
-    module, _, function = DRAWN_BY[name].rpartition(".")
-    draw = getattr(importlib.import_module(f"quiltwork.{module}"), function)
-    if name == "Calibration":
-        return draw(value.per_node(), value.scale)
-    if name == "Accountant":
-        budget = None if value.budget is None else float(value.budget)
-        return draw(value.profile(), value.epsilon(), budget)
-    return draw(value)
+    return value.chart() if hasattr(value, "chart") else value
 
 
 def figure(value: Any) -> str:

@@ -40,6 +40,20 @@ class Interval(NamedTuple):
     high: Any
 
 
+class Charted:
+    """Something to draw: `chart` describes it, pages and notebooks draw that."""
+
+    def chart(self) -> Chart:
+        """Return what there is to draw; a result may take arguments, all with defaults."""
+        raise NotImplementedError
+
+    def plot(self, ax: Axes | None = None, *choices: Any, **named: Any) -> Axes:
+        """Draw the chart onto axes, or onto those of a new figure; needs the `plot` extra."""
+        from quiltwork.report.figures import draw
+
+        return draw(self.chart(*choices, **named), ax)
+
+
 class ResultBase:
     """Gives a class what results share; frozen dataclasses need nothing more.
 
@@ -103,29 +117,20 @@ class ResultBase:
         )
 
 
-class ChartedResult(ResultBase):
-    """A result with something to draw: `chart` describes it, pages and notebooks draw that."""
+class ChartedResult(Charted, ResultBase):
+    """A result with something to draw, which a notebook shows unless that takes long."""
 
-    def chart(self) -> Chart:
-        """Return what there is to draw; a result may take arguments, all with defaults."""
-        raise NotImplementedError
-
-    def plot(self, ax: Axes | None = None, **choices: Any) -> Axes:
-        """Draw the chart onto axes, or onto those of a new figure; needs the `plot` extra."""
-        from quiltwork.report.figures import draw
-
-        return draw(self.chart(**choices), ax)
+    drawn_at_once: ClassVar[bool] = True
 
 
 def _picture(result: ResultBase) -> str:
-    """Draw `chart()` where a result has one and there is something to draw."""
-    chart = getattr(result, "chart", None)
-    if not callable(chart):
+    """Draw the chart of a result that has one, where there is something to draw."""
+    if not isinstance(result, ChartedResult) or not result.drawn_at_once:
         return ""
     from quiltwork.report import standalone_svg
 
     with suppress(UnsupportedError):
-        return f'<div style="max-width: 720px">{standalone_svg(chart())}</div>'
+        return f'<div style="max-width: 720px">{standalone_svg(result.chart())}</div>'
     return ""
 
 

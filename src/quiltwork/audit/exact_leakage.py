@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,17 +31,14 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
 from quiltwork.report.charts import LineChart, level, steps
-from quiltwork.results import ResultBase, plain
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from quiltwork.results import ChartedResult, plain
 
 NOISES = ("laplace", "geometric")
 _MOST_NODES = 10**8
 
 
 @dataclass(frozen=True)
-class Leakage(ResultBase):
+class Leakage(ChartedResult):
     """The true level of one or several releases, and the secret and output that reach it.
 
     Attributes:
@@ -109,12 +106,6 @@ class Leakage(ResultBase):
             "largest log odds factor",
             (leaked, level("", self.epsilon, [leaked])),
         )
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw what each time point leaks at most; needs the `plot` extra."""
-        from quiltwork.report.figures import draw
-
-        return draw(self.chart(), ax)
 
 
 def leakage(

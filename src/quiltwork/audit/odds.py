@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,11 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, to_fraction
 from quiltwork.queries import Query
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.results import ResultBase
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from quiltwork.results import ChartedResult
 
 
 @dataclass(frozen=True)
-class Odds(ResultBase):
+class Odds(ChartedResult):
     """Per time point: P(X_i = state) before and after an output, and the largest odds factor.
 
     Attributes:
@@ -84,12 +81,6 @@ class Odds(ResultBase):
             f"P({self.states[-1]!r})",
             (Line("before", before, dashed=True), Line("after", after)),
         )
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw prior and posterior of every time point; needs the `plot` extra."""
-        from quiltwork.report.figures import draw
-
-        return draw(self.chart(), ax)
 
 
 def odds(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quiltwork import files
 from quiltwork.arguments import listed
@@ -28,10 +28,7 @@ from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction, privacy_level
 from quiltwork.report.charts import Line, LineChart, level, steps
-from quiltwork.results import ResultBase
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from quiltwork.results import ChartedResult
 
 _ENDLESS = 10**9
 """Time points after which nothing changes but for beliefs under which it never settles."""
@@ -39,7 +36,7 @@ _SETTLED = 1 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Monitor(ResultBase):
+class Monitor(ChartedResult):
     """What plain differential privacy at every step leaks.
 
     Attributes:
@@ -158,12 +155,6 @@ class Monitor(ResultBase):
             "ε",
             tuple(drawn),
         )
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw it; needs the `plot` extra."""
-        from quiltwork.report.figures import draw
-
-        return draw(self.chart(), ax)
 
     def report(self, path: str | Path) -> None:
         """Write it as a page with its picture."""

@@ -106,10 +106,9 @@ def plan(
     if cluster_size is not None:
         found = replace(found, available=samples)  # the belief stands for any number of rows
     if plot:
-        from quiltwork.holdout.plan_alternatives import plan_chart
         from quiltwork.report.figures import write_figure
 
-        write_figure(plot, plan_chart(found))
+        write_figure(plot, found.chart())
     emit(found.to_json(), found.explain().splitlines())
     if not found.feasible:
         click.get_current_context().exit(1)

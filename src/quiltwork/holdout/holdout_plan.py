@@ -36,10 +36,10 @@ from quiltwork.holdout.guarantee import (
 )
 from quiltwork.holdout.ladder import least_width, width_at
 from quiltwork.holdout.max_information import bayesian_epsilon
-from quiltwork.results import ResultBase, plain
+from quiltwork.results import ChartedResult, plain
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from quiltwork.report.charts import LineChart
 
 _LEAST_TOLERANCE = Fraction(1, 10**9)
 """Below it, 2^60 rows are too few under any belief."""
@@ -48,7 +48,7 @@ MECHANISMS = ("counting", "max-information", "fresh parts", "ladder")
 
 
 @dataclass(frozen=True)
-class HoldoutPlan(ResultBase):
+class HoldoutPlan(ChartedResult):
     """A promise and what it takes.
 
     Attributes:
@@ -64,6 +64,8 @@ class HoldoutPlan(ResultBase):
         protect: "rows" where noise must protect them, None where accuracy is all.
         mechanism: "counting", "max-information", "fresh parts" or "ladder": what keeps the promise.
     """
+
+    drawn_at_once = False
 
     beliefs: tuple[Belief, ...] | None
     queries: int
@@ -200,12 +202,11 @@ class HoldoutPlan(ResultBase):
         sizes = [read_count(n, "samples") for n in listed(samples, "samples")] or usual
         return [(n, least_tolerance(replace(self, samples=n))) for n in sizes]
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw tolerance against rows beside the alternatives; needs the `plot` extra."""
+    def chart(self) -> LineChart:
+        """Describe tolerance against rows beside the alternatives."""
         from quiltwork.holdout.plan_alternatives import plan_chart
-        from quiltwork.report.figures import draw
 
-        return draw(plan_chart(self), ax)
+        return plan_chart(self)
 
 
 def plan_holdout(

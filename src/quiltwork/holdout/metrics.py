@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction, written_fraction
+from quiltwork.results import Interval
 
 RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 Combine: TypeAlias = Callable[[Sequence[float]], float]
@@ -93,7 +94,7 @@ class Metric:
         """Return the metric's own value."""
         return self.shown(self.score(means))
 
-    def interval(self, means: Sequence[float], width: float) -> tuple[float, float]:
+    def interval(self, means: Sequence[float], width: float) -> Interval:
         """Return where the metric is if every mean is within `width` of the truth.
 
         Theorem: docs/theory/metrics.md
@@ -106,7 +107,7 @@ class Metric:
             [mean + side * sign * width for mean, sign in zip(means, self.signs, strict=True)]
             for side in (-1, 1)
         ]
-        return self.value(ends[0]), self.value(ends[1])
+        return Interval(self.value(ends[0]), self.value(ends[1]))
 
 
 @dataclass(frozen=True)

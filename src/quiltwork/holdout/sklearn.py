@@ -19,6 +19,7 @@ from quiltwork.holdout.arrays import read_rows, take
 from quiltwork.holdout.metrics import Metric, pair_rows, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
 from quiltwork.holdout.transcript import Answer
+from quiltwork.results import Interval
 
 _MOST_ROWS = 10**9
 
@@ -100,7 +101,7 @@ class HoldoutScorer:
         self.answers = tuple(found)
         return self.metric.value([one.value for one in found])
 
-    def interval(self, tolerance: Any) -> tuple[float, float]:
+    def interval(self, tolerance: Any) -> Interval:
         """Return where the last score's truth is if every answer was within `tolerance` of its own.
 
         Theorem: docs/theory/metrics.md

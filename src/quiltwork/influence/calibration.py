@@ -34,16 +34,15 @@ from quiltwork.influence.question import Question
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import ScaleFor
 from quiltwork.influence.quilts.protocol import InfluenceMethod
-from quiltwork.results import ResultBase
+from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from quiltwork.queries.base import Query
+    from quiltwork.report.charts import LineChart
 
 
 @dataclass(frozen=True)
-class Calibration(ResultBase):
+class Calibration(ChartedResult):
     """The noise scale and why it is needed.
 
     Attributes:
@@ -69,6 +68,7 @@ class Calibration(ResultBase):
         scales: what each of the beliefs asks for alone, in their order; () where it is not known.
     """
 
+    drawn_at_once = False
     schema = ("calibration", 1)
 
     scale: float
@@ -157,12 +157,11 @@ class Calibration(ResultBase):
             "length": self.length,
         }
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the scale that each node needs; needs the `plot` extra."""
+    def chart(self) -> LineChart:
+        """Describe the scale that each node needs."""
         from quiltwork.influence.curve_charts import profile_chart
-        from quiltwork.report.figures import draw
 
-        return draw(profile_chart(self.per_node(), self.scale), ax)
+        return profile_chart(self.per_node(), self.scale)
 
 
 def calibrate(

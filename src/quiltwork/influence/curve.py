@@ -20,10 +20,10 @@ from quiltwork.influence.arguments import AnyOutlook, outlooks, refuse_entry
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.question import Question
 from quiltwork.lazy import cached_property
-from quiltwork.results import ResultBase
+from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from quiltwork.report.charts import LineChart
 
 
 _SLACK = Fraction(1, 2**39)
@@ -31,13 +31,15 @@ _SLACK = Fraction(1, 2**39)
 
 
 @dataclass(frozen=True)
-class InfluenceCurve(ResultBase):
+class InfluenceCurve(ChartedResult):
     """Translates between the level of a DP mechanism and what it leaks under the beliefs.
 
     Attributes:
         length: of the series.
         outlooks: the beliefs, each seen by a method.
     """
+
+    drawn_at_once = False
 
     length: int
     outlooks: tuple[AnyOutlook, ...]
@@ -98,12 +100,11 @@ class InfluenceCurve(ResultBase):
             for point in self.records()
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the curve and the line of independent nodes; needs the `plot` extra."""
+    def chart(self) -> LineChart:
+        """Describe the curve and the line of independent nodes."""
         from quiltwork.influence.curve_charts import curve_chart
-        from quiltwork.report.figures import draw
 
-        return draw(curve_chart(self), ax)
+        return curve_chart(self)
 
 
 def influence_curve(

@@ -32,14 +32,14 @@ from quiltwork.exact import (
     written_fraction,
 )
 from quiltwork.queries import Query
+from quiltwork.results import Charted
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from quiltwork.budget.accounting.theorems import Explanation
+    from quiltwork.report.charts import LineChart
 
 
-class Accountant:
+class Accountant(Charted):
     """The account of one series under given beliefs.
 
     Args:
@@ -297,13 +297,12 @@ class Accountant:
             account.secrets, account.usage, account.worst.exact, account.by_theorem_3_6
         )
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw what each time point leaks, with total and budget; needs the `plot` extra."""
+    def chart(self) -> LineChart:
+        """Describe what each time point leaks, with total and budget."""
         from quiltwork.budget.accounting.account_charts import profile_chart
-        from quiltwork.report.figures import draw
 
         budget = None if self._budget is None else float_down(self._budget)
-        return draw(profile_chart(self.profile(), self.epsilon(), budget), ax)
+        return profile_chart(self.profile(), self.epsilon(), budget)
 
     def explain(self) -> Explanation:
         """Return every bound there is, with its theorem and scope, and which one won.

@@ -29,10 +29,10 @@ from quiltwork.influence.question import Question
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
-from quiltwork.results import ResultBase
+from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from quiltwork.report.charts import LineChart
 
 _ROUGH = 0.1
 
@@ -80,8 +80,10 @@ def verdict(error: float, signal: float) -> str:
 
 
 @dataclass(frozen=True)
-class ReleasePlan(ResultBase):
+class ReleasePlan(ChartedResult):
     """Releases with their noise, and their joint cost: `total`, at or below `budget`."""
+
+    drawn_at_once = False
 
     items: tuple[PlannedRelease, ...]
     budget: Fraction
@@ -121,12 +123,11 @@ class ReleasePlan(ResultBase):
 
         return plan_words(self)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw expected errors beside those of splitting the budget; needs the `plot` extra."""
+    def chart(self) -> LineChart:
+        """Describe expected errors beside those of splitting the budget."""
         from quiltwork.budget.accounting.account_charts import plan_chart
-        from quiltwork.report.figures import draw
 
-        return draw(plan_chart(self), ax)
+        return plan_chart(self)
 
 
 def plan(

@@ -26,6 +26,7 @@ _QUESTIONS = frozenset(
         "asked",
         "beliefs",
         "budget",
+        "chart",
         "cost_after",
         "exact_remaining",
         "fits",

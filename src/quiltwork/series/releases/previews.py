@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quiltwork import files
 from quiltwork.beliefs import Belief
@@ -19,7 +19,7 @@ from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
 from quiltwork.queries.document import to_document
 from quiltwork.report.charts import BarChart
-from quiltwork.results import ResultBase
+from quiltwork.results import ChartedResult
 from quiltwork.series.releases.answer import believed
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
 from quiltwork.series.releases.error_bars import half_steps, shortfall
@@ -34,9 +34,6 @@ from quiltwork.series.releases.protection import (
 )
 from quiltwork.series.releases.usefulness import advice, signal_of
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _MOST_SUBJECTS = 10**10
 _CHEAP = 0.05
 _PLAIN_DP = (
@@ -48,7 +45,7 @@ _PLAIN_DP = (
 
 
 @dataclass(frozen=True)
-class Preview(ResultBase):
+class Preview(ChartedResult):
     """The error of a release that has not been made, in units of its value.
 
     Attributes:
@@ -122,12 +119,6 @@ class Preview(ResultBase):
                 for row in self.records()
             ),
         )
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw it; needs the `plot` extra."""
-        from quiltwork.report.figures import draw
-
-        return draw(self.chart(), ax)
 
     def report(self, path: str | Path) -> None:
         """Write a page about the choice: what each protection costs, and what would help."""

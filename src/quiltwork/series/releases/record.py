@@ -21,7 +21,7 @@ from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States
 from quiltwork.queries.cells import OverStates
-from quiltwork.results import ResultBase
+from quiltwork.results import ChartedResult
 from quiltwork.series.releases.error_bars import (
     Interval,
     ends,
@@ -33,8 +33,6 @@ from quiltwork.series.releases.error_bars import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
-
     from quiltwork.beliefs import Belief
     from quiltwork.budget.judging import Usefulness
     from quiltwork.report import Chart
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(ResultBase):
+class Release(ChartedResult):
     """One private answer.
 
     Attributes:
@@ -296,16 +294,6 @@ class Release(ResultBase):
         from quiltwork.series.releases.release_charts import release_chart
 
         return release_chart(self, confidence)
-
-    def plot(self, ax: Axes | None = None, confidence: Number = 0.95) -> Axes:
-        """Draw the value with error bars, onto `ax` or a new figure; return the axes.
-
-        Raises:
-            UnsupportedError: for a label, or without matplotlib.
-        """
-        from quiltwork.report.figures import draw
-
-        return draw(self.chart(confidence), ax)
 
     def report(
         self,
