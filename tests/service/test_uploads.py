@@ -191,3 +191,7 @@ def test_who_looks_for_what_is_not_hers_is_noted(team, steps):
     log = team.told("udo", "GET", "/v1/log?limit=1000")["items"]
     noted = [one["content"]["text"] for one in log if one["kind"] == "refusal"]
     assert noted == ["may not dataset.read, or there is no such dataset"] * 2
+    for _ in range(103):
+        assert team.ask("anna", "GET", "/v1/log").status_code == 403
+    log = team.told("udo", "GET", "/v1/log?limit=1000")["items"]
+    assert sum(one["kind"] == "refusal" for one in log) == 100

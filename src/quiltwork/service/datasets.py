@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from quiltwork.beliefs import Belief, beliefs_from_json
+from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.budget import PEOPLE, Status
 from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
@@ -29,6 +30,7 @@ from quiltwork.service.structs import (
     Text,
     exact_number,
     paged,
+    shown_as,
 )
 
 Kind: TypeAlias = Literal["series", "counts"]
@@ -284,12 +286,9 @@ def shown(service: Service, found: Registered, caller: Caller) -> Dataset:
     own = _share(status, caller.member) if caller.role in ("owner", "analyst") else None
     named = sorted({*status.shares, *status.charged})
     states = status.beliefs[0].states if counts is None else None
-    return Dataset(
-        name=found.name,
-        kind=found.kind,
-        owner=found.owner,
-        created=found.created,
-        text=found.text,
+    return shown_as(
+        Dataset,
+        found,
         budget=status.budget,
         spent=status.total,
         remaining=status.remaining,
@@ -297,19 +296,12 @@ def shown(service: Service, found: Registered, caller: Caller) -> Dataset:
         length=status.length if counts is None else None,
         episode=status.episode,
         beliefs=[repr(belief) for belief in status.beliefs] if counts is None else [],
-        states=None if states is None else _labels(states),
+        states=None if states is None else labels_to_json(states),
         columns=None if counts is None else dict(counts.columns),
         retired=status.retired,
-        deleted=found.deleted,
         share=own,
         shares=[_share(status, name) for name in named] if sees_all else None,
     )
-
-
-def _labels(states: Any) -> list[Any]:
-    from quiltwork.beliefs.documents import labels_to_json
-
-    return labels_to_json(states)
 
 
 def _share(status: Status, member: str) -> ShareOf:
@@ -363,18 +355,15 @@ def _show_dataset(call: Call) -> Dataset:
 @_routes.at("POST", f"{_OF_DATASET}/retirement", "dataset.retire", request=Reason)
 def _retire_dataset(call: Call) -> Dataset:
     """Release nothing more from a dataset, for good."""
-    service, dataset = call.service, call.path["dataset"]
-    if service.ledger.status(dataset).retired is None:
-        service.ledger.retire(dataset, call.body.reason)
-        text = "retired it"
-        service.storage.write(lambda t: t.note("act", text, call.caller.member, dataset))
+    retire(call.service, call.path["dataset"], call.body.reason, call.caller.member)
     return _show_dataset(call)
 
 
-def retire_quietly(service: Service, dataset: str, reason: str) -> None:
-    """Retire a dataset that may be retired already."""
+def retire(service: Service, dataset: str, reason: str, by: str) -> None:
+    """Retire a dataset, unless it is retired already."""
     if service.ledger.status(dataset).retired is None:
         service.ledger.retire(dataset, reason)
+        service.ledger.note("act", "retired it", dataset, by)
 
 
 FEATURE = Feature(schema=SCHEMA, belongs={"dataset": dataset_is_own}, routes=tuple(_routes))

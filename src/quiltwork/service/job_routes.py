@@ -8,7 +8,7 @@ from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Page, PageQuery, paged
+from quiltwork.service.structs import Document, Page, PageQuery, paged, shown_as
 
 _NO_WORKER = 60
 """Seconds without a sign of life after which nobody is said to be at work."""
@@ -47,23 +47,16 @@ def shown(transaction: Transaction, job: jobs.StoredJob) -> Job:
     place = jobs.place(transaction, job)
     heard = job.beat if job.state == "running" else jobs.worker_heard(transaction)
     age = None if not heard else max(0, jobs.now() - heard) / 1000
-    return Job(
-        id=job.id,
-        kind=job.kind,
-        subject=job.subject,
-        owner=job.owner,
-        state=job.state,
+    return shown_as(
+        Job,
+        job,
         place=place,
-        done=job.done,
-        total=job.total,
         worker_age=None if job.finished else age,
         waiting_for=_waiting_for(job, place, age),
         cancel_requested=job.cancel,
-        attempts=job.attempts,
         created=jobs.written(job.created),
         started=None if job.started is None else jobs.written(job.started),
         finished=None if job.finished is None else jobs.written(job.finished),
-        error=job.error,
     )
 
 

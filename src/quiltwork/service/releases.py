@@ -17,7 +17,7 @@ from quiltwork.series.releases.record import Release
 from quiltwork.service.log import LogQuery
 from quiltwork.service.problems import not_found
 from quiltwork.service.routes import Call, Feature, Routes
-from quiltwork.service.structs import Document, Number, Page, exact_number, paged
+from quiltwork.service.structs import Document, Number, Page, exact_number, paged, shown_as
 
 _MOST_RUNS = 2000
 
@@ -105,11 +105,9 @@ def shown_release(debit: Debit, answer: str) -> Released:
         return _shown_table(debit, CountTable.from_json(answer), document)
     found = Release.from_json(answer)
     cells, values, intervals = columns(found, document.get("intervals"))
-    return Released(
-        number=debit.number,
-        dataset=debit.dataset,
-        at=debit.at,
-        analyst=debit.analyst,
+    return shown_as(
+        Released,
+        debit,
         kind=found.query.kind,
         query=document["query"],
         epsilon=found.epsilon,
@@ -134,11 +132,9 @@ def columns(
 
 
 def _shown_table(debit: Debit, table: CountTable, document: dict[str, Any]) -> Released:
-    return Released(
-        number=debit.number,
-        dataset=debit.dataset,
-        at=debit.at,
-        analyst=debit.analyst,
+    return shown_as(
+        Released,
+        debit,
         kind="table",
         query={"kind": "table", "by": list(table.dimensions), "where": debit.request.get("where")},
         epsilon=table.epsilon,
@@ -223,18 +219,12 @@ def _show_ledger(call: Call) -> Page[DebitOf]:
         call.path["dataset"], call.query.after, call.query.limit + 1
     )
     items = [
-        DebitOf(
-            number=one.number,
-            at=one.at,
-            analyst=one.analyst,
-            state=one.state,
-            mechanism=one.mechanism,
-            key=one.key,
+        shown_as(
+            DebitOf,
+            one,
             start=one.spending.start,
             stop=one.spending.stop,
-            composes_by=one.composes_by,
             charge=None if one.charge is None else float(one.charge),
-            hash=one.hash,
         )
         for one in found
     ]

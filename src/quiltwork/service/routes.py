@@ -7,6 +7,7 @@ all of that for HTTP and for the pages of the dashboard alike.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from quiltwork.service.uploads import Upload
     from quiltwork.service.vault import Vault
 
+_NOTED = 100
 _NARROW = ("self.read", "dataset.list")
 """What a token that is for some datasets may do without naming one of them."""
 
@@ -154,6 +156,8 @@ class Service:
     """When tokens were last used, until that is written."""
     loaded: dict[str, Any] = field(default_factory=dict)
     """Rows that were read lately, by dataset (`rows.py`)."""
+    refused: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """How many refusals of a member were noted in which hour."""
     plans: dict[Any, Any] = field(default_factory=dict)
     """Plans of releases that were made lately, for those who ask after a preview, or again."""
 
@@ -202,7 +206,7 @@ def check(route: Route, service: Service, caller: Caller, path: Mapping[str, str
     """
     allowed = scope(caller, route.action)
     if allowed is None:
-        service.ledger.note("refusal", f"may not {route.action}", None, caller.member)
+        _note(service, caller, f"may not {route.action}")
         raise Problem(403, "forbidden", f"Your role or your token does not allow {route.action}.")
     if caller.datasets is not None and "dataset" not in path and route.action not in _NARROW:
         raise Problem(403, "forbidden", "Your token is for some datasets, and nothing else.")
@@ -210,9 +214,17 @@ def check(route: Route, service: Service, caller: Caller, path: Mapping[str, str
         if parameter not in route.free:
             own = service.belongs(caller, parameter, value)
             if own is None or (allowed == "own" and not own):
-                told = f"may not {route.action}, or there is no such {parameter}"
-                service.ledger.note("refusal", told, None, caller.member)
+                _note(service, caller, f"may not {route.action}, or there is no such {parameter}")
                 raise not_found()
+
+
+def _note(service: Service, caller: Caller, text: str) -> None:
+    """Note a refusal, the first hundred of an hour for each member: nobody fills the log."""
+    hour = int(time.time() // 3600)
+    since, count = service.refused.get(caller.member, (hour, 0))
+    service.refused[caller.member] = (hour, count + 1 if since == hour else 1)
+    if since != hour or count < _NOTED:
+        service.ledger.note("refusal", text, None, caller.member)
 
 
 def perform(

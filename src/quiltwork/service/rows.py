@@ -31,7 +31,7 @@ from quiltwork.service.datasets import (
     SeriesOf,
     beliefs_of,
     registered,
-    retire_quietly,
+    retire,
 )
 from quiltwork.service.problems import Problem
 from quiltwork.service.routes import Call, Feature, Routes, Service
@@ -366,7 +366,7 @@ def _add_rows(call: Call) -> Added:
 
 def delete(service: Service, dataset: str, by: str) -> None:
     """Forget all rows of a dataset; its budget, releases and history stay in the ledger."""
-    retire_quietly(service, dataset, "its rows were deleted")
+    retire(service, dataset, "its rows were deleted", by)
 
     def work(t: Transaction) -> list[tuple[str, str]]:
         files = _files(t, dataset)

@@ -27,7 +27,15 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number, paged
+from quiltwork.service.structs import (
+    Document,
+    Number,
+    Page,
+    PageQuery,
+    exact_number,
+    paged,
+    shown_as,
+)
 
 _Short = Annotated[str, Meta(max_length=100)]
 
@@ -164,7 +172,9 @@ def _preview_schedule(call: Call) -> Forecast:
     cost = schedules.price(call.service, call.path["dataset"], drafted, call.caller.member)
     item = drafted.plan.items[0]
     dues = [one.due.isoformat(timespec="minutes") for one in drafted.occurrences]
-    return Forecast(
+    return shown_as(
+        Forecast,
+        cost,
         runs=len(dues),
         first_due=dues[0],
         last_due=dues[-1],
@@ -172,11 +182,7 @@ def _preview_schedule(call: Call) -> Forecast:
         expected_error=item.expected_error,
         verdict=item.verdict,
         epsilon_of_one=max(one.cost_alone for one in drafted.plan.items),
-        before=cost.before,
-        after=cost.after,
-        budget=cost.budget,
         fits=cost.refusal is None,
-        refusal=cost.refusal,
         by=[CostBy(day=str(day), total=total) for day, total in cost.by],
     )
 

@@ -63,6 +63,12 @@ def paged(items: list[Item], limit: int, cursor: Callable[[Item], object]) -> Pa
     return Page(items=page, next=str(cursor(page[-1])) if len(items) > limit else None)
 
 
+def shown_as(kind: type[Kind], source: Any, /, **others: Any) -> Kind:
+    """Return a struct with the fields that `source` has under the same names, and `others`."""
+    named = (name for name in kind.__struct_fields__ if name not in others)  # type: ignore[attr-defined]
+    return kind(**{name: getattr(source, name) for name in named}, **others)
+
+
 def exact_number(value: Number, name: str) -> Fraction:
     """Read a number of a document exactly.
 
