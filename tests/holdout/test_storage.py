@@ -148,6 +148,23 @@ def test_no_change_to_the_transcript_alone_regains_a_round(tmp_path):
     assert resume(path).remaining == 0
 
 
+def test_a_secret_older_than_two_batches_is_refused_and_one_batch_goes_on(tmp_path):
+    path, secrets = tmp_path / "h.jsonl", []
+    made = create(path)
+    for _ in range(2):
+        secrets.append(secret_path(path).read_text())
+        made.ask_many([same, same])
+    checkpoint = made.transcript.checkpoint
+    made.close()
+    secret_path(path).write_text(secrets[0])
+    with pytest.raises(qw.StorageError, match="older than they are"):
+        resume(path)
+    secret_path(path).write_text(secrets[1])
+    again = resume(path)
+    assert (again.asked, again.transcript.checkpoint) == (4, checkpoint)
+    again.close()
+
+
 def test_a_changed_header_is_refused_before_the_first_question(tmp_path):
     path = tmp_path / "study.jsonl"
     create(path, budget=3).close()

@@ -30,11 +30,16 @@ class OneOwner:
         if self._storage is not None:
             self._storage.close()
 
-    def _append(self, bodies: Sequence[Mapping[str, Any]]) -> None:
-        """Keep lines for good, or close: what is on the disk is not known then."""
+    def _append(self, bodies: Sequence[Mapping[str, Any]]) -> str:
+        """Keep lines for good, or close: what is on the disk is not known then.
+
+        Returns the code that the last of them carries in the file.
+        """
         with self._closing():
-            if self._storage is not None and bodies:
-                self._secret = self._storage.append(bodies, self._secret)
+            if self._storage is None or not bodies:
+                return ""
+            self._secret = self._storage.append(bodies, self._secret)
+            return self._storage.code
 
     def _keep(self, secret: Secret) -> None:
         """Replace the secret, for good before it is used."""

@@ -379,7 +379,9 @@ class ReusableHoldout(OneOwner):
             self._run(questions, label)
         finally:  # if the ledger failed on the way, what was answered before that stays
             try:
-                self._append([entry.body() for entry in self._entries[before:]])
+                code = self._append([entry.body() for entry in self._entries[before:]])
+                if code:
+                    self._entries[-1] = replace(self._entries[-1], code=code)
             except BaseException:
                 del self._entries[before:]  # withheld
                 raise
@@ -434,8 +436,7 @@ class ReusableHoldout(OneOwner):
     def _give_up_round(self) -> None:
         """Charge a round whose end is not known, so that nothing is regained by interrupting."""
         entry = TranscriptLine(self.asked + 1, "interrupted", None, False, self.remaining - 1)
-        self._append([entry.body()])
-        self._entries.append(entry)
+        self._entries.append(replace(entry, code=self._append([entry.body()])))
 
     def __repr__(self) -> str:
         return f"ReusableHoldout({self.rows} rows, {self.remaining} of {self.budget} rounds left)"

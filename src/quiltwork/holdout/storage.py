@@ -3,8 +3,9 @@
 `NAME.jsonl` is public: a first line that says what was begun, then lines that each hold the hash of
 the one before; a line is on the disk before anything in it is shown. `NAME.jsonl.secret` holds the
 key of the commitment to the data, for a holdout the noise of the current threshold, and how the
-lines ended, so that a cut or edited file is refused. It is replaced atomically. Both are their
-owner's only, and one process at a time may hold them.
+lines ended, so that a cut or edited file is refused. It is replaced atomically. The last of the
+lines that are written together carries a code that only the key gives, so that nobody else adds
+any. Both are their owner's only, and one process at a time may hold them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import integer, shortened
 
 _BETWEEN_LOOKS = 0.02
+_LONGEST_NAME = 200
 
 
 class Committed(Protocol):
@@ -73,7 +75,7 @@ class Files:
     """Two files, locked while this object lives."""
 
     def __init__(self, path: Path, handle: IO[bytes], lines: int, last_line: str) -> None:
-        self._path, self._handle = path, handle
+        self._path, self._handle, self.code = path, handle, ""
         self._lines, self._last = lines, last_line
 
     @classmethod
@@ -116,6 +118,10 @@ class Files:
         for body in bodies:
             last = chained(body, last)
             lines.append(last)
+        if lines:
+            self.code = _code(secret, lines)
+            last = chained({**bodies[-1], "code": self.code}, ([self._last, *lines])[-2])
+            lines[-1] = last
         with _withheld():
             self._write(lines)
         self._lines += len(lines)
@@ -199,6 +205,16 @@ def open_files(
         found, secret = read(text), read_secret(target)
         lines = split_lines(text)
         check_seal(lines, secret, at_once)
+        known = lines if _is_own(lines, secret) else lines[: secret.lines]
+        if len(known) < len(lines):
+            if at_once is not None:
+                raise StorageError(
+                    f"Line {len(lines)} was added by somebody who does not hold the secret; remove "
+                    "it."
+                )
+            # A batch that was cut off between two lines, or what somebody added: never shown.
+            lines, whole, torn = known, "\n".join(known).encode(), torn or b"\n"
+            found = read("\n".join(lines))
         if not hmac.compare_digest(found.commitment, commit(secret.key)):
             raise StorageError(
                 f"{str(target)!r} belongs to other data: give the rows it was begun with, row for "
@@ -233,16 +249,42 @@ def check_seal(lines: Sequence[str], secret: Secret, at_once: int | None = None)
     them than are written `at_once`, the secret is an old one.
     """
     if at_once is not None and len(lines) > secret.lines + at_once:
-        raise StorageError(
-            f"The secret seals {secret.lines} lines, and there are {len(lines)}: it is older than "
-            "they are, or lines were added. Put back the latest secret."
-        )
+        raise _older(secret, lines)
     if not 1 <= secret.lines <= len(lines) or line_hash(lines[secret.lines - 1]) != secret.last:
         raise StorageError(
             f"The transcript was cut, edited or replaced: its secret seals {secret.lines} lines "
             f"that are not all there as they were ({len(lines)} found). Put back the latest "
             "transcript; without it this holdout answers no more."
         )
+
+
+def _code(secret: Secret, lines: Sequence[str]) -> str:
+    """Return what only the secret's holder can put on the last of lines written together."""
+    return hmac.new(bytes.fromhex(secret.key), "\n".join(lines).encode(), "sha256").hexdigest()
+
+
+def _is_own(lines: Sequence[str], secret: Secret) -> bool:
+    """Whether the lines that are not sealed yet are whole, and written by the secret's holder.
+
+    Raises:
+        StorageError: if they were not written together: the secret is an old one.
+    """
+    added = list(lines[secret.lines :])
+    if not added:
+        return True
+    bodies = [files.parse(line) for line in added]
+    if any("code" in body for body in bodies[:-1]):
+        raise _older(secret, lines)
+    last = {k: v for k, v in bodies[-1].items() if k not in ("code", "previous")}
+    added[-1] = chained(last, lines[-2])
+    return hmac.compare_digest(str(bodies[-1].get("code")), _code(secret, added))
+
+
+def _older(secret: Secret, lines: Sequence[str]) -> StorageError:
+    return StorageError(
+        f"The secret seals {secret.lines} lines, and there are {len(lines)}: it is older than "
+        "they are, or lines were added. Put back the latest secret."
+    )
 
 
 def chained(body: Mapping[str, Any], previous: str) -> str:
@@ -294,8 +336,10 @@ def check_team(team: object) -> None:
     """Refuse a name that is empty, does not show, or would be a formula in a spreadsheet."""
     check_text(team, "team")
     name = str(team)
-    if not name.strip():
-        raise InvalidInputError("The team has no name; give one.")
+    if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME:
+        raise InvalidInputError(
+            f"The team has no name, spaces around it, or one of more than {_LONGEST_NAME} letters."
+        )
     if not name.isprintable() or name.lstrip().startswith(("=", "+", "-", "@")):
         raise InvalidInputError(
             f"team is {shortened(name)}, which a terminal or a spreadsheet may take for a command; "

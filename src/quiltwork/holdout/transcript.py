@@ -76,6 +76,7 @@ class TranscriptLine:
         value: the answer, exact; None for an interruption.
         overfit: whether the answer came from the holdout and cost a round.
         remaining: rounds left after it.
+        code: by which the holder of the secret knows the last line that was written at once.
     """
 
     number: int
@@ -83,10 +84,12 @@ class TranscriptLine:
     value: Fraction | None
     overfit: bool
     remaining: int
+    code: str = ""
 
     def body(self) -> dict[str, Any]:
         """Write the entry as JSON-ready data."""
-        return {**vars(self), "value": None if self.value is None else str(self.value)}
+        told = {**vars(self), "value": None if self.value is None else str(self.value)}
+        return {k: v for k, v in told.items() if k != "code" or v}
 
     def answer(self) -> Answer:
         """Return what it shows to whoever asked."""
@@ -292,4 +295,5 @@ def _read_entry(body: Mapping[str, Any]) -> TranscriptLine:
         None if value is None else written_fraction(value, "value"),
         body["overfit"],
         integer(body["remaining"], "remaining", 0),
+        text_of({"code": "", **body}, "code"),
     )
