@@ -95,7 +95,7 @@ def test_a_key_is_answered_once_also_after_a_crash_before_it_was_kept(board, set
     assert changed.status_code == 422
     other = open_service(settings)  # a new process goes on where this one was
     stored = other.storage.read(lambda t: holdouts.HOLDOUTS.current(t, "board"))
-    assert len(holdouts.transcript_of(other, stored).entries) == 1
+    assert len(holdouts.told_by(other, stored).entries) == 1
     other.ledger.close()
 
 
@@ -171,3 +171,84 @@ def test_no_answer_or_error_holds_what_only_a_row_holds(board, monkeypatch):
         board.ask(member, "GET", "/v1/log")
     assert seen
     assert not [text for text in seen if CANARY in text]
+
+
+@pytest.fixture
+def ladder(team):
+    """A competition on labels alone, open to anna and ben, with three attempts each."""
+    asked = {"name": "board", "id_column": "id", "target": "label", "budget": 5}
+    team.told("olga", "POST", "/v1/holdouts", json={**asked, "mode": "ladder", "attempts": 3})
+    assert give(team, "train", table("t")).status_code == 422
+    give(team, "holdout", table("h"))
+    team.told("olga", "POST", "/v1/holdouts/board/opening")
+    team.join("ben", "analyst")
+    for member in ("anna", "ben"):
+        team.told("olga", "PUT", f"/v1/holdouts/board/access/{member}")
+    return team
+
+
+def of_holdout(share, seed=0):
+    return {name: one for name, one in predictions(1, share, seed).items() if name[0] == "h"}
+
+
+def test_a_ladder_tells_what_beats_the_best_and_everybody_has_attempts(ladder):
+    first = score(ladder, of_holdout(0.6), "a").json()
+    right = np.mean([of_holdout(0.6)[f"h{n}"] == str(n % 2) for n in range(400)])
+    shown = ladder.told("anna", "GET", "/v1/holdouts/board")
+    assert abs(first["value"] - right) <= shown["promise"]["tolerance"]
+    assert (shown["attempts_left"], shown["remaining"], shown["mode"]) == (2, 4, "ladder")
+    assert score(ladder, of_holdout(0.6), "a").json() == first
+    assert score(ladder, of_holdout(0.5, 1), "b").json()["value"] is None
+    best = score(ladder, of_holdout(1.0), "a", member="ben").json()
+    assert best["value"] > first["value"]
+    standing = ladder.told("anna", "GET", "/v1/holdouts/board/standings")["items"]
+    assert [one["member"] for one in standing] == ["ben", "anna"]
+    assert score(ladder, of_holdout(0.7), "c").status_code == 200
+    refused = score(ladder, of_holdout(0.7), "d")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        409,
+        "All 3 attempts of yours are used.",
+    )
+    assert score(ladder, of_holdout(0.7), "b", member="ben").status_code == 200
+    assert "All 5 submissions" in score(ladder, of_holdout(0.7), "c", member="ben").json()["detail"]
+    assert "holdout.board" not in {one.dataset for one in ladder.service.ledger.datasets()}
+
+
+def test_everybody_gets_her_own_answers_and_the_owner_all_as_csv_too(ladder):
+    for member, share in (("anna", 0.6), ("ben", 0.9), ("anna", 0.5)):
+        score(ladder, of_holdout(share), f"{share}", member=member)
+    own = ladder.told("anna", "GET", "/v1/holdouts/board/scores")["items"]
+    assert [(one["number"], one["member"]) for one in own] == [(1, "anna"), (3, "anna")]
+    lines = ladder.told("olga", "GET", "/v1/holdouts/board/scores/file")["content"].splitlines()
+    assert lines[0] == "number,member,metric,value,overfit,at"
+    assert [line.split(",")[1] for line in lines[1:]] == ["anna", "ben", "anna"]
+    assert lines[3].split(",")[3] == ""  # no better than the best, and nothing more is told
+    assert ladder.ask("udo", "GET", "/v1/holdouts/board/scores").status_code == 403
+
+
+def test_a_ladder_is_answered_once_for_each_key_also_after_a_crash(ladder, monkeypatch):
+    first = score(ladder, of_holdout(0.6), "a").json()
+    ladder.service.storage.write(lambda t: t.rows("DELETE FROM curator_standings"))
+    again = score(ladder, of_holdout(0.6), "a").json()
+    assert {**again, "at": first["at"]} == first
+    with monkeypatch.context() as patch:  # killed while it is scored: counted, and scored anew
+        patch.setattr(holdouts.ladders.Ladder, "_place", lambda *_: 1 / 0)
+        assert score(ladder, of_holdout(0.9), "b").status_code == 500
+    assert score(ladder, of_holdout(0.9), "b").json()["value"] > first["value"]
+    assert ladder.told("anna", "GET", "/v1/holdouts/board")["attempts_left"] == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "ladder"},
+        {"noise": None},
+        {"mode": "ladder", "threshold": None, "noise": None},
+        {"attempts": 0},
+    ],
+)
+def test_what_makes_no_competition_is_refused(team, change):
+    assert team.ask("olga", "POST", "/v1/holdouts", json={**RULES, **change}).status_code in (
+        400,
+        422,
+    )

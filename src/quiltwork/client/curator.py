@@ -284,12 +284,16 @@ class Curator:
         return read(Holdout, self._at.told("GET", path("holdouts", name)))
 
     def register_holdout(
-        self, name: str, train: str | Path, holdout: str | Path, **asked: Any
+        self, name: str, train: str | Path | None, holdout: str | Path, **asked: Any
     ) -> Holdout:
-        """Register a holdout, give both tables and open it; for `asked` see the API's page."""
+        """Register a holdout, give its tables and open it; for `asked` see the API's page.
+
+        A ladder (`mode="ladder"`) has no training table.
+        """
         self._at.told("POST", "/v1/holdouts", {"name": name, **asked}, again=True)
         for side, file in (("train", train), ("holdout", holdout)):
-            self._sent("PUT", path("holdouts", name, "tables", side), file)
+            if file is not None:
+                self._sent("PUT", path("holdouts", name, "tables", side), file)
         return read(Holdout, self._at.told("POST", path("holdouts", name, "opening"), again=True))
 
     def score(
@@ -307,6 +311,11 @@ class Curator:
     def standings(self, holdout: str) -> list[Score]:
         """Return every member's best answers."""
         found = self._at.told("GET", path("holdouts", holdout, "standings"))
+        return [read(Score, one) for one in found["items"]]
+
+    def scores(self, holdout: str) -> list[Score]:
+        """Return one's own answers, in order; who made the holdout gets everybody's."""
+        found = self._at.told("GET", path("holdouts", holdout, "scores"))
         return [read(Score, one) for one in found["items"]]
 
     def admit(self, kind: Literal["table", "holdout"], name: str, member: str) -> None:

@@ -162,6 +162,9 @@ class Holdout:
 
     name: str
     owner: str
+    mode: str
+    attempts: int | None
+    attempts_left: int | None
     id_column: str
     target: str
     metrics: list[str]
@@ -181,7 +184,7 @@ class Score:
     member: str
     metric: str
     number: int
-    value: float
+    value: float | None
     overfit: bool
     remaining: int
     at: str

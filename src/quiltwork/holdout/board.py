@@ -24,6 +24,7 @@ from quiltwork.holdout.transcript import Columns, beliefs_of, read_columns
 SCHEMA = "ladder-transcript"
 KINDS = ("ladder", "one bit")
 _MOST_STEPS = 1 << 20
+_TOLD = ("teams", "standings", "unscored", "final")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Board:
         final: the last score, which ends a board of one bit.
         teams: whose submissions were counted, in order.
         standings: the submissions that moved the board, in order.
+        unscored: the numbers of those that were interrupted before their score was written.
     """
 
     rows: int
@@ -74,10 +76,11 @@ class Board:
     final: float | None = None
     teams: tuple[str, ...] = ()
     standings: tuple[Standing, ...] = ()
+    unscored: tuple[int, ...] = ()
 
     def header(self) -> str:
         """Write the first line."""
-        rules = {k: v for k, v in vars(self).items() if k not in ("teams", "standings", "final")}
+        rules = {k: v for k, v in vars(self).items() if k not in _TOLD}
         told = {
             "beliefs": None if self.beliefs is None else json.loads(self.beliefs),
             "scoring": None if self.scoring is None else self.scoring.body(),
@@ -112,7 +115,8 @@ def read_board(text: str) -> Board:
             team, score = waiting.pop(number), body["score"]
             if score is not None:
                 standings.append(Standing(number, team, _read_score(score, board, standings)))
-    return replace(board, teams=tuple(teams), standings=tuple(standings))
+    given = {"teams": tuple(teams), "standings": tuple(standings), "unscored": tuple(waiting)}
+    return replace(board, **given)  # type: ignore[arg-type]
 
 
 def _read_header(line: str) -> Board:
@@ -152,6 +156,6 @@ def _read_score(text: object, board: Board, before: Sequence[Standing]) -> float
 
 def _read_final(text: object, steps: int) -> float:
     score = written_fraction(text, "final")
-    if not 0 <= score <= 1 or (score * steps).denominator != 1:
+    if not 0 <= score <= 1 or (score * 2 * steps).denominator != 1:
         raise InvalidInputError("the last score is off the grid.")
     return float(score)

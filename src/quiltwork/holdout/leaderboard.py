@@ -11,7 +11,7 @@ Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/metrics.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from os.path import abspath
@@ -50,7 +50,7 @@ MODES = ("ladder", "one bit", "counting")
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class ScoredRows:
     """Rows as they are scored: ids and targets, of pairs where the metric compares pairs."""
 
     ids: list[str]
@@ -58,13 +58,14 @@ class _Rows:
     belief: Belief | None
 
     def question(self, said: Mapping[str, str], metric: Metric) -> Any:
+        """Ask how good predictions are."""
         places = range(0, self.cells.shape[1], 2)
         return prediction_question(list(places), [at + 1 for at in places], said, metric)
 
 
-def _rows(
+def scored_rows(
     header: list[str], table: NDArray[Any], columns: Columns, metric: Metric, path: str, key: str
-) -> _Rows:
+) -> ScoredRows:
     """Take what is scored from a table, after what is wrong with it was said."""
     from quiltwork.delimited import column_position
 
@@ -83,7 +84,7 @@ def _rows(
         pairs, couples = pair_rows(groups, len(ids), key)
         cells = np.concatenate([cells[pairs[:, 0]], cells[pairs[:, 1]]], axis=1)
         belief = None if groups is None else Clusters(couples.tolist())
-    return _Rows(ids.tolist(), cells, belief)
+    return ScoredRows(ids.tolist(), cells, belief)
 
 
 def _check_targets(target: NDArray[Any], metric: Metric, path: str) -> None:
@@ -103,9 +104,9 @@ def _check_targets(target: NDArray[Any], metric: Metric, path: str) -> None:
         )
 
 
-def _check_said(said: Mapping[str, str], rows: _Rows, metric: Metric) -> None:
+def check_said(said: Mapping[str, str], ids: Sequence[str], metric: Metric) -> None:
     """Refuse predictions that miss a row, name another or cannot be read; all of it is public."""
-    check_ids(rows.ids, said)
+    check_ids(ids, said)
     wrong = [
         row for row, one in said.items() if not (one.strip() if metric.labels else is_number(one))
     ]
@@ -216,14 +217,14 @@ def create_leaderboard(
 
 def _read(
     places: folders.Places, columns: Columns, metric: Metric, key: str
-) -> tuple[_Rows | None, _Rows]:
+) -> tuple[ScoredRows | None, ScoredRows]:
     if places.train is None:
-        return None, _rows(*read_table(places.holdout), columns, metric, places.holdout, key)
+        return None, scored_rows(*read_table(places.holdout), columns, metric, places.holdout, key)
     study = read_study(places.train, places.holdout, columns)
     study.belief()  # refuses groups with rows on both sides
     return (
-        _rows(study.header, study.train, columns, metric, places.train, key),
-        _rows(study.header, study.holdout, columns, metric, places.holdout, key),
+        scored_rows(study.header, study.train, columns, metric, places.train, key),
+        scored_rows(study.header, study.holdout, columns, metric, places.holdout, key),
     )
 
 
@@ -252,7 +253,7 @@ def submit_predictions(
     metric = found.scoring.read()
     public, held = _read(places, found.columns, metric, read_secret(board_file(folder)).key)
     ids = held.ids if public is None else [*public.ids, *held.ids]
-    _check_said(said, _Rows(ids, held.cells, None), metric)
+    check_said(said, ids, metric)
     question = held.question(said, metric)
     if isinstance(found, Board) or public is None:
         with _opened(folder, held, wait) as board:
@@ -290,7 +291,7 @@ def end_leaderboard(folder: str, wait: float = folders.WAIT) -> BoardStatus:
 
 
 @contextmanager
-def _opened(folder: str, held: _Rows, wait: float) -> Iterator[Any]:
+def _opened(folder: str, held: ScoredRows, wait: float) -> Iterator[Any]:
     kind = first_line(folder).kind  # type: ignore[union-attr]
     board = BOARDS[kind].resume(folders.board_path(folder), held.cells, wait)
     with closing(board):

@@ -3,13 +3,14 @@
 The best score on the holdout is a secret; a submission that beats it by more than one step of 1/g
 lifts it, and everybody learns that it did. Each lift is more than a step, so there are at most g of
 them among k verdicts, and N = Σ_{b ≤ g} C(k, b+1) submissions that could ever be made. The last
-score of all is told once, rounded to steps, and ends the board.
+score of all is told once, rounded up to half a step, and ends the board.
 
 Theorem: docs/theory/counting.md
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -55,7 +56,7 @@ def verdict_width(
 ) -> float:
     """Return how far a verdict may be off: a step, and twice the width of a score.
 
-    The score told at the end, rounded to steps, may be off by half of that.
+    The score told at the end, rounded up to half a step, may be off by half of that.
     """
     return 1 / steps + 2 * score_width(beliefs, rows, submissions, beta, steps, metric)
 
@@ -121,7 +122,7 @@ class OneBit(Ladder):
         return self._moved[-1]
 
     def final(self) -> float:
-        """Tell the best score, rounded to steps, and end the board; told again it is the same.
+        """Tell the best score, rounded up to half a step, and end the board; the same if again.
 
         Raises:
             InvalidInputError: if nothing was submitted yet.
@@ -132,9 +133,12 @@ class OneBit(Ladder):
                 super()._check_open()
                 if not self._moved:
                     raise InvalidInputError("Nothing was submitted yet, so there is no score.")
-                # On the grid: an exact score of chosen predictions would spell out labels.
-                best = Fraction(self._secret.threshold, _FINE)
-                score = Fraction(round(best * self.steps), self.steps)
+                # On a grid: an exact score of chosen predictions would spell out labels. Up, so
+                # that nobody who was told "no" is more than a step above it.
+                halves = 2 * self.steps
+                score = Fraction(
+                    math.ceil(Fraction(self._secret.threshold, _FINE) * halves), halves
+                )
                 self._append([{"final": str(score)}])
                 self._final = nearest_float(score)
             return self._final

@@ -164,10 +164,11 @@ def read_leaderboard(folder: str) -> BoardStatus:
     """
     folders.load(folder)
     found = _whole(folder)
-    return _of_board(found) if isinstance(found, Board) else _of_transcript(found)
+    return status_of_board(found) if isinstance(found, Board) else _of_transcript(found)
 
 
-def _of_board(found: Board) -> BoardStatus:
+def status_of_board(found: Board) -> BoardStatus:
+    """Return what a board of the Ladder or of one bit asks for, promises and shows."""
     metric, kind = metric_of(found), BOARDS[found.kind]
     beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
     given = (beliefs, found.rows, found.submissions, 1 - found.confidence, found.steps, metric)

@@ -1,13 +1,17 @@
-"""What can be asked about holdouts: to register, open and ask them, and their standings."""
+"""What can be asked about competitions: to register, open and ask them, scores and standings."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from quiltwork.exact import float_up
+from quiltwork.holdout.board import Board
+from quiltwork.holdout.standings import status_of_board
 from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts
 from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout, Score
@@ -28,19 +32,28 @@ _routes = Routes()
 
 
 class Promise(Document, frozen=True):
-    """With probability `confidence` every answer is within `tolerance` of the truth."""
+    """With probability `confidence` every answer is within `tolerance` of the truth.
+
+    Of a ladder, the best score is, as a share of the metric's range; it has no `epsilon`.
+    """
 
     questions: int
     tolerance: float
     confidence: float
-    epsilon: float
+    epsilon: float | None
 
 
 class Holdout(Document, frozen=True):
-    """A holdout: how many rounds are left, and what is promised for so many questions."""
+    """A holdout: how many rounds are left, and what is promised for so many questions.
+
+    `attempts_left` is how many more answers the caller may get.
+    """
 
     name: str
     owner: str
+    mode: str
+    attempts: int | None
+    attempts_left: int | None
     id_column: str
     target: str
     group: str | None
@@ -77,30 +90,49 @@ class MetricQuery(Document, frozen=True):
 
 
 class Standings(Document, frozen=True):
-    """Every member's best answer for each metric, best first."""
+    """Answers, with the name of the competition."""
 
     name: str
     items: list[Score]
 
 
+class ScoreFile(Document, frozen=True):
+    """Answers as a file."""
+
+    name: str
+    media_type: str
+    content: str
+
+
 def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdout:
-    transcript, asked = holdouts.transcript_of(service, stored), stored.asked
-    ready = stored.made.keys() >= set(holdouts.SIDES)
+    told, asked = holdouts.told_by(service, stored), stored.asked
+    ready = stored.made.keys() >= set(holdouts.sides_of(asked.mode))
+    used, remaining, rows, promise = 0, asked.budget, None, None
+    if isinstance(told, Board):
+        used, rows, promise = len(told.teams), told.rows, _promise_of_ladder(told)
+        remaining -= used
+    elif told is not None:
+        used, rows, promise = len(told.entries), told.settings.rows, _promise(told)
+        remaining = told.remaining
+    own = holdouts.attempts_of(told, caller.member)
     state: State = "ready to open" if ready else "waiting for tables"
     return Holdout(
         name=stored.name,
         owner=stored.owner,
+        mode=asked.mode,
+        attempts=asked.attempts,
+        attempts_left=None if asked.attempts is None else max(0, asked.attempts - own),
         id_column=asked.id_column,
         target=asked.target,
         group=asked.group,
         metrics=sorted(asked.metrics),
-        state=state if transcript is None else "open",
+        state=state if told is None else "open",
         created=stored.created,
         budget=asked.budget,
-        remaining=asked.budget if transcript is None else transcript.remaining,
-        asked=0 if transcript is None else len(transcript.entries),
-        rows=None if transcript is None else transcript.settings.rows,
-        promise=None if transcript is None else _promise(transcript),
+        remaining=remaining,
+        asked=used,
+        rows=rows,
+        promise=promise,
         admitted=service.storage.read(lambda t: HOLDOUTS.admitted(t, stored, caller)),
     )
 
@@ -112,6 +144,16 @@ def _promise(transcript: Transcript) -> Promise:
         tolerance=found.tolerance,
         confidence=found.confidence,
         epsilon=float_up(transcript.settings.epsilon),
+    )
+
+
+def _promise_of_ladder(board: Board) -> Promise:
+    found = status_of_board(board)
+    return Promise(
+        questions=found.submissions,
+        tolerance=found.width,
+        confidence=found.confidence,
+        epsilon=None,
     )
 
 
@@ -202,6 +244,25 @@ def _show_standings(call: Call) -> Standings:
     name = HOLDOUTS.named(call).name
     found = call.service.storage.read(lambda t: holdouts.standings(t, name))
     return Standings(name=name, items=found)
+
+
+@_routes.at("GET", f"{_ONE}/scores", "holdout.scores")
+def _show_scores(call: Call) -> Standings:
+    """Show your own answers, in order; who made it sees everybody's."""
+    stored, who = HOLDOUTS.named(call), call.caller.member
+    member = None if who == stored.owner else who
+    found = call.service.storage.read(lambda t: holdouts.scores(t, stored.name, member))
+    return Standings(name=stored.name, items=found)
+
+
+@_routes.at("GET", f"{_ONE}/scores/file", "holdout.scores")
+def _show_score_file(call: Call) -> ScoreFile:
+    """The same as CSV."""
+    found, text = _show_scores(call), io.StringIO()
+    names = ("number", "member", "metric", "value", "overfit", "at")
+    lines = [[getattr(one, name) for name in names] for one in found.items]
+    csv.writer(text, lineterminator="\n").writerows([names, *lines])
+    return ScoreFile(name=found.name, media_type="text/csv", content=text.getvalue())
 
 
 FEATURE = Feature(

@@ -1,12 +1,13 @@
-"""Holdouts and their standings: named metrics of predictions by row id, answered at once.
+"""Competitions: named metrics of predictions by row id, answered at once, and who stands where.
 
 The owner uploads a training table and a holdout and opens them with a threshold, a noise and a
-number of rounds; from then on neither changes. The training table counts as public: analysts have
-it to learn from, and answers that come from it are exact. The budget of the rounds is a dataset of
-the ledger, just large enough for them. Answers are those of `ReusableHoldout`, whose transcript and
-secret are in the data directory; one process at a time holds them, and a question is answered
-within its request. A key that was answered is answered again from what was kept, also if the
-curator ended in between: the transcript knows it by its label.
+number of rounds; from then on neither changes. Or, as a *ladder*, labels alone and a number of
+submissions: only what clearly beats the best is told, no row is protected and no ledger pays. The
+training table counts as public: analysts have it to learn from, and answers that come from it are
+exact. The budget of the rounds is a dataset of the ledger, just large enough for them. Transcripts
+and their secrets are in the data directory; one process at a time holds them, and a question is
+answered within its request. A key that was answered is answered again from what was kept, also if
+the curator ended in between: the transcript knows it by its label.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ import threading
 from collections.abc import Mapping
 from contextlib import closing
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import to_fraction, typed_fraction
-from quiltwork.service import jobs
+from quiltwork.holdout.board import Board, read_board
+from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
+from quiltwork.service import jobs, ladders
 from quiltwork.service.objects import Kind, StoredObject
 from quiltwork.service.settings import private_folder
 from quiltwork.service.storage import Schema, Transaction
@@ -35,9 +38,9 @@ from quiltwork.service.structs import Document, Name, Number, exact_number
 
 if TYPE_CHECKING:
     from quiltwork.holdout import Answer, ReusableHoldout
-    from quiltwork.holdout.metrics import Metric
+    from quiltwork.holdout.leaderboard import ScoredRows
+    from quiltwork.holdout.metrics import Metric, Scoring
     from quiltwork.holdout.studies import Study
-    from quiltwork.holdout.transcript import Transcript
     from quiltwork.service.routes import Service
     from quiltwork.service.uploads import Upload
     from quiltwork.service.vault import Vault
@@ -68,14 +71,20 @@ MetricName: TypeAlias = Literal[
 
 
 class NewHoldout(Document, frozen=True):
-    """A holdout to register; `metrics` names those that may be asked, errors with public ends."""
+    """A holdout to register; `metrics` names those that may be asked, errors with public ends.
+
+    `budget` is of rounds, with `threshold` and `noise`; of a ladder, of submissions. `attempts` is
+    how many answers each member may get.
+    """
 
     name: Name
     id_column: _Column
     target: _Column
-    threshold: Number
-    noise: Number
     budget: Annotated[int, Meta(ge=1, le=10**6)]
+    threshold: Number | None = None
+    noise: Number | None = None
+    mode: Literal["rounds", "ladder"] = "rounds"
+    attempts: Annotated[int, Meta(ge=1, le=10**6)] | None = None
     group: _Column | None = None
     metrics: Annotated[dict[MetricName, tuple[Number, Number] | None], Meta(min_length=1)] = (
         msgspec.field(default_factory=lambda: {"accuracy": None})
@@ -83,12 +92,15 @@ class NewHoldout(Document, frozen=True):
 
 
 class Score(Document, frozen=True):
-    """An answer; larger is better. `overfit` says that it came from the holdout, with noise."""
+    """An answer; larger is better. `overfit` says that it came from the holdout, with noise.
+
+    A ladder tells a value only to what clearly beats its best.
+    """
 
     member: str
     metric: str
     number: int
-    value: float
+    value: float | None
     overfit: bool
     remaining: int
     at: str
@@ -99,9 +111,14 @@ Held: TypeAlias = StoredObject[NewHoldout]
 HOLDOUTS = Kind("holdout", NewHoldout)
 
 
-def dataset_of(stored: Held) -> str:
-    """Return the ledger's name for a holdout's budget."""
-    return f"holdout.{stored.name}"
+def dataset_of(stored: Held) -> str | None:
+    """Return the ledger's name for a holdout's budget; no ledger pays for a ladder."""
+    return None if stored.asked.mode == "ladder" else f"holdout.{stored.name}"
+
+
+def sides_of(mode: str) -> tuple[str, ...]:
+    """Return which tables one needs."""
+    return SIDES[1:] if mode == "ladder" else SIDES
 
 
 def check_asked(asked: NewHoldout) -> None:
@@ -110,17 +127,34 @@ def check_asked(asked: NewHoldout) -> None:
     Raises:
         InvalidInputError: naming it.
     """
-    exact_number(asked.threshold, "threshold")
-    exact_number(asked.noise, "noise")
+    numbers = (asked.threshold, asked.noise)
+    if asked.mode == "ladder":
+        if numbers != (None, None) or len(asked.metrics) != 1:
+            raise InvalidInputError(
+                "A ladder has one metric, and neither threshold nor noise: it tells no score but "
+                "the best."
+            )
+    else:
+        _settings(asked)
     for name in asked.metrics:
         _measure(asked, name)
 
 
-def _measure(asked: NewHoldout, name: Any) -> Metric:
-    from quiltwork.holdout.metrics import read_metric
+def _settings(asked: NewHoldout) -> tuple[Fraction, Fraction]:
+    if asked.threshold is None or asked.noise is None:
+        raise InvalidInputError("Rounds need a threshold and a noise; or take the mode 'ladder'.")
+    return exact_number(asked.threshold, "threshold"), exact_number(asked.noise, "noise")
+
+
+def _scoring(asked: NewHoldout, name: Any) -> Scoring:
+    from quiltwork.holdout.metrics import Scoring
 
     ends = asked.metrics[name]
-    return read_metric(name, None if ends is None else (_end(ends[0]), _end(ends[1])))
+    return Scoring(name, None if ends is None else (_end(ends[0]), _end(ends[1])))
+
+
+def _measure(asked: NewHoldout, name: Any) -> Metric:
+    return _scoring(asked, name).read()
 
 
 def _end(value: int | float | str) -> Fraction:
@@ -148,6 +182,8 @@ def put_side(service: Service, stored: Held, side: str, upload: Upload) -> int:
         now = HOLDOUTS.current(t, stored.name)
         if "transcript" in now.made:
             raise InvalidInputError("The holdout is open, and its tables do not change any more.")
+        if side not in sides_of(now.asked.mode):
+            raise InvalidInputError("A ladder takes no training table; give the holdout only.")
         HOLDOUTS.update(t, now, **{side: file})
         t.note("act", f"gave the {side} table of holdout {stored.name}", stored.owner)
         return [now.made[side]] if side in now.made else []
@@ -162,51 +198,59 @@ def open_holdout(service: Service, stored: Held) -> None:
     Raises:
         InvalidInputError: if a table is missing or they do not go together.
     """
-    from quiltwork.beliefs import MarkovChain
-    from quiltwork.budget import Accountant, Spending
-    from quiltwork.holdout import ReusableHoldout
-    from quiltwork.holdout.algorithm import AlgorithmSettings
-
     with _turn(stored.name):
         stored = service.storage.read(lambda t: HOLDOUTS.current(t, stored.name))
         if "transcript" in stored.made:
             return
-        if not stored.made.keys() >= set(SIDES):
+        if not stored.made.keys() >= set(sides_of(stored.asked.mode)):
             raise InvalidInputError("Upload the training table and the holdout first.")
-        study, rounds = study_of(service, stored), stored.asked.budget
-        threshold = exact_number(stored.asked.threshold, "threshold")
-        noise = exact_number(stored.asked.noise, "noise")
-        rows, belief = len(study.holdout), study.belief()
-        ties = belief or MarkovChain([[0.5, 0.5], [0.5, 0.5]])  # rows that know nothing of others
-        settings = AlgorithmSettings.choose(rows, threshold, noise, rounds)
-        whole = Spending.dp(settings.round_epsilon * rounds, 1, rows)
-        length = rows if belief is None else None
-        total = Accountant(ties, length).after(whole).total
-        dataset = dataset_of(stored)
-        if dataset not in {status.dataset for status in service.ledger.datasets()}:
-            service.ledger.create(dataset, ties, length, total)
         name = f"{secrets.token_hex(16)}.jsonl"
-        made = ReusableHoldout(
-            study.train,
-            study.holdout,
-            belief,
-            threshold=threshold,
-            noise=noise,
-            budget=rounds,
-            path=_folder(service) / name,
-            ledger=service.ledger,
-            dataset=dataset,
-            columns=study.columns,
-        )
-        made.close()
+        path = _folder(service) / name
+        if stored.asked.mode == "ladder":
+            rows, scoring = _labels(service, stored)
+            ladders.begin(path, rows, stored.asked.budget, scoring, _columns(stored.asked))
+        else:
+            _begin_rounds(service, stored, path)
 
         def work(t: Transaction) -> None:
             now = HOLDOUTS.current(t, stored.name)
             if "transcript" not in now.made:
                 HOLDOUTS.update(t, now, transcript=name)
-                t.note("act", f"opened holdout {stored.name}", stored.owner, dataset)
+                t.note("act", f"opened holdout {stored.name}", stored.owner, dataset_of(stored))
 
         service.storage.write(work)
+
+
+def _begin_rounds(service: Service, stored: Held, path: Path) -> None:
+    """Set the budget in the ledger and begin the transcript."""
+    from quiltwork.beliefs import MarkovChain
+    from quiltwork.budget import Accountant, Spending
+    from quiltwork.holdout import ReusableHoldout
+    from quiltwork.holdout.algorithm import AlgorithmSettings
+
+    study, rounds = study_of(service, stored), stored.asked.budget
+    threshold, noise = _settings(stored.asked)
+    rows, belief = len(study.holdout), study.belief()
+    ties = belief or MarkovChain([[0.5, 0.5], [0.5, 0.5]])  # rows that know nothing of others
+    settings = AlgorithmSettings.choose(rows, threshold, noise, rounds)
+    whole = Spending.dp(settings.round_epsilon * rounds, 1, rows)
+    length = rows if belief is None else None
+    total = Accountant(ties, length).after(whole).total
+    dataset = str(dataset_of(stored))
+    if dataset not in {status.dataset for status in service.ledger.datasets()}:
+        service.ledger.create(dataset, ties, length, total)
+    ReusableHoldout(
+        study.train,
+        study.holdout,
+        belief,
+        threshold=threshold,
+        noise=noise,
+        budget=rounds,
+        path=path,
+        ledger=service.ledger,
+        dataset=dataset,
+        columns=study.columns,
+    ).close()
 
 
 def ask(
@@ -237,25 +281,52 @@ def ask(
                     "This Idempotency-Key asked another question; use a new one."
                 )
             return found[1]
-        study = study_of(service, stored)
-        statistic = study.about_predictions(given, measure)
         label = f"{member} {hashlib.sha256(key.encode()).hexdigest()} {metric}"
-        with closing(_resumed(service, stored, study)) as opened:
-            number, answer = _answered(opened.transcript, label) or (0, None)
-            if answer is None:
-                answer = opened.ask(statistic, label=label)
-                number = opened.asked
-        score = Score(
-            member=member,
-            metric=metric,
-            number=number,
-            value=measure.value([answer.value]),
-            overfit=answer.overfit,
-            remaining=answer.remaining,
-            at=jobs.written(jobs.now()),
-        )
+        if stored.asked.mode == "ladder":
+            rows, path = _labels(service, stored)[0], _path(service, stored)
+            check = partial(_check_attempts, stored.asked, member)
+            told = ladders.submit(path, rows, label, given, measure, check)
+        else:
+            told = _by_rounds(service, stored, label, given, measure)
+        score = Score(member=member, metric=metric, at=jobs.written(jobs.now()), **told)
         service.storage.write(lambda t: _keep(t, stored, key, digest, score))
         return score
+
+
+def _by_rounds(
+    service: Service, stored: Held, label: str, said: Mapping[str, str], measure: Metric
+) -> dict[str, Any]:
+    """Ask the reusable holdout, unless it knows the label already."""
+    study = study_of(service, stored)
+    statistic = study.about_predictions(said, measure)
+    with closing(_resumed(service, stored, study)) as opened:
+        number, answer = _answered(opened.transcript, label) or (0, None)
+        if answer is None:
+            _check_attempts(stored.asked, label.split()[0], opened.transcript)
+            answer = opened.ask(statistic, label=label)
+            number = opened.asked
+    return {
+        "number": number,
+        "value": measure.value([answer.value]),
+        "overfit": answer.overfit,
+        "remaining": answer.remaining,
+    }
+
+
+def attempts_of(told: Transcript | Board | None, member: str) -> int:
+    """Return how many answers a member got, or has begun to get."""
+    if told is None:
+        return 0
+    labels = (
+        [entry.question for entry in told.entries] if isinstance(told, Transcript) else told.teams
+    )
+    return sum(label.startswith(f"{member} ") for label in labels)
+
+
+def _check_attempts(asked: NewHoldout, member: str, told: Transcript | Board) -> None:
+    """Refuse a member who has used up her attempts."""
+    if asked.attempts is not None and attempts_of(told, member) >= asked.attempts:
+        raise BudgetExceeded(f"All {asked.attempts:,} attempts of yours are used.")
 
 
 def _keep(t: Transaction, stored: Held, key: str, digest: str, score: Score) -> None:
@@ -276,16 +347,22 @@ def _scored(t: Transaction, name: str, member: str, key: str) -> tuple[str, Scor
     return None if row is None else (str(row[0]), msgspec.json.decode(row[1], type=Score))
 
 
+def scores(t: Transaction, name: str, member: str | None = None) -> list[Score]:
+    """Return every answer, or those of one member, in order."""
+    rows = t.rows("SELECT score FROM curator_standings WHERE name = ? ORDER BY number", name)
+    found = [msgspec.json.decode(text, type=Score) for (text,) in rows]
+    return [one for one in found if member in (None, one.member)]
+
+
 def standings(t: Transaction, name: str) -> list[Score]:
     """Return every member's best answer for each metric, best first."""
-    rows = t.rows("SELECT score FROM curator_standings WHERE name = ? ORDER BY number", name)
-    best: dict[tuple[str, str], Score] = {}
-    for (text,) in rows:
-        one = msgspec.json.decode(text, type=Score)
+    best: dict[tuple[str, str], tuple[float, Score]] = {}
+    for one in scores(t, name):
         known = best.get((one.member, one.metric))
-        if known is None or one.value > known.value:
-            best[one.member, one.metric] = one
-    return sorted(best.values(), key=lambda one: (one.metric, -one.value, one.number))
+        if one.value is not None and (known is None or one.value > known[0]):
+            best[one.member, one.metric] = (one.value, one)
+    ranked = sorted(best.values(), key=lambda found: (found[1].metric, -found[0], found[1].number))
+    return [one for _, one in ranked]
 
 
 def files(t: Transaction) -> list[str]:
@@ -305,43 +382,56 @@ def _answered(transcript: Transcript, label: str) -> tuple[int, Answer] | None:
 
 def study_of(service: Service, stored: Held) -> Study:
     """Return both tables."""
-    asked, files = stored.asked, [stored.made[side] for side in SIDES]
-    return _study(service.vault, *files, asked.id_column, asked.target, asked.group)
+    files = [stored.made[side] for side in SIDES]
+    return _study(service.vault, *files, _columns(stored.asked))
 
 
 @lru_cache(maxsize=4)
-def _study(
-    vault: Vault, train: str, holdout: str, identity: str, target: str, group: str | None
-) -> Study:
+def _study(vault: Vault, train: str, holdout: str, columns: Columns) -> Study:
     from quiltwork.holdout.studies import read_study
-    from quiltwork.holdout.transcript import Columns
 
     with (
         vault.plain(train, ".csv") as public,
         vault.plain(holdout, ".csv") as private,
     ):
-        return read_study(str(public), str(private), Columns(identity, target, group))
+        return read_study(str(public), str(private), columns)
 
 
-def transcript_of(service: Service, stored: Held) -> Transcript | None:
-    """Return everything that an open holdout has said."""
-    from quiltwork.holdout.transcript import load_transcript
+def told_by(service: Service, stored: Held) -> Transcript | Board | None:
+    """Return everything that an open holdout has said, as far as its secret seals it."""
+    from quiltwork.holdout.folders import sealed_lines
 
     if "transcript" not in stored.made:
         return None
-    return load_transcript(_folder(service) / stored.made["transcript"])
+    read = read_board if stored.asked.mode == "ladder" else read_transcript
+    return read(sealed_lines(_path(service, stored)))
+
+
+def _labels(service: Service, stored: Held) -> tuple[ScoredRows, Scoring]:
+    """Return the rows of a ladder, and how they are scored."""
+    scoring = _scoring(stored.asked, next(iter(stored.asked.metrics)))
+    columns = _columns(stored.asked)
+    return ladders.labels(service.vault, stored.made["holdout"], columns, scoring), scoring
+
+
+def _columns(asked: NewHoldout) -> Columns:
+    return Columns(asked.id_column, asked.target, asked.group)
 
 
 def _resumed(service: Service, stored: Held, study: Study) -> ReusableHoldout:
     from quiltwork.holdout import ReusableHoldout
 
     return ReusableHoldout.resume(
-        _folder(service) / stored.made["transcript"],
+        _path(service, stored),
         study.train,
         study.holdout,
         service.ledger,
         dataset_of(stored),
     )
+
+
+def _path(service: Service, stored: Held) -> Path:
+    return _folder(service) / str(stored.made["transcript"])
 
 
 def _folder(service: Service) -> Path:

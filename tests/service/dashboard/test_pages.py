@@ -24,6 +24,7 @@ PAGES = (
     "/tables/admissions/published.csv",
     "/leaderboards",
     "/leaderboards/coin-flips",
+    "/leaderboards/coin-flips/scores.csv",
     "/jobs",
     "/members",
     "/members/anna",

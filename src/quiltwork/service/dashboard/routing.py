@@ -81,6 +81,7 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("POST", "/leaderboards/{holdout}/access", boards.admit),
     ("POST", "/leaderboards/{holdout}/access/{member}/remove", boards.dismiss),
     ("POST", "/leaderboards/{holdout}/ask", boards.ask),
+    ("GET", "/leaderboards/{holdout}/scores.csv", boards.download),
     ("GET", "/jobs", work.jobs),
     ("POST", "/jobs/{job}/cancel", work.cancel),
     ("GET", "/log", members.log),

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from starlette.responses import Response
+
 from quiltwork.report import BarChart
 from quiltwork.service.dashboard.pages.members import whole
+from quiltwork.service.dashboard.rendering import HEADERS
 from quiltwork.service.dashboard.web import (
     Go,
     Shown,
@@ -17,6 +20,7 @@ from quiltwork.service.dashboard.web import (
     read_problem,
     whole_form,
 )
+from quiltwork.service.holdouts import sides_of
 from quiltwork.service.problems import Problem
 
 STATES = {"waiting for tables": "warn", "ready to open": "busy", "open": "good"}
@@ -28,7 +32,10 @@ _NEW = {
     "threshold": "0.04",
     "noise": "0.01",
     "budget": "20",
+    "mode": "rounds",
+    "attempts": "",
 }
+_ROUNDS = ("threshold", "noise")
 
 
 def boards(visit: Visit, refused: Problem | None = None) -> Shown:
@@ -54,12 +61,16 @@ def board(visit: Visit, refused: Problem | None = None) -> Shown:
     found = visit.ask("show_holdout", visit.path)
     scored = visit.may("holdout.standings")
     standings = visit.ask("show_standings", visit.path).items if scored else []
+    ladder = found.mode == "ladder"
     values = {
         "heading": found.name,
         "one": found,
         "states": STATES,
         "standings": standings,
-        "chart": _chart(standings),
+        "scores": visit.ask("show_scores", visit.path).items if scored else [],
+        "ladder": ladder,
+        "left": "submissions" if ladder else "rounds",
+        "chart": _chart(standings, ladder),
         "key": fresh_key(),
         "refused": refused,
         "mine": found.owner == visit.caller.member,
@@ -71,7 +82,7 @@ def give(visit: Visit) -> Shown | Go:
     """Give both tables, and open the holdout."""
 
     def work() -> None:
-        for side in ("train", "holdout"):
+        for side in sides_of(visit.ask("show_holdout", visit.path).mode):
             visit.send("give_side", {**visit.path, "side": side}, side)
         visit.ask("open_holdout", visit.path)
 
@@ -100,13 +111,22 @@ def ask(visit: Visit) -> Shown | Go:
     )
 
 
-def _chart(standings: list[Any]) -> BarChart | None:
+def download(visit: Visit) -> Response:
+    """Send the answers that somebody may see as a file."""
+    found = visit.ask("show_score_file", visit.path)
+    named = {"Content-Disposition": f'attachment; filename="{found.name}.csv"'}
+    return Response(found.content, headers=HEADERS | named, media_type="text/csv; charset=utf-8")
+
+
+def _chart(standings: list[Any], ladder: bool) -> BarChart | None:
     shown = [one for one in standings if one.metric == "accuracy"]
     if not shown:
         return None
     return BarChart(
         "Accuracy",
-        "Every member's best answer. An answer from the training table is exact; one from the "
+        "What beat the best, rounded to steps."
+        if ladder
+        else "Every member's best answer. An answer from the training table is exact; one from the "
         "holdout has noise, and uses up a round.",
         "accuracy",
         tuple((one.member, one.value) for one in shown),
@@ -115,9 +135,12 @@ def _chart(standings: list[Any]) -> BarChart | None:
 
 def _asked(visit: Visit) -> dict[str, Any]:
     form = filled(visit, _NEW)
+    left_out = ("budget", "attempts", *(_ROUNDS if form["mode"] == "ladder" else ()))
     asked: dict[str, Any] = {
-        name: form[name].strip() for name in _NEW if form[name].strip() and name != "budget"
+        name: form[name].strip() for name in _NEW if form[name].strip() and name not in left_out
     }
+    if form["attempts"].strip():
+        asked["attempts"] = whole(form["attempts"].strip(), "The number of attempts")
     return {**asked, "budget": whole(form["budget"].strip(), "The number of rounds")}
 
 

@@ -1,0 +1,76 @@
+"""The Ladder of a competition: labels in the vault, its lines and their secret beside the others.
+
+A submission is known by a label that tells member and key, so one that was scored before the
+curator ended is answered again; one that was interrupted before stays counted, and is scored anew.
+
+Theorem: docs/theory/ladder.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quiltwork.holdout.board import Board, read_board
+from quiltwork.holdout.folders import sealed_lines
+from quiltwork.holdout.ladder import Ladder
+from quiltwork.holdout.leaderboard import ScoredRows, check_said, scored_rows
+from quiltwork.holdout.metrics import Metric, Scoring
+from quiltwork.holdout.studies import read_table
+from quiltwork.holdout.transcript import Columns
+
+if TYPE_CHECKING:
+    from quiltwork.service.vault import Vault
+
+
+@lru_cache(maxsize=4)
+def labels(vault: Vault, file: str, columns: Columns, scoring: Scoring) -> ScoredRows:
+    """Read the table of labels.
+
+    Raises:
+        InvalidInputError: if an id occurs twice, or a target cannot be scored.
+    """
+    with vault.plain(file, ".csv") as path:
+        table = read_table(str(path))
+    return scored_rows(*table, columns, scoring.read(), "the holdout", "")
+
+
+def begin(
+    path: Path, rows: ScoredRows, submissions: int, scoring: Scoring, columns: Columns
+) -> None:
+    """Begin a board."""
+    Ladder(
+        rows.cells,
+        rows.belief,
+        submissions=submissions,
+        path=path,
+        scoring=scoring,
+        columns=columns,
+    ).close()
+
+
+def submit(
+    path: Path,
+    rows: ScoredRows,
+    label: str,
+    said: Mapping[str, str],
+    metric: Metric,
+    check: Callable[[Board], None],
+) -> dict[str, Any]:
+    """Score predictions under a label, unless they were; `check` refuses before they count."""
+    check_said(said, rows.ids, metric)
+    found = read_board(sealed_lines(path))
+    numbers = [n for n, team in enumerate(found.teams, start=1) if team == label]
+    number = next((n for n in numbers if n not in found.unscored), None)
+    left, moved = found.submissions - len(found.teams), list(found.standings)
+    if number is None:
+        check(found)
+        with closing(Ladder.resume(path, rows.cells)) as board:
+            board.submit(label, rows.question(said, metric))
+            number, left, moved = board.submitted, board.remaining, list(board.standings())
+    score = next((one.score for one in moved if one.number == number), None)
+    value = None if score is None else metric.shown(score)
+    return {"number": number, "value": value, "overfit": False, "remaining": left}
