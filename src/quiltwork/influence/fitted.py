@@ -13,7 +13,7 @@ import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label, MarkovChain
 from quiltwork.beliefs.alternatives import Candidate, candidates, likelier_but_large, room
-from quiltwork.beliefs.fitting import Tally, tally
+from quiltwork.beliefs.fitting import Tally, smoothed_rows, tally
 from quiltwork.beliefs.origins import clocks_change
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import as_beliefs
@@ -28,6 +28,7 @@ _FEW_STEPS = 10
 _MOST_STATES = 30
 _TOO_FAR = 2
 _NEARLY_ALL = 0.9
+_TOO_WIDE = 4
 _KEPT = 3
 _OPTIONS = {
     "order 1": "--single",
@@ -103,7 +104,7 @@ def fit_warnings(
     - times of a zone whose clocks change in between: no belief about the time of day was tried;
     - a first-order chain: the noise of a histogram moves by more than 2× when `smoothing` is
       divided or multiplied by ten (up to 30 states);
-    - a box: the noise is within a tenth of what hiding everything at once takes (up to 30 states).
+    - a box: it takes more than 4 times the noise of one chain (up to 30 states).
 
     Args:
         beliefs: what was fitted, one or a list.
@@ -135,7 +136,7 @@ def fit_warnings(
         if isinstance(one, MarkovChain) and one.size <= _MOST_STATES:
             sentences += _smoothing_decides(one, sequences, smoothing, length)
         if isinstance(one, ChainBox) and one.size <= _MOST_STATES:
-            sentences += _hides_everything(one, counted, length)
+            sentences += _wide(one, counted, length)
     return sentences
 
 
@@ -204,24 +205,29 @@ def _listed(numbers: list[float]) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _hides_everything(box: ChainBox, counted: Tally, length: int) -> list[str]:
-    """Say what would help where a box is so wide that nothing of it is ever forgotten."""
-    found = fit_price(box, length)
-    everything = 2 * length
-    if found.scale < _NEARLY_ALL * everything:
+def _wide(box: ChainBox, counted: Tally, length: int) -> list[str]:
+    """Say what would help where a box takes far more noise than the chain in its middle."""
+    found, everything = fit_price(box, length).scale, 2 * length
+    plain = fit_price(MarkovChain(smoothed_rows(counted, 0.5)), length).scale
+    if found <= _TOO_WIDE * plain:
         return []
+    asked = f"{found / plain:,.0f} times the noise of one chain"
+    if found >= _NEARLY_ALL * everything:
+        asked = f"as much noise as hiding all {length:,} time points at once"
     rarest = int(np.argmin(counted.transitions.sum(axis=1)))
     seen = int(counted.transitions[rarest].sum())
-    open_steps = int((box.lower <= 0).sum())
+    more = 10 * counted.transitions
+    richer = fit_price(ChainBox.from_counts(more, more), length).scale
     return [
-        f"The box asks for as much noise as hiding all {length:,} time points at once: "
-        f"{open_steps:,} of its {box.size**2:,} steps may be impossible, and state "
-        f"{box.states[rarest]!r} is left {seen:,} times only.{_merging(counted, length)} Cut at "
-        "gaps (--missing split), fit on more data, or fit the list of plausible beliefs."
+        f"The box asks for {asked}: it allows that {int((box.lower <= 0).sum()):,} of its "
+        f"{box.size**2:,} steps are impossible, and state {box.states[rarest]!r} is left {seen:,} "
+        f"times only. Ten times the data would take noise of scale {richer:,.0f}."
+        f"{_merging(counted, length, found)} Cut at gaps (--missing split), or fit the list of "
+        "plausible beliefs."
     ]
 
 
-def _merging(counted: Tally, length: int) -> str:
+def _merging(counted: Tally, length: int, found: float) -> str:
     """Say what noise a box of fewer states would take, all but the most frequent ones merged."""
     often = np.argsort(-counted.transitions.sum(axis=1), kind="stable")
     told = []
@@ -231,7 +237,7 @@ def _merging(counted: Tally, length: int) -> str:
         merged = np.zeros((kept + 1, kept + 1), dtype=np.int64)
         np.add.at(merged, (place[:, np.newaxis], place), counted.transitions)
         scale = fit_price(ChainBox.from_counts(merged, merged), length).scale
-        if scale < _NEARLY_ALL * 2 * length:
+        if scale < _NEARLY_ALL * found:
             names = ", ".join(repr(counted.states[one]) for one in often[:kept])
             told.append(f"{scale:,.0f} with {names} kept and the others merged")
     return f" A box of fewer states takes noise of scale {'; '.join(told)}." if told else ""
