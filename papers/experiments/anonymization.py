@@ -218,10 +218,24 @@ def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Findin
 )
 def figure_11(progress: Progress, most: int, steps: int) -> Findings:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
+    import numpy as np
+
     from quiltwork.tables import KAnonymity, LDiversity
     from quiltwork.tables.partitioning.coded_records import records_of
     from quiltwork.tables.partitioning.guards import Guard
     from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
+    from quiltwork.tables.verification import group_breach
+
+    @dataclass(frozen=True, eq=False)
+    class Searching(Guard):
+        """Decides every group by one of the paper's searches."""
+
+        search: Any = "adaptive"
+
+        def withstand(self, counts: Any) -> Any:
+            groups = map(counts.cut, range(counts.groups))
+            found = [group_breach(g, self.constraint, self.m, self.search) for g in groups]
+            return np.array([one.breach is None and one.settled for one in found])
 
     constraint = KAnonymity(30) & LDiversity(4)
     rules = CutRules(provider_splits=True)
@@ -231,7 +245,8 @@ def figure_11(progress: Progress, most: int, steps: int) -> Findings:
         table = adult(rows)
         records = records_of(table.encoded)
         guards: dict[str, Any] = {
-            name: Guard(constraint, 3, method=name) for name in ("adaptive", "binary", "top-down")
+            name: Searching(constraint, 3, search=name)
+            for name in ("adaptive", "binary", "top-down")
         }
         found = set()
         for name, guard in (*guards.items(), ("exact", Guard(constraint, 3))):

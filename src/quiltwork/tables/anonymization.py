@@ -30,8 +30,9 @@ from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, fitting, partition
 from quiltwork.tables.publication import LocalPublication, Publication
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification import Verdict, group_is_private, verify_counts
-from quiltwork.tables.verification.verdict import never_private, too_few_alone
+from quiltwork.tables.verification import Verdict, verify_counts
+from quiltwork.tables.verification.one_group import refuse_whole
+from quiltwork.tables.verification.verdict import too_few_alone
 
 Backend: TypeAlias = Literal["local", "spark"]
 
@@ -159,10 +160,8 @@ def _check_whole(encoded: CodedTable, records: CodedRecords, bound: Constraint, 
     """Refuse a table that no generalization makes private."""
     start, guard = np.zeros(1, dtype=np.int64), Guard(bound, m, encoded)
     if not guard.private(records, np.arange(records.count), start)[0]:
-        if not guard.plain:  # says why, if it is only too much to search
-            whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
-            group_is_private(whole, bound, m)
-        raise never_private(encoded.rows, m, bound)
+        whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
+        refuse_whole(whole, encoded.rows, bound, m)
 
 
 def _check_lost(encoded: CodedTable, labels: Counts, bound: Constraint, most: int) -> None:

@@ -21,7 +21,7 @@ from quiltwork.tables.constraints import (
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
-from quiltwork.tables.verification import all_groups, every_coalition, group_is_private
+from quiltwork.tables.verification import all_groups, group_is_private
 from tests.sizes import sample
 
 
@@ -65,7 +65,7 @@ def test_tables_of_counts_and_sorted_counts_agree(seed, l, m):  # noqa: E741
     nodes = groups_and_rows(records, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distinct, "_SMALL", -(10**9))  # never a table
-        patch.setattr(every_coalition, "MOST_COALITIONS", 0)  # one group at a time
+        patch.setattr(all_groups, "MOST_COALITIONS", 0)  # one group at a time
         found = guard_of(2, l, m).private(records, nodes.rows, nodes.starts)
     assert found.tolist() == expected(records, nodes, 2, l, m)
 

@@ -23,11 +23,11 @@ from quiltwork.tables.constraints import (
 from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.group import Group, count_groups
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import corners, every_coalition, group_breach
+from quiltwork.tables.verification import all_groups, corners, group_breach
 from quiltwork.tables.verification.all_groups import decide_together
 from quiltwork.tables.verification.corners import find_violations, violations_of_group
 from quiltwork.tables.verification.one_group import breach_between
-from quiltwork.tables.verification.quick_bounds import BROKEN, OPEN, SAFE, surely_safe
+from quiltwork.tables.verification.quick_bounds import BROKEN, OPEN, SAFE
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
@@ -98,7 +98,7 @@ def test_groups_are_settled_as_the_definition_says(kind, people):
 
 
 def test_what_has_too_many_coalitions_stays_open(monkeypatch):
-    monkeypatch.setattr(every_coalition, "MOST_COALITIONS", 0)
+    monkeypatch.setattr(all_groups, "MOST_COALITIONS", 0)
     seen = Counter()
     for seed in range(sample(30, full=60)):
         seen.update(settled_as_defined(seed, "equal", people=False))
@@ -150,33 +150,6 @@ def test_worst_corners_are_those_of_every_histogram_in_between(data):
         assert (found.point[0] >= low[0]).all()
         assert (found.point[0] <= high[0]).all()
         assert not part.holds(histogram(found.point[0]))
-
-
-@given(st.data())
-@settings(max_examples=sample(75, full=150))
-def test_what_is_surely_safe_is_safe_whatever_records_are_known(data):
-    cells = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4).filter(any))
-    part = constraint_of(data.draw, len(cells))
-    known = data.draw(st.integers(0, 4))
-    total = np.array([cells])
-    if surely_safe(part, total, np.array([known]))[0]:
-        for point in product(*(range(n + 1) for n in cells)):
-            if sum(cells) - sum(point) <= known:
-                assert part.holds(histogram(point))
-
-
-def test_large_groups_are_surely_safe():
-    """The bound is no empty promise: large groups like the whole table need no search."""
-    whole = (300, 200, 400, 100)
-    total = np.array([[30, 20, 40, 10]])
-    for part in (
-        TCloseness(0.1, "equal", whole),
-        TCloseness(0.1, "ordered", whole),
-        EntropyLDiversity(3),
-        RecursiveLDiversity(2, 2),
-    ):
-        assert surely_safe(part, total, np.array([5]))[0]
-        assert not surely_safe(part, total, np.array([99]))[0]
 
 
 def test_numbers_beyond_exact_floats_are_decided_as_well():
@@ -279,7 +252,6 @@ def test_very_many_coalitions_are_refused_and_never_private():
     table = Table(frame, "p", ["q"], "s")
     with pytest.raises(UnsupportedError, match=r"53,194,089,192,720 coalitions, above the limit"):
         verify_m_privacy(table, EntropyLDiversity(8.9), m=15)
-    assert verify_m_privacy(table, EntropyLDiversity(4), m=15).private  # a bound is enough
     safe = max_m(table, EntropyLDiversity(8))
     assert safe.breach is not None
     assert not safe.breach.settled

@@ -16,13 +16,11 @@ from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, sc
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.distinct import tabular
 from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.group import Group, SparseCounts, by_value, count_groups, count_records
+from quiltwork.tables.group import SparseCounts, by_value, count_groups, count_records
 from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
 from quiltwork.tables.partitioning.nodes import Nodes
-from quiltwork.tables.verification import group_breach
 from quiltwork.tables.verification.all_groups import groups_withstand
-from quiltwork.tables.verification.one_group import AnyMethod
 from quiltwork.tables.verification.quick_bounds import most_known
 
 ANONYMIZATION_ALPHA = 0.8
@@ -37,14 +35,12 @@ class Guard:
         constraint: bound to the whole table.
         m: the size of coalitions.
         encoded: the whole table; needed if it names its subjects, who are counted instead of rows.
-        method: "exact", or one of the paper's searches, which then decide every group alone.
         weight: α of the fitness score.
     """
 
     constraint: Constraint
     m: int
     encoded: CodedTable | None = None
-    method: AnyMethod = "exact"
     weight: float = ANONYMIZATION_ALPHA
 
     @cached_property
@@ -86,11 +82,12 @@ class Guard:
         if len(open_):
             numbers = self.plain and self.values == 1
             counts = (_sizes if numbers else self._counts)(records, nodes.select(open_))
-            if self.method == "exact":
-                ok[open_] = groups_withstand(counts, self.constraint, self.m)
-            else:
-                ok[open_] = [self._searched(counts.cut(i)) for i in range(counts.groups)]
+            ok[open_] = self.withstand(counts)
         return ok
+
+    def withstand(self, counts: SparseCounts) -> Flags:
+        """Tell which counted groups are m-private."""
+        return groups_withstand(counts, self.constraint, self.m)
 
     def least(self, records: CodedRecords, nodes: Nodes) -> Counts:
         """Guess the rows a child needs if its providers are as in its parent; no promise."""
@@ -135,10 +132,6 @@ class Guard:
             return count_groups(self.encoded, nodes.owners(), nodes.count, records.ids[nodes.rows])
         columns = nodes.owners(), records.provider[nodes.rows], records.sensitive[nodes.rows]
         return count_records(columns, (nodes.count, records.providers, records.values))
-
-    def _searched(self, group: Group) -> bool:
-        found = group_breach(group, self.constraint, self.m, self.method)
-        return found.breach is None and found.settled
 
 
 def _sizes(records: CodedRecords, nodes: Nodes) -> SparseCounts:

@@ -30,8 +30,8 @@ from quiltwork.tables.spark.finish import GROUP, WIDTH, finished, without_widest
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import group_is_private
-from quiltwork.tables.verification.verdict import never_private, too_few_alone
+from quiltwork.tables.verification.one_group import refuse_whole
+from quiltwork.tables.verification.verdict import too_few_alone
 from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
 
 if TYPE_CHECKING:
@@ -300,9 +300,7 @@ def _private_roots(
     private = {root: found for root, found in roots.items() if is_private(found, constraint, m)}
     lost = sum(found.size for root, found in roots.items() if root not in private)
     if lost and not alone:
-        # says why, if it is only too much to search
-        group_is_private(roots[0].holdings.cut(0), constraint, m)
-        raise never_private(domains.rows, m, constraint)
+        refuse_whole(roots[0].holdings.cut(0), domains.rows, constraint, m)
     if lost > most:
         who = domains.providers[next(root for root in roots if root not in private)]
         raise too_few_alone(who, constraint, lost, most)

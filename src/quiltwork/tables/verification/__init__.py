@@ -1,7 +1,7 @@
 """Does every coalition leave enough? `all_groups` is the one answer, for cutting and verifying.
 
 Asked in this order, each for what the one before leaves open: `quick_bounds`, for all groups and
-coalitions at once; `every_coalition`, where a group has few; then `one_group`: `branching` (branch
+coalitions at once; all of them where they are few; then `one_group`: `branching` (branch
 and bound, for EG-monotonic constraints) or every set between what a coalition leaves and the whole
 group. What is still open is not private. `paper_searches` holds the paper's methods.
 """

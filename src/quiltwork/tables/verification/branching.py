@@ -7,14 +7,14 @@ records in it (they hold another record of the same person) may join too.
 Coalitions grow by blocks of providers, and a branch that is safe as a whole is dropped. A block is
 one provider, the strongest first. Where each person is known to one provider, no coalitions are
 tried for k-anonymity, for which the largest providers suffice, and for distinct l-diversity, for
-which values are searched (`values_left`).
+which values are searched (`covered_by_few`).
 
 Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.group import Group
-from quiltwork.tables.verification.values_left import covered_by_few
+
+Flags = NDArray[np.bool_]
+_SLACK = 1e-6
+_SETS_PER_CHECK = 16
 
 
 @dataclass(frozen=True)
@@ -182,3 +185,52 @@ def _single_providers(group: Group, space: Space) -> list[int]:
     """Return the candidates, those who know most people first."""
     power = [-group.known([i]).size for i in space.candidates]
     return [1 << space.candidates[i] for i in np.argsort(power, kind="stable")]
+
+
+def covered_by_few(
+    holds: Flags, few: int, wanted: int, count: Callable[[int], None]
+) -> Flags | None:
+    """Return at most `few` values that cover `wanted` providers; None if there are none.
+
+    Fewer than l values are left if and only if those who do not collude hold, all together, at most
+    l − 1: so a coalition of s of n providers breaches if some n − s hold values out of one set of
+    l − 1. Branch and bound over that set: each provider of j values that could still be covered
+    gives 1/j to each of them, and no set covers more providers than its values were given together.
+    `holds` is provider × value. `count` is told how much was looked at, and may raise.
+
+    >>> holds = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1]], dtype=bool)
+    >>> covered_by_few(holds, 2, 3, lambda _: None)
+    array([ True,  True, False])
+    >>> covered_by_few(holds, 1, 2, lambda _: None)
+    """
+    small = holds[holds.sum(axis=1) <= few]
+    if len(small) < wanted:
+        return None
+    packed = np.packbits(small, axis=1)
+    _, first, alike = np.unique(packed, axis=0, return_index=True, return_counts=True)
+    # Sets to be covered still, how many providers each stands for, how many are covered; the
+    # values chosen. Depth first, what is likelier first.
+    stack = [(small[first], alike.astype(np.float64), 0.0, np.zeros(holds.shape[1], dtype=bool))]
+    while stack:
+        sets, many, covered, chosen = stack.pop()
+        count(3 + len(sets) // _SETS_PER_CHECK)
+        room = few - int(chosen.sum())
+        missing = sets.sum(axis=1)
+        covered += float(many[missing == 0].sum())
+        if covered >= wanted:
+            return chosen
+        open_ = (missing > 0) & (missing <= room)
+        sets, many, missing = sets[open_], many[open_], missing[open_]
+        share = many / np.maximum(missing, 1)
+        given = share @ sets
+        if covered + float(np.sort(given)[::-1][:room].sum()) < wanted - _SLACK:
+            continue
+        if len(sets) < np.count_nonzero(given):
+            at = int(share.argmax())
+            others, added = np.arange(len(sets)) != at, sets[at]
+        else:
+            value = int(given.argmax())
+            others, added = ~sets[:, value], np.arange(len(given)) == value
+        stack.append((sets[others], many[others], covered, chosen))
+        stack.append((sets & ~added, many, covered, chosen | added))
+    return None

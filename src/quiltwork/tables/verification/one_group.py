@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, islice, product
 from math import comb, prod
-from typing import Literal, TypeAlias
+from typing import Literal, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from quiltwork.tables.group import Group, Weights
 from quiltwork.tables.verification.branching import SearchOutcome, breach, spaces
 from quiltwork.tables.verification.corners import DECIDED, Flags, violations_of_group
 from quiltwork.tables.verification.paper_searches import Method, search
+from quiltwork.tables.verification.verdict import never_private
 
 _PORTION = 256
 _SETS_EACH = 10
@@ -164,6 +165,16 @@ def group_is_private(group: Group, constraint: Constraint, m: int, limit: int = 
     """
     found = group_breach(group, constraint, m, limit=limit)
     return found.breach is None and found.settled
+
+
+def refuse_whole(group: Group, rows: int, constraint: Constraint, m: int) -> NoReturn:
+    """Say why a table is not private as one group, or why that is not known."""
+    if group_is_private(group, constraint, m):
+        raise UnsupportedError(
+            f"{constraint} has too many coalitions to try in every group that is cut; lower m, or "
+            "take constraints that are EG monotonic, such as LDiversity."
+        )
+    raise never_private(rows, m, constraint)
 
 
 def exact_breach(group: Group, parts: tuple[Constraint, ...], m: int, limit: int) -> GroupOutcome:

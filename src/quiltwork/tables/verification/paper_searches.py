@@ -35,7 +35,6 @@ THRESHOLD = 0.85
 """Average fitness of the providers below which `adaptive` is `binary`, else `top-down`."""
 
 Breached: TypeAlias = Callable[[int], bool]
-_WORD, _FEW = 63, 16
 
 
 def search(
@@ -104,46 +103,22 @@ def top_down(space: Space, breached: Breached) -> int | None:
     return None
 
 
-class _Masks:
-    """Coalitions of some candidates; many are asked at once, a few one by one, which is faster."""
-
-    def __init__(self, candidates: int) -> None:
-        self._first: list[int] = []
-        self._more = np.zeros(_FEW, dtype=np.int64 if candidates < _WORD else object)
-        self._count = 0
-
-    def append(self, mask: int) -> None:
-        if len(self._first) < _FEW:
-            self._first.append(mask)
-            return
-        if self._count == len(self._more):
-            self._more = np.concatenate((self._more, np.zeros_like(self._more)))
-        self._more[self._count] = mask
-        self._count += 1
-
-    def one_contains(self, mask: int) -> bool:
-        if any(mask & ~whole == 0 for whole in self._first):
-            return True
-        return self._count > 0 and bool((mask & ~self._more[: self._count] == 0).any())
-
-    def one_is_within(self, mask: int) -> bool:
-        if any(part & ~mask == 0 for part in self._first):
-            return True
-        return self._count > 0 and bool((self._more[: self._count] & ~mask == 0).any())
-
-
 def binary(space: Space, breached: Breached) -> int | None:
     """Algorithm 1: halve the distance between a breaching coalition and a safe one inside it.
 
     Its line 6 is read with the missing "not": a largest coalition that does not breach settles
     everything within it.
     """
-    safe, broken = (_Masks(len(space.candidates)) for _ in range(2))
+    safe: list[int] = []
+    broken: list[int] = []
+
+    def known_safe(mask: int) -> bool:
+        return any(mask & ~whole == 0 for whole in safe)
 
     def breaks(mask: int) -> bool:
-        if safe.one_contains(mask):
+        if known_safe(mask):
             return False
-        if broken.one_is_within(mask):
+        if any(part & ~mask == 0 for part in broken):
             return True
         verdict = breached(mask)
         (broken if verdict else safe).append(mask)
@@ -153,7 +128,7 @@ def binary(space: Space, breached: Breached) -> int | None:
         if not breaks(largest):
             continue
         for smallest in _strongest_first(_bits(largest), space.level):
-            if safe.one_contains(smallest):
+            if known_safe(smallest):
                 continue
             if breaks(smallest):
                 return smallest

@@ -1,31 +1,23 @@
 """Quick bounds: what sorted counts say about every coalition of all groups at once.
 
-For k-anonymity and distinct l-diversity they decide nearly every group. For entropy and recursive
-diversity and t-closeness they prove groups safe from the number of records that coalitions hold at
-most. Cost: a few sorts of the entries.
+For k-anonymity and distinct l-diversity they decide nearly every group; for entropy and recursive
+diversity and t-closeness, groups that fail as they are. Cost: a few sorts of the entries.
 
 Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
 
-from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.constraints.distributions import (
-    EntropyLDiversity,
-    RecursiveLDiversity,
-    TCloseness,
-)
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.distinct import counted, distinct_rows
-from quiltwork.tables.group import SparseCounts, by_value, one_value_each, subset
-from quiltwork.tables.verification.corners import Entropy, at_least, find_violations
+from quiltwork.tables.group import SparseCounts, by_value, subset
+from quiltwork.tables.verification.corners import find_violations
 
 OPEN, SAFE, BROKEN = 0, 1, 2
 
@@ -109,7 +101,7 @@ def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
 def _most_covered(group: Ints, value: Ints, provider: Ints, counts: SparseCounts, few: int) -> Ints:
     """Bound how many providers of each group hold, together, at most `few` values.
 
-    As `values_left` does: each of them gives 1/j to each of their j values.
+    As `branching.covered_by_few` does: each of them gives 1/j to each of their j values.
     """
     _, who, held = np.unique(
         group * (counts.providers + 1) + provider + 1, return_inverse=True, return_counts=True
@@ -138,74 +130,11 @@ def _per_provider(group: Ints, provider: Ints, counts: SparseCounts) -> tuple[In
 
 
 def _bound_histograms(counts: SparseCounts, part: Constraint, m: int) -> Status:
-    """Check the whole groups, then what coalitions can take away at most."""
+    """Check the whole groups; where nobody colludes, that is all."""
     total = by_value(counts)
     whole = find_violations(part, total, total, np.arange(counts.groups), counts.groups)
-    sizes = _sizes(counts, m)
-    most = most_known(counts, m)
-    safe = (sizes == 0) | (surely_safe(part, total, most) & one_value_each(counts))
-    return np.where(~whole.safe, BROKEN, np.where(safe, SAFE, OPEN)).astype(np.int8)
-
-
-def surely_safe(part: Constraint, total: Ints, most_known: Ints) -> Flags:
-    """Tell which groups withstand every coalition that knows at most so many of the records.
-
-    `total` has the groups' histograms as rows. A lower bound: other groups may be safe as well.
-    """
-    number = total.sum(axis=1)
-    left = number - most_known
-    safe: Flags = left > 0
-    if isinstance(part, RecursiveLDiversity):
-        falling = -np.sort(-total, axis=1)
-        tail = np.maximum(falling[:, part.l - 1 :].sum(axis=1) - most_known, 0)
-        factor = positive_fraction(part.c, "c")
-        return safe & ~at_least(falling[:, 0], factor.denominator, tail, factor.numerator)
-    if isinstance(part, EntropyLDiversity):
-        return safe & _entropy_survives(part, total, most_known)
-    if isinstance(part, TCloseness):
-        return safe & _distance_survives(part, total, most_known)
-    return np.zeros(len(total), dtype=np.bool_)
-
-
-def _entropy_survives(part: EntropyLDiversity, total: Ints, most_known: Ints) -> Flags:
-    """Take the rarest values away first, as many records as are known: nothing leaves less entropy.
-
-    With whole values taken away one by one, and the last as far as it goes; in between F is convex.
-    """
-    excess = Entropy(log(to_fraction(part.l, "l")))
-    rising = np.sort(total, axis=1)
-    gone = np.concatenate((np.zeros((len(total), 1), np.int64), np.cumsum(rising, axis=1)), axis=1)
-    safe = np.ones(len(total), dtype=np.bool_)
-    for taken in gone.T:
-        removed = np.minimum(taken, most_known)[:, None]
-        rest = rising - np.clip(removed - gone[:, :-1], 0, rising)
-        value, doubt = excess.at(rest.astype(np.float64))
-        safe &= value <= -doubt
-    return safe
-
-
-def _distance_survives(part: TCloseness, total: Ints, most_known: Ints) -> Flags:
-    """Let every gap be as large as it can get, over the fewest records that are left."""
-    whole = part.whole
-    overall, t = int(whole.sum()), to_fraction(part.t, "t")
-    number = total.sum(axis=1)
-    columns = len(whole)
-    exact = int(number.max(initial=1)) * overall * 2 * columns < 2**62
-    kind = np.int64 if exact else object
-    total, whole = total.astype(kind), whole.astype(kind)
-    left = (number - most_known).astype(kind)
-    if part.distance == "equal":
-        over = total * overall - whole * left[:, None]
-        moved, times = np.where(over > 0, over, 0).sum(axis=1), t.numerator
-    else:
-        below, share = np.cumsum(total, axis=1)[:, :-1], np.cumsum(whole)[:-1]
-        known = most_known.astype(kind)[:, None]
-        gaps = below * overall - share * number.astype(kind)[:, None]
-        up, down = gaps + share * known, (overall - share) * known - gaps
-        moved = np.where(up > down, up, down).sum(axis=1)
-        times = t.numerator * max(columns - 1, 1)
-    allowed = np.where(left > 0, left * overall, 0)
-    return np.asarray(moved.astype(object) * t.denominator <= allowed.astype(object) * times)
+    alone = np.where(_sizes(counts, m) == 0, SAFE, OPEN)
+    return np.where(whole.safe, alone, BROKEN).astype(np.int8)
 
 
 def most_known(counts: SparseCounts, m: int) -> Ints:
