@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from quiltwork.arguments import choice, flag
-from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.distinct import starts_of
@@ -66,7 +66,7 @@ def anonymize(
         quality: spend more time on smaller boxes and groups: exchanges between groups, after
             which records with equal values may be in different ones; the baseline cuts by loss too.
         suppression: the share of rows that may be left out, at most; less are where the table does
-            not pass its verification with so many.
+            not pass its verification with so many. None on Spark.
         progress: called with rows done and rows in all.
 
     Cost: O(rows · quasi-identifiers · log(rows/k)).
@@ -111,6 +111,11 @@ def anonymize(
     if read_table(table).kind == "spark" or backend == "spark":
         from quiltwork.tables.spark import anonymize_spark
 
+        if share:
+            raise UnsupportedError(
+                "On Spark no rows are left out: suppression needs backend='local'; where the table "
+                "does not fit one machine, drop outliers first."
+            )
         return anonymize_spark(
             table,
             asked,
@@ -119,7 +124,6 @@ def anonymize(
             split=cut,
             relaxed=relaxed,
             quality=quality,
-            suppression=share,
             progress=progress,
         )
     encoded = table.encoded

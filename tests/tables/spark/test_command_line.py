@@ -84,23 +84,6 @@ def test_the_table_is_that_of_the_local_backend_whatever_the_files_are(call, fol
         assert sorted_rows(pd.concat(map(read, parts))) == expected
 
 
-def test_a_table_with_rows_left_out_loses_what_it_loses_locally(call, folder):
-    ages = [*range(20, 30)] * 20 + [*range(1000, 9000, 1000)]
-    frame = pd.DataFrame({"age": ages, "ill": ["flu", "cold"] * 104})
-    frame.to_parquet(folder / "ages.parquet")
-    asked = ["anonymize", str(folder / "ages.parquet"), "--quasi", "age", "--sensitive", "ill"]
-    asked += ["--k", "4", "--m", "0", "--suppression", "0.03", "--json"]
-    losses = []
-    for backend in ("local", "spark"):
-        out = ("--backend", backend, "--output", str(folder / f"{backend}.parquet"))
-        code, told, _ = call(*asked, *out)
-        assert code == 0
-        losses.append(json.loads(told)["loss"])
-    assert losses[0]["suppressed"] > 0
-    for name, value in losses[1].items():
-        assert value == pytest.approx(losses[0][name])
-
-
 def test_the_guarantee_is_printed_and_the_page_written(call, folder):
     code, told, _ = call(
         *("anonymize", *files(folder, "parquet"), *ROLES, *LIMITS, "--backend", "spark"),

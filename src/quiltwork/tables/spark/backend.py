@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from math import ceil, log2
@@ -11,22 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Method, Recipe
-from quiltwork.tables.publication import explain_publication
+from quiltwork.tables.publication import Publication
 from quiltwork.tables.spark.blocks import encoded_blocks
 from quiltwork.tables.spark.distributed_verification import (
     PartVerdict,
     combined,
-    domains_left,
     part_verdicts,
 )
-from quiltwork.tables.spark.domains import Domains, bound, compares_with_all, read_domains
-from quiltwork.tables.spark.finish import GROUP, WIDTH, finished, without_widest
+from quiltwork.tables.spark.domains import Domains, bound, read_domains
+from quiltwork.tables.spark.finish import WIDTH, finished
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
 from quiltwork.tables.table import Table
@@ -37,34 +34,23 @@ from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formul
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NOTHING = Fraction(0)
 SUBTREE_ROWS = 500_000
 """Records that one worker takes; larger nodes are cut from distributed counts."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkPublication(ResultBase):
+class SparkPublication(Publication):
     """A published Spark table: what may be published of it and what is for checks only.
 
     Attributes:
-        source: the table as it was given. Never publish it.
-        constraint: what every group fulfils, in words.
-        m: how many colluding providers it withstands.
-        method: how it was made.
         subtrees: how many parts workers finished by themselves.
         verdicts: what the workers found when they verified it.
         published: the records with providers and widths, kept on the workers' disks.
-        suppressed: how many rows of the source are not published.
     """
 
-    source: Table
-    constraint: str
-    m: int
-    method: str
     subtrees: int
     verdicts: tuple[PartVerdict, ...]
     published: Any
-    suppressed: int = 0
 
     @property
     def frame(self) -> DataFrame:
@@ -78,7 +64,7 @@ class SparkPublication(ResultBase):
     def table(self) -> Table:
         """The same as a Table with providers. Never publish it."""
         return Table(
-            self.published.drop(WIDTH, GROUP),
+            self.published.drop(WIDTH),
             self.source.provider,
             self.source.quasi_identifiers,
             self.source.sensitive,
@@ -100,18 +86,9 @@ class SparkPublication(ResultBase):
 
         return float(self.published.agg(functions.avg(WIDTH)).first()[0])
 
-    def body(self) -> dict[str, Any]:
-        """Return how it was made and its summary; no record is in it."""
-        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
-        return {**made, **self.summary()}
-
     def records(self) -> list[dict[str, Any]]:
         """Collect what is published, row by row."""
         return [row.asDict() for row in self.frame.collect()]
-
-    def explain(self) -> str:
-        """Say what every group withstands."""
-        return explain_publication(self)
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
@@ -179,7 +156,6 @@ def anonymize_spark(
     split: Split = "range",
     relaxed: bool = False,
     quality: bool = False,
-    suppression: Fraction = NOTHING,
     progress: Progress | None = None,
     subtree_rows: int = SUBTREE_ROWS,
 ) -> SparkPublication:
@@ -205,51 +181,22 @@ def anonymize_spark(
         router = Router(len(domains.providers) if alone else 1)
         measure = _told(measurer(blocks, domains), progress, domains.rows, subtree_rows)
         roots = measure(router, list(range(router.roots)))
-        most = int(suppression * domains.rows)
-        private = _private_roots(roots, domains, asked, coalition, alone, most)
+        _check_roots(roots, domains, asked, coalition, alone)
         smallest = Guard(asked, coalition, domains.nothing).smallest
         leaves = grow(
-            router, private, measure, domains.axes, asked, coalition, smallest, subtree_rows
+            router, roots, measure, domains.axes, asked, coalition, smallest, subtree_rows
         )
         rules = CutRules(method == "provider-aware" and parts_freely(asked), split, relaxed)
         # A subtree of method="separate" is one provider's already.
-        recipe = Recipe(
-            asked, coalition, "baseline" if alone else method, rules, quality and not alone
-        )
+        recipe = Recipe(asked, coalition, method, rules, quality)
+        inside = replace(recipe, method="baseline", quality=False) if alone else recipe
         parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
-        published = finished(table, frame, parts, domains, recipe)
+        published = finished(table, frame, parts, domains, inside)
         published = published.persist(StorageLevel.DISK_ONLY)
         if progress is not None:
             progress(0, domains.rows)
-        left = sum(found.size for found in leaves.values())
-        lost = domains.rows - left
-
-        def verified(rest: DataFrame) -> list[PartVerdict]:
-            shown = domains
-            if compares_with_all(asked) and (lost or rest is not published):
-                shown = domains_left(table, rest, domains)
-            return part_verdicts(table, rest, shown, bound(constraint, shown), m)
-
-        def passing(room: int) -> tuple[DataFrame, int, list[PartVerdict]]:
-            """Leave out what fits; less where the table does not pass with so much, as locally."""
-            rest, gone = published, 0
-            if room > 0:
-                rest, gone = without_widest(published, room)
-            try:
-                found = verified(rest)
-            except BaseException:
-                rest.unpersist()
-                raise
-            if not gone or combined(found).private:
-                return rest, gone, found
-            rest.unpersist()
-            return passing(gone // 2)
-
-        rest, gone, verdicts = passing(most - lost)
-        if rest is not published:
-            published.unpersist()
-        published, left = rest, left - gone
-        _check_verdicts(verdicts, left, domains.rows)
+        verdicts = part_verdicts(table, published, domains, asked, m)
+        _check_verdicts(verdicts, domains.rows)
         if progress is not None:
             progress(domains.rows, domains.rows)
     except BaseException:
@@ -260,13 +207,10 @@ def anonymize_spark(
         blocks.unpersist()
     return SparkPublication(
         source=table,
-        constraint=str(constraint),
-        m=m,
-        method=method,
+        recipe=replace(recipe, constraint=constraint, m=m),
         subtrees=len(leaves),
         verdicts=tuple(verdicts),
         published=published,
-        suppressed=domains.rows - left,
     )
 
 
@@ -288,32 +232,23 @@ def _told(measure: Measurer, progress: Progress | None, rows: int, most_rows: in
     return told
 
 
-def _private_roots(
-    roots: dict[int, Measure],
-    domains: Domains,
-    constraint: Constraint,
-    m: int,
-    alone: bool,
-    most: int,
-) -> dict[int, Measure]:
-    """Return the trees that can be cut; a provider that cannot alone may be left out."""
-    private = {root: found for root, found in roots.items() if is_private(found, constraint, m)}
-    lost = sum(found.size for root, found in roots.items() if root not in private)
+def _check_roots(
+    roots: dict[int, Measure], domains: Domains, constraint: Constraint, m: int, alone: bool
+) -> None:
+    """Refuse a table, or a provider alone, that no generalization makes private."""
+    lost = {r: found.size for r, found in roots.items() if not is_private(found, constraint, m)}
     if lost and not alone:
         refuse_whole(roots[0].holdings.cut(0), domains.rows, constraint, m)
-    if lost > most:
-        who = domains.providers[next(root for root in roots if root not in private)]
-        raise too_few_alone(who, constraint, lost, most)
-    return private
+    if lost:
+        raise too_few_alone(domains.providers[min(lost)], constraint, sum(lost.values()), 0)
 
 
-def _check_verdicts(verdicts: list[PartVerdict], expected: int, rows: int) -> None:
+def _check_verdicts(verdicts: list[PartVerdict], rows: int) -> None:
     verdict = combined(verdicts)
     counted = sum(part.rows for part in verdicts)
-    if counted != expected:
-        now = counted + rows - expected
+    if counted != rows:
         raise NotPrivateError(
-            f"The source had {rows:,} rows when it was read first and {now:,} when it was "
+            f"The source had {rows:,} rows when it was read first and {counted:,} when it was "
             "published, so the table is withheld; give a frame that does not change."
         )
     if not verdict.private:

@@ -20,13 +20,7 @@ from quiltwork.exact import integer
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint
 from quiltwork.tables.encoding import group_rows
 from quiltwork.tables.group import count_groups
-from quiltwork.tables.spark.domains import (
-    COUNT,
-    Domains,
-    bound,
-    counts_by_value,
-    read_domains,
-)
+from quiltwork.tables.spark.domains import Domains, bound, read_domains
 from quiltwork.tables.spark.session import mapped, quoted, with_this_package
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import Verdict, verify_counts
@@ -84,26 +78,6 @@ def combined(parts: list[PartVerdict]) -> Verdict:
 def _place(verdict: Verdict) -> tuple[Any, ...]:
     values = [(value is not None, value) for value in verdict.group]
     return (not verdict.settled, values)
-
-
-def domains_left(table: Table, published: DataFrame, domains: Domains) -> Domains:
-    """Return the sensitive values of the records that are left after suppression, as a reader has.
-
-    One more pass over them.
-    """
-    from quiltwork.tables.spark.blocks import CodeReader
-
-    found = counts_by_value(table, published)
-    columns = [found.column(name).combine_chunks() for name in table.sensitive]
-    counts = np.zeros(len(domains.sensitive_values), dtype=np.int64)
-    np.add.at(counts, CodeReader(domains).sensitive(columns), found.column(COUNT).to_numpy())
-    here = np.flatnonzero(counts)
-    return replace(
-        domains,
-        secrets=tuple(replace(column, codes=column.codes[here]) for column in domains.secrets),
-        sensitive_values=tuple(domains.sensitive_values[code] for code in here.tolist()),
-        sensitive_counts=counts[here],
-    )
 
 
 def part_verdicts(

@@ -187,14 +187,6 @@ def _providers(found: Any, name: str) -> tuple[Any, ...]:
     return column.values
 
 
-def counts_by_value(table: Table, frame: DataFrame) -> Any:
-    """Count the records of each sensitive value, as an Arrow table with a column `COUNT`."""
-    from pyspark.sql import functions
-
-    names = [frame[quoted(name)] for name in table.sensitive]
-    return frame.groupBy(*names).agg(functions.count(functions.lit(1)).alias(COUNT)).toArrow()
-
-
 def bound(constraint: Constraint, domains: Domains) -> Constraint:
     """Return the constraint for this table: labels of values, and their distribution."""
     every = np.arange(len(domains.sensitive_values), dtype=np.int32)
@@ -205,11 +197,6 @@ def bound(constraint: Constraint, domains: Domains) -> Constraint:
         replace(part, reference=counts) if isinstance(part, TCloseness) else part for part in parts
     ]
     return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
-
-
-def compares_with_all(constraint: Constraint) -> bool:
-    """Tell whether the constraint changes if records are left out of the table."""
-    return any(isinstance(part, TCloseness) for part in constraint.parts)
 
 
 def _counted(frame: DataFrame, sets: Sequence[Sequence[str]]) -> list[Any]:

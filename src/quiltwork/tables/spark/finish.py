@@ -1,13 +1,8 @@
-"""Subtrees, finished by the local core where their records are; the widest groups, left out.
-
-Suppression is the local backend's rule: groups wider than twice the mean over records, in order of
-falling width, each if it still fits. Only the numbers, widths and sizes of such groups come to the
-driver, the widest `MOST_GROUPS` at most. Cost: two passes over the published records.
-"""
+"""Subtrees, finished by the local core where their records are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +12,9 @@ from numpy.typing import NDArray
 from quiltwork.tables.encoding import CodedTable, code_type
 from quiltwork.tables.generalization.boxes import boxes_of
 from quiltwork.tables.partitioning.coded_records import CodedRecords
-from quiltwork.tables.partitioning.recipe import Recipe, fitting, partition
+from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.domains import Domains
-from quiltwork.tables.spark.session import mapped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,14 +23,8 @@ if TYPE_CHECKING:
 
 WIDTH = "quiltwork_width"
 """The mean normalized width of a record's box: for the report, never published."""
-GROUP = "quiltwork_group"
-"""The number of a record's group before equal boxes are one: for suppression, never published."""
 
 Counts = NDArray[np.int64]
-MOST_GROUPS = 200_000
-"""Wide groups that the driver takes; those after them are kept."""
-_GRID = 2.0**40
-"""Widths are added up as whole numbers of this grid, so that sums do not depend on the order."""
 
 
 def finished(
@@ -46,15 +34,13 @@ def finished(
     domains: Domains,
     recipe: Recipe,
 ) -> Any:
-    """Return the published records of all subtrees, with provider, width and group."""
+    """Return the published records of all subtrees, with provider and width."""
     from pyspark.sql import types
 
     text = [types.StructField(name, types.StringType()) for name in table.quasi_identifiers]
     owner = [] if table.provider is None else [table.provider]
     kept = [frame.schema[name] for name in (*owner, *table.sensitive)]
-    known = [types.StructField(WIDTH, types.DoubleType())]
-    known.append(types.StructField(GROUP, types.LongType()))
-    schema = types.StructType([*text, *kept, *known])
+    schema = types.StructType([*text, *kept, types.StructField(WIDTH, types.DoubleType())])
     return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe), schema)
 
 
@@ -66,8 +52,7 @@ def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any],
         rows = _in_order(packing.joined(blocks.column("data").to_pylist()))
         encoded, records = local_table(domains, rows)
         labels = partition(encoded, records, recipe)
-        subtree = blocks.column("subtree")[0].as_py()
-        return _published(domains, encoded, labels, subtree, owner, secrets)
+        return _published(domains, encoded, labels, owner, secrets)
 
     return finish
 
@@ -102,7 +87,6 @@ def _published(
     domains: Domains,
     encoded: CodedTable,
     labels: Counts,
-    subtree: int,
     owner: str | None,
     secrets: tuple[str, ...],
 ) -> Any:
@@ -127,48 +111,4 @@ def _published(
         values = pa.array(column.values, domains.types[name])
         columns[name] = values.take(pa.array(column.codes[encoded.sensitive[order]]))
     columns[WIDTH] = pa.array(boxes.widths.mean(axis=1)[group])
-    columns[GROUP] = pa.array((np.int64(subtree) << 32) + group)
     return pa.table(columns)
-
-
-def without_widest(published: DataFrame, room: int) -> tuple[DataFrame, int]:
-    """Leave out at most `room` records; return the rest and how many are gone.
-
-    The rest is kept on disk, apart from the whole, unless nothing is gone.
-    """
-    from pyspark import StorageLevel
-
-    keys, sizes = _wide_groups(published)
-    chosen = fitting(sizes, room)
-    if not len(chosen):
-        return published, 0
-    rest = mapped(published, _without(keys[chosen]), published.schema)
-    rest = rest.persist(StorageLevel.DISK_ONLY)
-    rest.count()  # so that it no longer needs the whole
-    return rest, int(sizes[chosen].sum())
-
-
-def _without(groups: Counts) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def keep(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for batch in batches:
-            gone = np.isin(batch.column(GROUP).to_numpy(), groups)
-            yield batch.filter(pa.array(~gone))
-
-    return keep
-
-
-def _wide_groups(published: DataFrame) -> tuple[Counts, Counts]:
-    """Return the groups wider than twice the mean and their sizes, the widest first."""
-    from pyspark.sql import functions
-
-    width = functions.col(WIDTH)
-    on_grid = functions.floor(width * functions.lit(_GRID)).cast("decimal(38, 0)")
-    total, rows = published.agg(functions.sum(on_grid), functions.count("*")).collect()[0]
-    limit = 2 * float(total) / _GRID / rows
-    groups = published.where(width > limit).groupBy(GROUP, WIDTH)
-    sizes = groups.agg(functions.count(functions.lit(1)).alias("size"))
-    widest = sizes.orderBy(functions.desc(WIDTH), GROUP).limit(MOST_GROUPS).toArrow()
-    keys, counts = (widest.column(name).to_numpy() for name in (GROUP, "size"))
-    return keys, counts
