@@ -35,77 +35,68 @@ class BestCuts:
     last: Counts
 
 
-@dataclass(frozen=True, eq=False)
-class _Bins:
-    """The rows of all nodes, gathered by (node, bin of one quasi-identifier).
-
-    Attributes:
-        order: puts rows of one cell next to each other.
-        first: where each occupied cell begins in that order.
-        cells: the occupied cells, node · width + bin.
-        width: bins per node.
-    """
-
-    order: Counts
-    first: Counts
-    cells: Counts
-    width: int
-
-
-def best_cuts(records: CodedRecords, nodes: Nodes, least: Counts, values: int) -> BestCuts:
+def best_cuts(
+    records: CodedRecords, nodes: Nodes, least: Counts, values: int, parted: bool = False
+) -> BestCuts:
     """Find for each node and quasi-identifier the cut after which least is lost.
 
     Only cuts with at least `least` rows and `values` sensitive values on either side count.
+    `parted` says that records with equal values may be in different nodes; otherwise one of them
+    tells what its box must cover.
     """
     codes = [column[nodes.rows] for column in records.codes]
     sensitive = records.sensitive[nodes.rows]
-    found = [
-        _along(records, nodes, codes, sensitive, axis, least, values) for axis in range(len(codes))
-    ]
+    some = slice(None) if parted else np.flatnonzero(records.first[nodes.rows])
+    covered = [column[some] for column in codes]
+    found = []
+    for axis, column in enumerate(codes):
+        bin_of, width = _binned(records, nodes, column, axis)
+        cell = np.repeat(np.arange(nodes.count) * width, nodes.sizes) + bin_of
+        rows = np.bincount(cell, minlength=nodes.count * width).reshape(nodes.count, width)
+        left = np.cumsum(rows, axis=1)[:, :-1]
+        loss, last = _losses(records, covered, cell[some], left, nodes.sizes, axis)
+        allowed = np.minimum(left, nodes.sizes[:, None] - left) >= least[:, None]
+        if values > 1:
+            allowed &= _diverse(records, nodes, sensitive, bin_of, width, values)
+        loss[~allowed] = _NEVER
+        found.append(_least(loss, last))
     return BestCuts(np.stack([loss for loss, _ in found]), np.stack([last for _, last in found]))
 
 
-def _along(
+def _least(loss: Reals, last: Counts) -> tuple[Reals, Counts]:
+    """Return the least loss of each node, and the last code on the left of that cut."""
+    if not loss.shape[1]:
+        return np.full(len(loss), _NEVER), np.zeros(len(loss), dtype=np.int64)
+    at = np.arange(len(loss)), loss.argmin(axis=1)
+    return loss[at], last[at]
+
+
+def _losses(
     records: CodedRecords,
-    nodes: Nodes,
     codes: list[NDArray[Any]],
-    sensitive: NDArray[Any],
+    cell: Counts,
+    left: Counts,
+    sizes: Counts,
     axis: int,
-    least: Counts,
-    values: int,
 ) -> tuple[Reals, Counts]:
-    """Return what the best cut of each node along one axis loses, and the last code on its left.
+    """Return what every cut of each node along one axis loses, and the last code on its left.
 
     Tables are node × cut, where cut c lies after bin c: bins 0..c are left, the others right.
     Running extremes from both ends give the boxes of the two sides in every quasi-identifier.
     """
-    count, sizes = nodes.count, nodes.sizes
-    bin_of, width = _binned(records, nodes, codes[axis], axis)
-    bins = _gathered(nodes, bin_of, width)
-    rows_in = np.zeros(count * width, dtype=np.int64)
-    rows_in[bins.cells] = np.diff(bins.first, append=len(bins.order))
-    left = np.cumsum(rows_in.reshape(count, width), axis=1)[:, :-1]
+    shape = len(left), left.shape[1] + 1
     right = sizes[:, None] - left
-    loss = np.zeros((count, width - 1))
-    highest = np.zeros((count, width - 1), dtype=np.int64)
-    for place, column in zip(records.places, codes, strict=True):
-        low, high = _extremes(column, bins, count)
+    loss, highest = np.zeros(left.shape), np.zeros(left.shape, dtype=np.int64)
+    for number, (place, column) in enumerate(zip(records.places, codes, strict=True)):
+        low, high = _extremes(column, cell, shape)
         top, bottom = np.maximum.accumulate(high, axis=1), np.minimum.accumulate(low, axis=1)
         loss += left * _extent(place, bottom[:, :-1], top[:, :-1])
-        if column is codes[axis]:
+        if number == axis:
             highest = top[:, :-1].astype(np.int64)
         top = np.maximum.accumulate(high[:, ::-1], axis=1)[:, ::-1]
         bottom = np.minimum.accumulate(low[:, ::-1], axis=1)[:, ::-1]
         loss += right * _extent(place, bottom[:, 1:], top[:, 1:])
-    allowed = (left >= least[:, None]) & (right >= least[:, None])
-    if values > 1:
-        allowed &= _diverse(records, nodes, sensitive, bin_of, width, values)
-    loss[~allowed] = _NEVER
-    best = loss.argmin(axis=1) if width > 1 else np.zeros(count, dtype=np.int64)
-    at = np.arange(count)
-    if width == 1:
-        return np.full(count, _NEVER), best
-    return loss[at, best], highest[at, best]
+    return loss, highest
 
 
 def _binned(
@@ -130,24 +121,15 @@ def _binned(
     return ((where - np.repeat(low, sizes)) * np.repeat(scale, sizes)).astype(np.int32), BINS
 
 
-def _gathered(nodes: Nodes, bin_of: NDArray[np.int32], width: int) -> _Bins:
-    base = np.repeat(np.arange(nodes.count) * width, nodes.sizes)
-    bits = len(bin_of).bit_length()
-    both = ((base + bin_of) << bits) | np.arange(len(bin_of))  # one sort of both is fastest
-    both.sort()
-    order, key = both & ((1 << bits) - 1), both >> bits
-    first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
-    return _Bins(order, first, key[first], width)
-
-
-def _extremes(column: NDArray[Any], bins: _Bins, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _extremes(
+    column: NDArray[Any], cell: Counts, shape: tuple[int, int]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the least and largest code in every cell; empty cells have high = −1 < low."""
-    taken = column[bins.order]
-    low = np.full(count * bins.width, np.iinfo(column.dtype).max, dtype=column.dtype)
-    high = np.full(count * bins.width, -1, dtype=column.dtype)
-    low[bins.cells] = np.minimum.reduceat(taken, bins.first)
-    high[bins.cells] = np.maximum.reduceat(taken, bins.first)
-    return low.reshape(count, -1), high.reshape(count, -1)
+    low = np.full(shape, np.iinfo(column.dtype).max, dtype=column.dtype)
+    high = np.full(shape, -1, dtype=column.dtype)
+    np.minimum.at(low.reshape(-1), cell, column)  # faster than sorting rows by cell
+    np.maximum.at(high.reshape(-1), cell, column)
+    return low, high
 
 
 def _extent(place: Reals, low: NDArray[Any], high: NDArray[Any]) -> Reals:

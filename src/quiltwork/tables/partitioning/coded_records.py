@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.encoding import code_type
+from quiltwork.tables.encoding import code_type, group_rows
 from quiltwork.tables.partitioning.cut_rule import Axes
 
 if TYPE_CHECKING:
@@ -63,6 +63,15 @@ class CodedRecords:
     def heaviest(self) -> int:
         """The most records of one provider."""
         return int(np.bincount(self.provider).max(initial=0))
+
+    @cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """Which rows are the first with their quasi-identifiers and provider. A sort, once."""
+        columns = [*self.codes, self.provider]
+        sizes = [*map(len, self.places), self.providers]
+        found = np.zeros(self.count, dtype=np.bool_)
+        found[group_rows(columns, sizes).first] = True
+        return found
 
     def take(self, rows: RowNumbers) -> CodedRecords:
         """Return some of the rows, next to each other in memory."""

@@ -183,7 +183,8 @@ def _by_loss(
     records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
     """Try the best cut of every quasi-identifier, the least loss first."""
-    cuts = best_cuts(records, nodes, guard.least(records, nodes), guard.values)
+    least = guard.least(records, nodes)
+    cuts = best_cuts(records, nodes, least, guard.values, rules.relaxed)
     order = np.argsort(cuts.loss, axis=0, kind="stable")
 
     def along(some: Counts, axis: Counts) -> Halves:
