@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import starts_of
+from quiltwork.tables.distinct import runs, starts_of
 from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
@@ -82,30 +82,58 @@ class _Exchange:
 
 
 class _Spares:
-    """Rows that groups could give away, and how many each group still may."""
+    """Rows that groups could give away, and how many each group still may.
 
-    def __init__(self, points: Points, labels: Counts, sizes: Counts, spare: Counts) -> None:
-        self.rows = np.flatnonzero(spare[labels] > 0)
+    Rows of one group lie next to each other; `low` and `high` are the boxes of these groups.
+    """
+
+    def __init__(
+        self, points: Points, nodes: Nodes, low: Points, high: Points, spare: Counts
+    ) -> None:
+        self.groups = np.flatnonzero(spare > 0)
+        self.givers = nodes.select(self.groups)
+        self.rows, self.owner = self.givers.rows, self.groups[self.givers.owners()]
         self.points = points[:, self.rows]
-        self.owner = labels[self.rows]
-        self.bonus = (2 * EXCHANGE) * sizes[self.owner].astype(np.float32)
+        self.low, self.high = low[:, self.groups], high[:, self.groups]
+        self.bonus = (2 * EXCHANGE) * self.givers.sizes.astype(np.float32)
         self.spare = spare.copy()
         self.free = np.ones(len(self.rows), dtype=bool)
 
     def nearest(self, low: Points, high: Points, number: int, needed: int) -> Counts:
-        """Return the best `number` of the rows for a box, or fewer if there are not as many."""
-        if not number:
-            return np.zeros(0, dtype=np.int64)
-        cost = -self.bonus / needed
-        for axis, column in enumerate(self.points):
-            cost += np.maximum(low[axis] - column, 0)
-            cost += np.maximum(column - high[axis], 0)
-        cost[~(self.free & (self.spare[self.owner] > 0))] = np.inf
-        look = min(_CHOICE * number, len(cost))
-        best = np.argpartition(cost, look - 1)[:look]
-        best = best[np.lexsort((best, cost[best]))]
-        best = best[np.isfinite(cost[best])]
+        """Return the best `number` of the rows for a box, or fewer if there are not as many.
+
+        No row costs less than its group's box would, so that only groups are looked at whose boxes
+        cost at most what the rows of the nearest ones do.
+        """
+        look = _CHOICE * number
+        least = -self.bonus / np.float32(needed)
+        for axis, (one, two) in enumerate(zip(self.low, self.high, strict=True)):
+            least += np.maximum(low[axis] - two, 0)
+            least += np.maximum(one - high[axis], 0)
+        least[self.spare[self.groups] <= 0] = np.inf
+        order = np.argsort(least, kind="stable")
+        upto = int(np.searchsorted(np.cumsum(self.givers.sizes[order]), 2 * look)) + 1
+        _, cost = self._costs(order[:upto], low, high, needed)
+        most = np.partition(cost, look - 1)[look - 1] if 0 < look <= len(cost) else np.inf
+        wanted = np.flatnonzero(np.isfinite(least) & (least <= most))
+        index, cost = self._costs(wanted, low, high, needed)
+        best = np.lexsort((index, cost))[:look]
+        best = index[best[np.isfinite(cost[best])]]
         return best[self._within_spare(best)][:number]
+
+    def _costs(
+        self, groups: Counts, low: Points, high: Points, needed: int
+    ) -> tuple[Counts, Points]:
+        """Return the rows of some groups, and how far each is from a box, less what it is worth."""
+        sizes = self.givers.sizes[groups]
+        index = runs(self.givers.starts[groups], sizes)
+        cost: Points = np.repeat(-self.bonus[groups] / np.float32(needed), sizes)
+        for axis, column in enumerate(self.points):
+            here = column[index]
+            cost += np.maximum(low[axis] - here, 0)
+            cost += np.maximum(here - high[axis], 0)
+        cost[~self.free[index]] = np.inf
+        return index, cost
 
     def _within_spare(self, chosen: Counts) -> NDArray[np.bool_]:
         """Tell which rows may be taken, in order, before their group has none to spare."""
@@ -138,7 +166,7 @@ def _round(
     most = min(most, lost * MOST_LOST)
     room = most - lost
     fed = (sizes >= share * 2 * least) & (width > 0)
-    spares = _Spares(points, labels, sizes, np.where(fed, 0, np.maximum(sizes - least, 0)))
+    spares = _Spares(points, nodes, low, high, np.where(fed, 0, np.maximum(sizes - least, 0)))
     exchanges = []
     for group in np.flatnonzero(fed)[np.argsort(-sizes[fed], kind="stable")].tolist():
         short = max(0, 2 * int(least[group]) - int(sizes[group]))
