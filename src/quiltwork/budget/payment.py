@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
+from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.budget.ledger.ledger import Ledger
@@ -43,7 +44,7 @@ class Request:
     mechanism: str = "declared"
     document: Mapping[str, Any] | None = None
 
-    @property
+    @cached_property
     def body(self) -> dict[str, Any]:
         """Everything that makes two requests the same one."""
         return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -60,20 +59,6 @@ def test_a_repeated_release_is_the_same_answer_for_nothing(ledger, url, chain, d
     assert ledger.status("d").exact_total == total
     with pytest.raises(InvalidInputError, match="another request"):
         qw.release(data, qw.queries.histogram(), chain, ledger=ledger, **asked)
-
-
-def test_a_key_from_before_spendings_told_their_range_is_the_same_request(ledger):
-    """Older debits of a sum lack the field; what differs otherwise is another request."""
-    ledger.create("d", qw.Clusters(range(4)), None, 9)
-    older = Spending.dp(0.5, 1, 4)
-    ledger.debit("d", older, key="k").complete("the answer")
-    assert ledger.debit("d", replace(older, span=3), key="k").stored == "the answer"
-    for other in (replace(older, span=3, start=2), replace(older, label="another")):
-        with pytest.raises(InvalidInputError, match="another request"):
-            ledger.debit("d", other, key="k")
-    ledger.debit("d", replace(older, span=3), key="wide").complete("clipped")
-    with pytest.raises(InvalidInputError, match="another request"):
-        ledger.debit("d", older, key="wide")
 
 
 def test_a_refused_release_uses_no_data_and_leaves_no_trace(ledger, chain, data, monkeypatch):

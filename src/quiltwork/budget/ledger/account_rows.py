@@ -80,8 +80,7 @@ class Kept:
         old = {place: row(before.usage, place, wide) for place in places}
         new = {place: row(after.usage, place, wide) for place in places}
         found = (self.digest - digest(old) + digest(new)) % DIGESTS
-        peak = max((self.peak, *(after.usage.highest(one.start, one.stop) for one in spendings)))
-        return self._with(after, peak, found), {n: new[n] for n in new if new[n] != old[n]}
+        return self.later(after, found, spendings), {n: new[n] for n in new if new[n] != old[n]}
 
     def later(self, after: Account, digest: int, spendings: Sequence[Spending]) -> Kept:
         """What is kept once releases were added, where others have written the rows."""

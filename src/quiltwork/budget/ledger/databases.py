@@ -45,7 +45,7 @@ class Database:
     locked_row = LEDGER_ROW
     """`LEDGER_ROW`, waiting for every other writer to finish."""
     migrations: tuple[tuple[str, ...], ...]
-    """Statements from nothing to version 1, from 1 to 2, and so on."""
+    """Statements from nothing to the first version, from that to the next, and so on."""
 
     def exists(self) -> bool:
         """Whether there is anything to connect to; False only where connecting would create it."""
@@ -67,10 +67,16 @@ class Database:
         """Begin a transaction."""
         raise NotImplementedError
 
-    def begin_with(self, connection: Connection, question: str, *, write: bool) -> list[Any]:
-        """Begin, if to write after waiting for every other writer to finish, and ask something."""
+    def begin_with(
+        self, connection: Connection, questions: Sequence[Statement], *, write: bool
+    ) -> list[list[Any]]:
+        """Begin, if to write after waiting for every other writer to finish, and ask something.
+
+        Returns the ledger's row, and the rows that answer each question.
+        """
         self.begin(connection, write=write)
-        return list(connection.execute(question).fetchall())
+        asked = ((LEDGER_ROW, ()), *questions)
+        return [list(connection.execute(*one).fetchall()) for one in asked]
 
     def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
         """Run statements that return nothing, in order."""

@@ -16,11 +16,11 @@ from typing import Any
 from quiltwork.arguments import listed
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.datasets import DatasetState, Grant
-from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
+from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading, scoped_key
 from quiltwork.budget.ledger.glances import Glance
 from quiltwork.budget.ledger.numbers import identifier
 from quiltwork.budget.ledger.records import Quote, Receipt
-from quiltwork.budget.ledger.requests import read_request
+from quiltwork.budget.ledger.requests import Prepared, read_request
 from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.payment import Request
@@ -78,7 +78,7 @@ def debited_at_once(
     mine = tables.with_id(identity)
     if mine is not None:
         return _receipt(mine)
-    beliefs = () if isinstance(asked, Spending) else totals.beliefs(tables, glance)
+    beliefs = () if isinstance(asked, Prepared) else totals.beliefs(tables, glance)
     request = read_request(asked, glance.name, beliefs, glance.length)
     earlier = None if key is None else tables.with_key(glance.name, key, None)
     if earlier is not None:
@@ -143,7 +143,7 @@ def _appended(
         "analyst": analyst,
         "charge": None if charge is None else str(charge),
     }
-    mark = None if key is None else tables.mark(dataset, key, analyst)
+    mark = None if key is None else scoped_key(key, analyst)
     return tables.append(Draft(identity, dataset, "debit", canonical(body)), key=mark)
 
 
@@ -235,14 +235,9 @@ def _refuse_another(
     analyst: str | None,
     compared: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> None:
-    """Refuse a request that is not the one its key stands for.
-
-    Older versions wrote other names, and less: what they did not write is not compared.
-    """
+    """Refuse a request that is not the one its key stands for."""
     body, asked = earlier.content, {**request.body, "analyst": analyst}
-    written = _receipt(earlier).spending.to_body()
-    asked["spending"] = {n: one for n, one in asked["spending"].items() if n in written}
-    same = {**{name: body.get(name) for name in asked}, "spending": written}
+    same = {name: body.get(name) for name in asked}
     if canonical(compared(same)) != canonical(compared(asked)):
         raise InvalidInputError(
             f"The key {body['key']!r} was used for another request at {body['at']} (entry "

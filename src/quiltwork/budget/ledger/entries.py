@@ -101,15 +101,6 @@ def scoped_key(key: str, analyst: str | None) -> str:
     return key if analyst is None else f"{analyst}\x1f{key}"
 
 
-def marks_of(key: str, analyst: str | None) -> tuple[str, str]:
-    """Return what the column has for a key, and what else it may have.
-
-    Before version 5 it had the key alone, whose ever it was. Where such a key of an analyst is in
-    the way, the same key of nobody in particular is written after an empty name.
-    """
-    return scoped_key(key, analyst), scoped_key(key, "") if analyst is None else key
-
-
 def origin(ledger_id: str) -> str:
     """Return the hash before the first entry, different for every ledger."""
     return hashlib.sha256(f"quiltwork/ledger/{ledger_id}".encode()).hexdigest()

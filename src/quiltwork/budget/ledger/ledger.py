@@ -46,6 +46,7 @@ from quiltwork.budget.ledger.notes import REFUSALS, Refusal, Refusals, noted, wr
 from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.readable import ReadableLedger
 from quiltwork.budget.ledger.records import Quote, Receipt, Share, Status
+from quiltwork.budget.ledger.requests import prepared
 from quiltwork.budget.ledger.shares import check_named, check_share
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables, now
@@ -232,19 +233,18 @@ class Ledger(ReadableLedger):
         name = identifier(dataset, "dataset")
         used_key = None if key is None else identifier(key, "key")
         who = None if analyst is None else identifier(analyst, "analyst")
-        identity = secrets.token_hex(16)
-
+        identity, asked = secrets.token_hex(16), prepared(spending)
         noting = self._refusals.draft(name, who)
 
         def price(tables: Tables) -> Grant | Receipt:
             state = self._spent_by(tables, name, who)
-            return priced(tables, self._totals, state, spending, used_key, who)
+            return priced(tables, self._totals, state, asked, used_key, who)
 
         def work(tables: Tables, grant: Grant | None = None) -> Receipt | Refusal:
             try:
                 state = self._spent_by(tables, name, who)
                 return debited(
-                    tables, self._totals, state, identity, spending, used_key, who, grant=grant
+                    tables, self._totals, state, identity, asked, used_key, who, grant=grant
                 )
             except REFUSALS as refusal:  # nothing was written: it is noted instead, while it can be
                 noting.write(tables, refusal)
@@ -255,7 +255,7 @@ class Ledger(ReadableLedger):
             if glance is None:
                 return None
             try:
-                return debited_at_once(tables, self._totals, glance, identity, spending, used_key)
+                return debited_at_once(tables, self._totals, glance, identity, asked, used_key)
             except REFUSALS as refusal:
                 noting.write(tables, refusal)
                 return refusal
@@ -263,7 +263,7 @@ class Ledger(ReadableLedger):
         def granted() -> Receipt | Refusal:
             if who is not None or name in self._totals.dear:
                 return priced_first()
-            found = self._totals.write(at_once)
+            found = self._totals.write(at_once, name)
             if isinstance(found, Receipt):
                 self._totals.settle(name)
             elif found is None:
@@ -284,8 +284,8 @@ class Ledger(ReadableLedger):
                 if isinstance(offer, Receipt):
                     return offer
                 with suppress(Overtaken):
-                    return self._totals.write(partial(work, grant=offer))
-            return self._totals.write(work)
+                    return self._totals.write(partial(work, grant=offer), name)
+            return self._totals.write(work, name)
 
         found = granted()
         if isinstance(found, Receipt):

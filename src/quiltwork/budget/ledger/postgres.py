@@ -143,17 +143,23 @@ class PostgresDatabase(Database):
             "WHERE current_setting('synchronous_commit') = 'off'"
         )
 
-    def begin_with(self, connection: Connection, question: str, *, write: bool) -> list[Any]:
+    def begin_with(
+        self, connection: Connection, questions: Sequence[Statement], *, write: bool
+    ) -> list[list[Any]]:
         """Begin, lock the ledger's row if to write, and ask something.
 
         Each later statement sees what was committed by then. All in one message: each takes as
         long as the server is far away.
         """
-        begin = f"{self._begin_to_write}; {self.locked_row}" if write else _BEGIN_TO_READ
-        found = connection.execute(f"{begin}; {question}")
+        writing = self._psycopg.ClientCursor(connection)
+        asked = [writing.mogrify(*one) if one[1] else one[0] for one in questions]
+        row = self.locked_row if write else LEDGER_ROW
+        begin = self._begin_to_write if write else _BEGIN_TO_READ
+        found = connection.execute("; ".join([begin, row, *asked]))
+        rows: list[list[Any]] = [[]]
         while found.nextset():
-            pass
-        return list(found.fetchall())
+            rows.append(list(found.fetchall()) if found.description else [])
+        return rows[-1 - len(asked) :]
 
     def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
         """Run statements that return nothing, in one message or a few."""

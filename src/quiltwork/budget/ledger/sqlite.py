@@ -19,8 +19,10 @@ import secrets
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from quiltwork.budget.ledger.databases import Connection, Database
@@ -28,9 +30,17 @@ from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY
 
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON")
-_LONGEST_PAUSE = 1000
-"""Microseconds between two attempts to take the write lock."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 50, 1000
+"""Microseconds at most between two attempts to take the write lock: of one process, of many."""
+_PATIENCE = 0.5
+"""Seconds after which a process looks for the lock though it is not its turn."""
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
 _SENTENCES = {
     "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
@@ -233,19 +243,40 @@ class SqliteDatabase(Database):
         """Take the write lock at once, or only read.
 
         SQLite itself looks for the lock ever more rarely, up to ten times a second, while a debit
-        holds it for a millisecond: then who waits is overtaken by those who come. So the lock is
-        looked for here, at short random intervals.
+        holds it for less than a millisecond. So it is looked for here: by one process at short
+        intervals, and by the others as soon as they are that one.
         """
         if not write:
             connection.execute("BEGIN")
             return
-        deadline = time.monotonic() + self.timeout
+        start = time.monotonic()
         connection.execute("PRAGMA busy_timeout=0")
         try:
-            while not self._locked(connection, last=time.monotonic() > deadline):
-                _pause()
+            if self._locked(connection, last=False):
+                return
+            with self._turn(start + min(_PATIENCE, self.timeout)) as pause:
+                while not self._locked(connection, last=time.monotonic() > start + self.timeout):
+                    _pause(pause)
         finally:
             connection.execute(f"PRAGMA busy_timeout={int(1000 * self.timeout)}")
+
+    @contextmanager
+    def _turn(self, until: float) -> Iterator[int]:
+        """Wait to be the one who looks for the lock at short intervals, and say how short.
+
+        Whose turn it is says a lock on the ledger's folder, which ends with its process. Only
+        speed rests on it: where there is none, or it takes too long, all look for themselves.
+        """
+        if fcntl is None:
+            yield _LONGEST_PAUSE
+            return
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            while not (has_turn := _flocked(folder)) and time.monotonic() < until:
+                _pause(_LONGEST_PAUSE)
+            yield _SHORTEST_PAUSE if has_turn else _LONGEST_PAUSE
+        finally:
+            os.close(folder)
 
     def _patiently(self, connection: Connection, statement: str) -> None:
         """Run a statement that others may be in the way of.
@@ -307,8 +338,16 @@ class SqliteDatabase(Database):
             )
 
 
-def _pause() -> None:
-    time.sleep((1 + secrets.randbelow(_LONGEST_PAUSE)) / 1e6)
+def _pause(most: int = _LONGEST_PAUSE) -> None:
+    time.sleep((1 + secrets.randbelow(most)) / 1e6)
+
+
+def _flocked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _identity(name: str) -> _Identity:

@@ -77,15 +77,15 @@ class Store:
         self._let_fork()
         return self._attempt(work, write=False)
 
-    def write(self, work: Callable[[Tables], Result]) -> Result:
-        """Do `work` alone and commit it; anything it raises undoes it.
+    def write(self, work: Callable[[Tables], Result], about: str | None = None) -> Result:
+        """Do `work`, which is `about` a dataset, alone and commit it; what it raises undoes it.
 
         After a lost connection `work` runs again, so it must first look for its own entry.
 
         Raises:
             StorageError: if there is no ledger, or the outcome could not be made durable.
         """
-        return self._written(work, new=False)
+        return self._written(work, new=False, about=about)
 
     def begin(self, work: Callable[[Tables], Result], ledger_id: str | None = None) -> Result:
         """Do `work` as `write` does, in a new ledger if there is none."""
@@ -97,7 +97,12 @@ class Store:
             _close_all(self._idle, self.database)
 
     def _written(
-        self, work: Callable[[Tables], Result], *, new: bool, ledger_id: str | None = None
+        self,
+        work: Callable[[Tables], Result],
+        *,
+        new: bool,
+        ledger_id: str | None = None,
+        about: str | None = None,
     ) -> Result:
         if self.database.read_only:
             raise StorageError(
@@ -111,7 +116,7 @@ class Store:
                 f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
             )
         try:
-            return self._attempt(work, write=True, new=new, ledger_id=ledger_id)
+            return self._attempt(work, write=True, new=new, ledger_id=ledger_id, about=about)
         finally:
             self._writer.release()
 
@@ -122,13 +127,14 @@ class Store:
         write: bool,
         new: bool = False,
         ledger_id: str | None = None,
+        about: str | None = None,
     ) -> Result:
         """Do the work again after a lost connection; any other error becomes a sentence."""
         again = False
         for pause in (*self._pauses, None):
             try:
                 with self._borrowed(new=new, ledger_id=ledger_id) as connection:
-                    return self._transact(connection, work, write=write, again=again)
+                    return self._transact(connection, work, write=write, again=again, about=about)
             except self.database.errors as error:
                 self.close()  # the others will hardly be better
                 lost, sentence = self.database.is_lost(error), self.database.sentence(error)
@@ -169,11 +175,17 @@ class Store:
                 self._shared.notify_all()
 
     def _transact(
-        self, connection: Connection, work: Callable[[Tables], Result], *, write: bool, again: bool
+        self,
+        connection: Connection,
+        work: Callable[[Tables], Result],
+        *,
+        write: bool,
+        again: bool,
+        about: str | None,
     ) -> Result:
         """Begin, look that all is in place, work, commit, and look again before telling."""
         seen = self._seen  # before the transaction begins, which sees all that was committed then
-        tables = Tables(self.database, connection, write=write, again=again, seen=seen)
+        tables = Tables(self.database, connection, write=write, again=again, seen=seen, about=about)
         self.database.check_in_place(connection)
         self._own.tables = tables
         try:

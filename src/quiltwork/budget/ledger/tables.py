@@ -15,10 +15,10 @@ from quiltwork.budget.ledger.entries import (
     Head,
     appended,
     follow,
-    marks_of,
     origin,
+    scoped_key,
 )
-from quiltwork.budget.ledger.schema import IS_NOTE, IS_STEP, VERSION
+from quiltwork.budget.ledger.schema import FIRST, IS_NOTE, IS_STEP, VERSION
 from quiltwork.errors import StorageError
 
 _ENTRY = "SELECT seq, id, dataset, kind, body, hash FROM quiltwork_entries"
@@ -27,9 +27,8 @@ _LINKED = (
     "LEFT JOIN quiltwork_entries p ON p.seq = e.seq - 1"
 )
 _ENDS = (
-    "SELECT l.version, l.id, e.seq, e.hash, s.hash FROM quiltwork_ledger l "
-    "LEFT JOIN quiltwork_entries e ON e.seq = (SELECT MAX(seq) FROM quiltwork_entries) "
-    "LEFT JOIN quiltwork_entries s ON s.seq = {seen:d}"
+    "SELECT seq, hash FROM quiltwork_entries "
+    "WHERE seq IN ({seen:d}, (SELECT MAX(seq) FROM quiltwork_entries)) ORDER BY seq"
 )
 _LAST_STEP = (
     f"SELECT seq, hash FROM quiltwork_entries WHERE dataset = ? AND {IS_STEP} "  # noqa: S608
@@ -57,10 +56,12 @@ class Tables:
         write: bool,
         again: bool = False,
         seen: Head | None = None,
+        about: str | None = None,
     ) -> None:
         """Begin a transaction of `connection`, the only one that writes if it does.
 
-        It is tried `again` after a connection was lost: then its entries may be there already.
+        It is tried `again` after a connection was lost: then its entries may be there already. It
+        will ask for `last_step_and_total` of a dataset that it is `about`.
 
         Raises:
             StorageError: if the log does not go on from the end that was `seen` before.
@@ -72,14 +73,18 @@ class Tables:
         self.writes = write
         self.pending: Any = None
         """A dataset's state after debits whose totals this transaction has not written yet."""
-        question = _ENDS.format(seen=0 if seen is None else seen.count)
-        rows = database.begin_with(connection, question, write=write)
-        check_version(rows[0][0] if rows else None)
-        _, ledger_id, number, found, then = rows[0]
-        self.ledger_id = str(ledger_id)
+        count = 0 if seen is None else seen.count
+        questions: list[Statement] = [(_ENDS.format(seen=count), ())]
+        if about is not None:
+            questions.append((database.sql(_LAST_STEP_AND_TOTAL), (about, about)))
+        ledger, ends, *step = database.begin_with(connection, questions, write=write)
+        check_version(ledger[0][0] if ledger else None)
+        self.ledger_id = str(ledger[0][1])
         start = Head(0, origin(self.ledger_id))
-        self.head = start if number is None else Head(number, found)
-        if seen is not None and seen != (Head(seen.count, str(then)) if seen.count else start):
+        self.head = Head(*ends[-1]) if ends else start
+        then = Head(*ends[0]) if ends else start
+        self._asked = {about: step[0]} if step else {}
+        if seen is not None and seen != (then if count else start):
             raise StorageError(
                 f"The ledger {database.url!r} was replaced or cut while it was in use: its "
                 f"entry {seen.count} is not the one seen before. Nothing was granted; find "
@@ -100,6 +105,7 @@ class Tables:
             *(entry.seq, entry.id, entry.dataset, entry.kind, key, debit, entry.body, entry.hash),
         )
         self.head = Head(entry.seq, entry.hash)
+        self._asked = {}
         return entry
 
     def at(self, seq: int) -> Entry | None:
@@ -120,28 +126,16 @@ class Tables:
         return self._one(f"{_LINKED} WHERE e.id = ?", identity) if self._again else None
 
     def with_key(self, dataset: str, key: str, analyst: str | None) -> Entry | None:
-        """Return the debit made under this key of an analyst.
-
-        Before version 5 all analysts shared their keys: what was debited then is found by the key
-        alone, by the one whose it was.
-        """
+        """Return the debit made under this key of an analyst."""
         return next(iter(self.all_with_key(dataset, key, analyst)), None)
 
     def all_with_key(self, dataset: str, key: str, analyst: str | None) -> list[Entry]:
         """Return the debits under a key of an analyst: one at most, unless somebody put one in."""
         found = self._entries(
-            f"{_LINKED} WHERE e.dataset = ? AND e.key IN (?, ?) ORDER BY e.seq",
-            *(dataset, *marks_of(key, analyst)),
+            f"{_LINKED} WHERE e.dataset = ? AND e.key = ? ORDER BY e.seq",
+            *(dataset, scoped_key(key, analyst)),
         )
         return [entry for entry in found if entry.content.get("analyst") == analyst]
-
-    def mark(self, dataset: str, key: str, analyst: str | None) -> str:
-        """Write a new key for the column, as no older debit of an analyst has it."""
-        usual, other = marks_of(key, analyst)
-        if analyst is not None:
-            return usual
-        taken = "SELECT 1 FROM quiltwork_entries WHERE dataset = ? AND key = ?"
-        return other if self._rows(taken, dataset, usual) else usual
 
     def answer_to(self, debit: int) -> Entry | None:
         """Return the answer stored for a debit."""
@@ -178,7 +172,9 @@ class Tables:
 
     def last_step_and_total(self, dataset: str) -> tuple[Head, tuple[str, str] | None] | None:
         """Return `last_step` and `total`, by one statement."""
-        rows = self._rows(_LAST_STEP_AND_TOTAL, dataset, dataset)
+        rows = self._asked.pop(dataset, None)
+        if rows is None:
+            rows = self._rows(_LAST_STEP_AND_TOTAL, dataset, dataset)
         if not rows:
             return None
         number, found, body, seal = rows[0]
@@ -348,7 +344,10 @@ def check_version(found: int | None) -> None:
             f"knows {VERSION}. Upgrade quiltwork."
         )
     if found < VERSION:
-        raise StorageError(f"The ledger has schema version {found}, and was not migrated.")
+        raise StorageError(
+            f"The ledger has schema version {found}, and was not migrated: this release brings "
+            f"versions from {FIRST} on to {VERSION}."
+        )
 
 
 def prepare(database: Database, connection: Connection, ledger_id: str | None = None) -> None:
@@ -361,7 +360,7 @@ def prepare(database: Database, connection: Connection, ledger_id: str | None = 
         connection.execute(database.locked_row).fetchall()
     else:
         database.check_fit(connection)
-    for statements in database.migrations[version:]:
+    for statements in database.migrations[version and version - FIRST + 1 :]:
         for statement in statements:
             connection.execute(statement)
     if version:
@@ -379,13 +378,13 @@ def schema_version(database: Database, connection: Connection) -> int:
     """Return the version of the tables; 0 if there are none.
 
     Raises:
-        StorageError: if it is from the future.
+        StorageError: if it is from the future, or too old.
     """
     if not database.has_ledger(connection):
         return 0
     rows = connection.execute("SELECT version FROM quiltwork_ledger").fetchall()
     found = int(rows[0][0]) if rows else None
-    if found is None or found > VERSION:
+    if found is None or not FIRST <= found < VERSION:
         check_version(found)
     return found or 0
 

@@ -364,12 +364,12 @@ class Totals:
 
         self._kept(lambda: self.store.write(write))
 
-    def write(self, work: Callable[[Tables], Result]) -> Result:
+    def write(self, work: Callable[[Tables], Result], about: str | None = None) -> Result:
         """Do `work` as the store does, after setting rows right if need be."""
         tried: Counter[str] = Counter()
         while True:
             try:
-                return self._kept(lambda: self.store.write(work))
+                return self._kept(lambda: self.store.write(work, about))
             except Unusable as unusable:
                 name = unusable.name
             tried[name] += 1

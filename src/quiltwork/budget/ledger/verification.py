@@ -12,7 +12,6 @@ from quiltwork.budget.ledger.entries import (
     Head,
     damaged,
     follow,
-    marks_of,
     origin,
     reading,
     scoped_key,
@@ -47,8 +46,8 @@ def _checked(tables: Tables, head: Head, datasets: dict[str, _Progress]) -> Head
     marks = {seq: (key, debit) for seq, key, debit in tables.marks(head.count)}
     for entry, body in check_states(entries, datasets):
         key, who = body.get("key"), body.get("analyst") if entry.kind == "debit" else None
-        keys = (key,) if key is None else marks_of(key, who)
-        if marks.pop(entry.seq, (None, None)) not in {(one, body.get("debit")) for one in keys}:
+        mark = None if key is None else scoped_key(key, who)
+        if marks.pop(entry.seq, (None, None)) != (mark, body.get("debit")):
             raise damaged(entry, "its key or its debit is not what it was")
         head = Head(entry.seq, entry.hash)
     if marks:
