@@ -43,9 +43,6 @@ Composition: TypeAlias = Literal["levels", "general", "nothing"]
 `nothing`: no proof for any combination, as for an uncapped optimal mechanism: it stays alone.
 """
 
-_OLDER_NAMES = {"joint-quilt": "levels"}
-"""Of compositions, in records that older versions wrote."""
-
 _LARGEST = 10**100
 _UNSAID = (("span", None), ("runs", ()))
 _PLAIN = {
@@ -108,9 +105,7 @@ class Spending:
         object.__setattr__(self, "stop", stop)
         for name in _EXACT:
             object.__setattr__(self, name, _not_negative(getattr(self, name), name))
-        known = _OLDER_NAMES.get(str(self.composes_by), self.composes_by)
-        object.__setattr__(self, "composes_by", known)
-        choice(known, get_args(Composition), "composes_by")
+        choice(self.composes_by, get_args(Composition), "composes_by")
         instance(self.label, str, "label")
         if self.quilts is not None:
             instance(self.quilts, str, "quilts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import sqlite3
 import threading
 from contextlib import closing
@@ -17,13 +18,13 @@ from hypothesis import strategies as st
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.worst_point import Secrets
+from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets, WorstPoint
 from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.account_rows import Kept, width
 from quiltwork.budget.ledger.ahead import Ahead, Recent
 from quiltwork.budget.ledger.entries import canonical
 from quiltwork.budget.ledger.notes import MOST_AN_HOUR
-from quiltwork.budget.ledger.total_rows import seal
+from quiltwork.budget.ledger.total_rows import seal, sealed
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from tests.sizes import sample
 
@@ -226,6 +227,9 @@ def test_what_asks_for_as_much_as_was_refused_is_refused_without_a_sweep(sqlite_
     with pytest.raises(BudgetExceeded, match="is left"):
         ledger.debit("d", Spending.dp(0.9, 100, 200))
     assert len(ledger.notes()) == 4
+    ledger.retire("d", "study ended")
+    with pytest.raises(BudgetExceeded, match="is retired"):
+        ledger.debit("d", Spending.dp(0.9, 100, 200))
     ledger.verify()
 
 
@@ -362,3 +366,14 @@ def test_what_was_never_committed_prices_nothing(sqlite_url, tmp_path):
         ledger._totals._known = dict(lost._totals._known)
         with pytest.raises(BudgetExceeded):
             ledger.debit("d", Spending.dp(Fraction(1, 4), 1, LENGTH))
+
+
+def test_a_worst_point_without_bound_is_not_written_down(sqlite_url):
+    """Next to a state that is never left a part of the leakage may be infinite, and JSON is not."""
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", MarkovChain([[1, 0], [0.5, 0.5]], [0.3, 0.7]), 40, 1)
+        state = ledger._store.read(lambda tables: ledger._totals.found(tables, "d"))
+    worst = WorstPoint(Fraction(1, 2), 3, 0.1, math.inf, 0.1, ())
+    for one in (worst, replace(worst, before=1.0)):
+        text, _ = sealed(replace(state, found=FoundTotal(one, Fraction(1))))
+        assert (json.loads(text)["found"] is None) == (one is worst)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
+import sqlite3
 import threading
 import time
 from fractions import Fraction
@@ -174,8 +176,6 @@ def test_a_read_only_server_gets_a_sentence(postgres_url, independent):
 
 
 def test_the_lock_of_another_process_is_waited_for(sqlite_url, independent):
-    import sqlite3
-
     ledger = Ledger.open(sqlite_url, timeout=0.2)
     ledger.create("d", independent, 3, 1)
     other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
@@ -187,6 +187,23 @@ def test_the_lock_of_another_process_is_waited_for(sqlite_url, independent):
     other.close()
     ledger.debit("d", Spending.dp(0.1, 1, 3))
     assert len(ledger.history("d")) == 1
+
+
+def test_a_process_that_never_gives_up_its_turn_holds_nobody_up_for_long(sqlite_url, independent):
+    """Whose turn it is to look for the lock says one on the folder: only speed rests on it."""
+    ledger = Ledger.open(sqlite_url)
+    ledger.create("d", independent, 3, 1)
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    folder = os.open(path.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.05, lambda: other.execute("ROLLBACK")).start()
+    begun = time.monotonic()
+    ledger.debit("d", Spending.dp(0.1, 1, 3))
+    assert time.monotonic() - begun < 10
+    os.close(folder)
+    other.close()
 
 
 def test_the_lock_of_another_session_is_waited_for(postgres_url, independent):

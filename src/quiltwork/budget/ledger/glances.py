@@ -55,6 +55,11 @@ class Glance:
         return int(self.body["length"])
 
     @property
+    def retired(self) -> str | None:
+        """Why the dataset is closed."""
+        return None if self.body["retired"] is None else str(self.body["retired"])
+
+    @property
     def waiting(self) -> int:
         """How many debits are not in the rows of levels."""
         return int(self.body["waiting"])
@@ -64,7 +69,7 @@ class Glance:
         """Whether the row says enough: there are no analysts, and levels are all that counts."""
         body = self.body
         return (
-            body["retired"] is None
+            self.retired is None
             and not body["analysts"].strip("0")
             and body["latest"] in (None, "levels")
             and body["others"] == "0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -110,8 +111,13 @@ def read_body(name: str, stored: tuple[str, str] | None) -> dict[str, Any] | Non
     return body if isinstance(body, dict) else None
 
 
-def _found_body(found: FoundTotal) -> dict[str, Any]:
+def _found_body(found: FoundTotal) -> dict[str, Any] | None:
+    """Write the worst time point; nothing where it leaks without bound in a part, as JSON has no
+    such number.
+    """
     worst = found.worst
+    if not all(map(math.isfinite, (worst.own, worst.before, worst.after, *found.peaks))):
+        return None
     return {
         "exact": str(worst.exact),
         "node": worst.node,

@@ -132,7 +132,7 @@ class Totals:
 
     def refuse_again(self, state: Glance | DatasetState, spending: Spending) -> None:
         """Refuse what asks for as much as a debit that was refused (`Exceeding`)."""
-        if state.name in self._exceeding:
+        if state.name in self._exceeding and state.retired is None:
             self._exceeding[state.name].refuse(state, spending)
 
     def debited_at_once(self, tables: Tables, after: Glance, entry: Entry) -> None:
@@ -207,7 +207,7 @@ class Totals:
             if state.is_clear(spending):
                 self.dear.discard(state.name)
             return at_once
-        if not checked and state.retired is None:
+        if not checked:
             self.refuse_again(state, spending)
         start = time.perf_counter()
         alone = None if analyst is None else self.alone(tables, state, analyst)
