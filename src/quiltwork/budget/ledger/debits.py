@@ -20,7 +20,7 @@ from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading, sc
 from quiltwork.budget.ledger.glances import Glance
 from quiltwork.budget.ledger.numbers import identifier
 from quiltwork.budget.ledger.records import Quote, Receipt
-from quiltwork.budget.ledger.requests import Prepared, read_request
+from quiltwork.budget.ledger.requests import DeclaredSpending, read_request
 from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.payment import Request
@@ -78,7 +78,7 @@ def debited_at_once(
     mine = tables.with_id(identity)
     if mine is not None:
         return _receipt(mine)
-    beliefs = () if isinstance(asked, Prepared) else totals.beliefs(tables, glance)
+    beliefs = () if isinstance(asked, DeclaredSpending) else totals.beliefs(tables, glance)
     request = read_request(asked, glance.name, beliefs, glance.length)
     earlier = None if key is None else tables.with_key(glance.name, key, None)
     if earlier is not None:
