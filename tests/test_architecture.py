@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "quiltwork"
 LINE_LIMIT = 450
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
-ROOMLESS = {"__init__", "__main__", "_lazy", "_version"}
+ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
 
 def layers() -> list[list[str]]:

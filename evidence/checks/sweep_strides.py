@@ -16,7 +16,7 @@ from evidence.sweep_program import chain_law, chain_supremum, two_state_suprema
 from quiltwork.beliefs import MarkovChain
 from quiltwork.influence.sweep import Levels, sweep_of
 from quiltwork.influence.sweep.sides import Exact
-from quiltwork.influence.sweep.two_ended_runs import Between
+from quiltwork.influence.sweep.two_ended_runs import TwoEndedRun
 
 NAME = "strides of the sweep"
 CLAIM = (
@@ -26,7 +26,7 @@ CLAIM = (
 CASES = 4_000
 
 
-class Forgets(Between):
+class Forgets(TwoEndedRun):
     """What is spent on the nodes between two strides goes unpaid."""
 
     def _bounds(self, side: Exact, level: float, toward: int) -> np.ndarray:
@@ -35,7 +35,9 @@ class Forgets(Between):
         ]
 
 
-def claim_and_truth(seed: int, kind: type[Between] = Between) -> tuple[float, float, int, int]:
+def claim_and_truth(
+    seed: int, kind: type[TwoEndedRun] = TwoEndedRun
+) -> tuple[float, float, int, int]:
     """What is said about the worst node, what some mechanism tells, the stride, the states."""
     rng = np.random.default_rng(seed)
     size = int(rng.choice([2, 2, 3, 4]))
@@ -50,11 +52,11 @@ def claim_and_truth(seed: int, kind: type[Between] = Between) -> tuple[float, fl
     spent[first - 1 : last] = level
     start, matrices = stationary(rows), [rows] * (length - 1)
     sweep = sweep_of(MarkovChain(rows), length)
-    between = Between.of(sweep, Levels.of_points(spent), range(1, length + 1))
+    between = TwoEndedRun.of(sweep, Levels.of_points(spent), range(1, length + 1))
     assert between is not None, seed
     stride = int(rng.integers(1, max(2, min(7, last - first))))
     between = replace(between, left=sweep.left, right=sweep.right, stride=1).in_strides(stride)
-    fields = {name: getattr(between, name) for name in Between.__dataclass_fields__}
+    fields = {name: getattr(between, name) for name in TwoEndedRun.__dataclass_fields__}
     claim = kind(**fields).leak(1.0).leak
     if size == 2:
         truth = float(two_state_suprema(start, matrices, spent).max())

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from quiltwork.service.dataset_rows import _files, _keep, _pieces
 from quiltwork.service.datasets import registered
 from quiltwork.service.problems import Problem
-from quiltwork.service.rows import _files, _keep, _pieces
 from quiltwork.service.vault import Vault
 
 SMALL = {"query": {"kind": "count", "state": "walk"}, "epsilon": "1/100"}

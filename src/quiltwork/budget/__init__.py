@@ -4,6 +4,6 @@
 debit, draw, store. `accounting` adds up what was spent, `ledger` keeps it in SQLite or PostgreSQL.
 """
 
-from quiltwork._lazy import offered
+from quiltwork._offered import offered
 
 __getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -187,14 +187,11 @@ def count(
     if len(set(by)) < len(by):
         raise click.UsageError("A column is named twice with --by: name each once")
     if curator is not None:
-        given_too: dict[str, Any] = {
-            "categories": categories,
-            "subject": subject,
-            "max_rows": at_most,
-        }
-        given_too |= {"alpha": alpha, "belief": beliefs, "ledger": ledger_url, "total": total}
-        given_too |= {"dataset": dataset, "analyst": analyst}
-        refuse_with_curator({**given_too, "categories_from_data": categories_from_data})
+        typed = {"categories": categories, "subject": subject, "max_rows": at_most, "alpha": alpha}
+        typed |= {"belief": beliefs, "ledger": ledger_url, "total": total, "dataset": dataset}
+        refuse_with_curator(
+            {**typed, "analyst": analyst, "categories_from_data": categories_from_data}
+        )
         told = asked_counts(curator, file, by, where, epsilon, key)
         _show_table(told, where, confidence, pictures(told, report, plot, confidence), output)
         return

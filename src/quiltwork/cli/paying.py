@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from quiltwork.client import AnswerPreview, Curator
     from quiltwork.counts import CountTable
     from quiltwork.queries import Query
-    from quiltwork.series import Release
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -74,7 +73,7 @@ def refuse_with_curator(given: dict[str, Any]) -> None:
     """Refuse options that are about a file; `given` are those with a value."""
     wrong = [name for name, value in given.items() if value]
     if wrong:
-        option = wrong[0].replace("_", "-")
+        option = wrong[0].removesuffix("_url").replace("_", "-")
         raise click.UsageError(f"--{option} does not go with --curator, which has its own")
 
 
@@ -84,14 +83,6 @@ def read_question(curator: Curator, dataset: str, text: str, window: str | None)
 
     states = curator.dataset(dataset).states
     return read_query(text, None if states is None else labels_from_json(states), window)
-
-
-def asked(
-    curator: Curator, dataset: str, query: Query, epsilon: Fraction, key: str | None
-) -> Release:
-    """Ask, and return the release."""
-    found: Release = curator.ask(dataset, query, epsilon, key).result
-    return found
 
 
 def asked_counts(

@@ -24,7 +24,6 @@ from quiltwork.cli.command import (
 from quiltwork.cli.config import from_config
 from quiltwork.cli.output import check_targets, deliver, note, pictures, progress, text_table
 from quiltwork.cli.paying import (
-    asked,
     curator_option,
     ledger_options,
     open_curator,
@@ -46,7 +45,7 @@ from quiltwork.cli.series import (
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
-    from quiltwork.series import Preview, Release
+    from quiltwork.series import Release
 
 
 @command(
@@ -134,15 +133,10 @@ def release(
     for all of them is that of one subject.
     """
     if curator is not None:
-        paid = _typed({"ledger_url": ledger_url, "dataset": dataset})
-        given = {
-            "ledger": paid.pop("ledger_url", None),
-            **paid,
-            "analyst": analyst,
-            "others": others,
-        }
-        given |= {"states": states, "method": method, "secrets": secrets, "protect": protect}
-        refuse_with_curator({**given, "apart": apart, **_typed({**reading, "belief": belief})})
+        kept = {"ledger_url": ledger_url, "dataset": dataset, **reading, "belief": belief}
+        given = {"analyst": analyst, "others": others, "states": states, "method": method}
+        given |= {"secrets": secrets, "protect": protect, "apart": apart, **_typed(kept)}
+        refuse_with_curator(given)
         _ask(
             curator, file, question, window, epsilon, key, confidence, preview, plot, report, output
         )
@@ -186,7 +180,10 @@ def release(
             from quiltwork.beliefs.placement import placed
 
             beliefs = placed(beliefs, series.data.coded.values())
-        foreseen = _preview(query, beliefs, series.lengths, confidence, asked)
+        from quiltwork.series import preview as foresee
+
+        level = float(confidence)
+        foreseen = foresee(query, beliefs, length=series.lengths, confidence=level, **asked)
         shown = foreseen.explain().splitlines()
         deliver(foreseen.to_json(), shown, pictures(foreseen, report, plot), output)
         return
@@ -237,7 +234,7 @@ def _ask(
         document = files.dump("curator-preview", 1, vars(foreseen))
         deliver(document, preview_lines(foreseen), (), output)
         return
-    released = asked(curator, dataset, query, epsilon, key)
+    released = curator.ask(dataset, query, epsilon, key).result
     writes = pictures(released, report, plot, confidence)
     deliver(released.to_json(), _lines(released, confidence), writes, output)
 
@@ -302,24 +299,6 @@ def _check_delivery(query: Query, output: str | None, report: str | None, plot: 
 
         if query.mechanism == "exponential":
             raise refuse_label_interval()
-
-
-def _preview(
-    query: Any,
-    beliefs: Any,
-    lengths: tuple[int, ...],
-    confidence: Fraction,
-    asked: dict[str, Any],
-) -> Preview:
-    from quiltwork.series import preview
-
-    return preview(
-        query,
-        beliefs,
-        length=lengths,
-        confidence=float(confidence),
-        **asked,
-    )
 
 
 def _lines(released: Release, confidence: Fraction) -> Iterator[str]:

@@ -6,6 +6,6 @@ readers believe and fear, `remaps` each reader's best reading, `optimality` the 
 mechanism beats, `chains` the optimal mechanism for people or moments tied by a chain.
 """
 
-from quiltwork._lazy import offered
+from quiltwork._offered import offered
 
 __getattr__, __dir__, __all__ = offered(__name__, __file__)

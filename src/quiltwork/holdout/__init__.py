@@ -9,6 +9,6 @@ budget, `transcript` and `board` are what is in its file; `questions` are data, 
 `certificates` sign its scores; `sklearn` plugs a holdout into scikit-learn.
 """
 
-from quiltwork._lazy import offered
+from quiltwork._offered import offered
 
 __getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from quiltwork.beliefs.coded import CodedSequences
 from quiltwork.errors import InvalidInputError
+from quiltwork.service.dataset_rows import series_rows
 from quiltwork.service.datasets import SeriesOf, registered
 from quiltwork.service.problems import Problem
-from quiltwork.service.rows import series_rows
 
 if TYPE_CHECKING:
     from quiltwork.service.routes import Service

@@ -1,7 +1,7 @@
 """Datasets: what they are about, their budget in the ledger, and who may use them.
 
 A dataset is a *series* of states under a belief, or *counts* of people in public categories. It is
-registered without rows (`rows.py` adds those). Its budget is the ledger's: set once, for ever.
+registered without rows (`dataset_rows.py` adds those). Its budget is the ledger's, set once.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quiltwork.service import (
     dashboard,
+    dataset_rows,
     datasets,
     holdout_routes,
     job_routes,
@@ -13,7 +14,6 @@ from quiltwork.service import (
     plans,
     questions,
     releases,
-    rows,
     schedule_routes,
     shares,
     table_routes,
@@ -24,7 +24,7 @@ FEATURES: tuple[Feature, ...] = (
     members.FEATURE,
     datasets.FEATURE,
     shares.FEATURE,
-    rows.FEATURE,
+    dataset_rows.FEATURE,
     questions.FEATURE,
     plans.FEATURE,
     releases.FEATURE,

@@ -38,13 +38,13 @@ from quiltwork.queries.document import from_document
 from quiltwork.series.releases.answer import described, release
 from quiltwork.series.releases.plan import remembering
 from quiltwork.series.releases.previews import preview
+from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
 from quiltwork.service.examples import Example, example_of
 from quiltwork.service.marks import MarkedLedger, mark_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
 from quiltwork.service.routes import Call, Feature, Routes, Service
-from quiltwork.service.rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.structs import Document, Number, converted, exact_number
 
 _MOST_CELLS = 10_000

@@ -155,7 +155,7 @@ class Service:
     uses: dict[str, str] = field(default_factory=dict)
     """When tokens were last used, until that is written."""
     loaded: dict[str, Any] = field(default_factory=dict)
-    """Rows that were read lately, by dataset (`rows.py`)."""
+    """Rows that were read lately, by dataset (`dataset_rows.py`)."""
     refused: dict[str, tuple[int, int]] = field(default_factory=dict)
     """How many refusals of a member were noted in which hour."""
     plans: dict[Any, Any] = field(default_factory=dict)

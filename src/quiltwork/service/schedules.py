@@ -39,8 +39,8 @@ from quiltwork.queries.document import from_document, to_document
 from quiltwork.series.releases.planned import check_planned, release_planned
 from quiltwork.service import jobs
 from quiltwork.service.arrived import have_arrived, series_of
+from quiltwork.service.dataset_rows import reaching
 from quiltwork.service.occurrences import Occurrence, Timing, occurrences
-from quiltwork.service.rows import reaching
 from quiltwork.service.schedule_rows import StoredRun, StoredSchedule, find, run_of, runs_of
 from quiltwork.service.storage import Transaction
 

@@ -6,6 +6,6 @@
 keeps and tells. `spark` does the same where records do not fit one machine.
 """
 
-from quiltwork._lazy import offered
+from quiltwork._offered import offered
 
 __getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -19,7 +19,7 @@ from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Contracted, Exact
-from quiltwork.influence.sweep.two_ended_runs import Between
+from quiltwork.influence.sweep.two_ended_runs import TwoEndedRun
 
 _CLOSE = 2.0**-32
 _FAIR = 2.0**-9
@@ -78,7 +78,7 @@ def largest_factor(
         low = factor
         several = sweep.walk.spans != (1,) and _long_work(sweep, unit.length)
         some = len(nodes) < unit.length  # secrets near an end, say, of which less is told
-        between = None if several or some else Between.of(sweep, unit, nodes)
+        between = None if several or some else TwoEndedRun.of(sweep, unit, nodes)
         if between is not None:
             if between.worthwhile:
                 factor, leak = _between_ends(between, (factor, leak), epsilon)
@@ -98,7 +98,9 @@ def largest_factor(
     return _short(factor), leak
 
 
-def _between_ends(between: Between, fits: tuple[float, Leak], epsilon: float) -> tuple[float, Leak]:
+def _between_ends(
+    between: TwoEndedRun, fits: tuple[float, Leak], epsilon: float
+) -> tuple[float, Leak]:
     """The largest factor for a run of one level that feels both its ends, from one that fits.
 
     Long strides are quick, and what they add to a leak grows with them: so the factor is met at

@@ -32,7 +32,7 @@ _MOST_WORK = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
-class Between:
+class TwoEndedRun:
     """Series whose levels are at most constant ones on first..last, and 0 outside.
 
     Attributes:
@@ -52,7 +52,7 @@ class Between:
     stride: int = 1
 
     @classmethod
-    def of(cls, sweep: Sweep, unit: Levels, nodes: range) -> Between | None:
+    def of(cls, sweep: Sweep, unit: Levels, nodes: range) -> TwoEndedRun | None:
         """See a series so; None where nodes differ in their matrices, states or levels."""
         left, right = sweep.left, sweep.right
         if not (isinstance(left, Exact) and isinstance(right, Exact)):
@@ -100,7 +100,7 @@ class Between:
         """Whether strides are short enough to tell more than a series without ends does."""
         return (self.stride - 1) * self.overlap < _TOO_FAR
 
-    def in_strides(self, stride: int) -> Between:
+    def in_strides(self, stride: int) -> TwoEndedRun:
         """The same in steps of so many nodes, where one is taken at a time."""
         walk = self.sweep.walk
         if stride == 1 or walk.spans != (1,):
