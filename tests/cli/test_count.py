@@ -295,12 +295,12 @@ def test_how_a_file_is_written_can_be_said(cli, tmp_path):
     path = tmp_path / "kranke.csv"
     path.write_bytes("PLZ|Diagnose\n01048|Müdigkeit\n01048|Gicht\n".encode("latin-1"))
     ask = ("count", str(path), "--by", "Diagnose", "--categories", "Müdigkeit,Gicht")
-    refused = cli(*ask, "--epsilon", "40")
+    refused = cli(*ask, "--epsilon", "40", "--encoding", "utf-8")
     assert refused.code == 2
-    assert "--encoding latin-1" in refused.err
     assert "Müdigkeit" not in refused.err
-    ran = cli(*ask, "--epsilon", "40", "--encoding", "latin-1", "--delimiter", "|", "--json")
-    assert ran.code == 0
-    assert json.loads(ran.out)["table"]["values"] == [1, 1]
+    for said in ((), ("--encoding", "latin-1", "--delimiter", "|")):
+        ran = cli(*ask, "--epsilon", "40", *said, "--json")
+        assert ran.code == 0
+        assert json.loads(ran.out)["table"]["values"] == [1, 1]
     number = cli("count", "--value", "3", "--n", "9", "--epsilon", "1", "--encoding", "latin-1")
     assert number.code == 2
