@@ -24,6 +24,8 @@ from quiltwork.holdout.transcript import Columns, beliefs_of, read_columns
 SCHEMA = "ladder-transcript"
 KINDS = ("ladder", "one bit")
 _MOST_STEPS = 1 << 20
+FINER = 8
+"""Parts of a step to which the last score of a board of one bit is rounded."""
 _TOLD = ("teams", "standings", "unscored", "final")
 
 
@@ -156,6 +158,6 @@ def _read_score(text: object, board: Board, before: Sequence[Standing]) -> float
 
 def _read_final(text: object, steps: int) -> float:
     score = written_fraction(text, "final")
-    if not 0 <= score <= 1 or (score * 2 * steps).denominator != 1:
+    if not 0 <= score <= 1 or (score * FINER * steps).denominator != 1:
         raise InvalidInputError("the last score is off the grid.")
     return float(score)

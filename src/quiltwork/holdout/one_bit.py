@@ -3,7 +3,7 @@
 The best score on the holdout is a secret; a submission that beats it by more than one step of 1/g
 lifts it, and everybody learns that it did. Each lift is more than a step, so there are at most g of
 them among k verdicts, and N = Σ_{b ≤ g} C(k, b+1) submissions that could ever be made. The last
-score of all is told once, rounded up to half a step, and ends the board.
+score of all is told once, rounded up to an eighth of a step, and ends the board.
 
 Theorem: docs/theory/counting.md
 """
@@ -18,7 +18,7 @@ from fractions import Fraction
 from quiltwork.beliefs import Belief
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import nearest_float
-from quiltwork.holdout.board import Board, Standing
+from quiltwork.holdout.board import FINER, Board, Standing
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.counting import counting_width
 from quiltwork.holdout.guarantee import VACUOUS
@@ -56,7 +56,7 @@ def verdict_width(
 ) -> float:
     """Return how far a verdict may be off: a step, and twice the width of a score.
 
-    The score told at the end, rounded up to half a step, may be off by half of that.
+    The score told at the end, rounded up to an eighth of a step, may be off by half of that.
     """
     return 1 / steps + 2 * score_width(beliefs, rows, submissions, beta, steps, metric)
 
@@ -122,7 +122,7 @@ class OneBit(Ladder):
         return self._moved[-1]
 
     def final(self) -> float:
-        """Tell the best score, rounded up to half a step, and end the board; the same if again.
+        """Tell the best score, rounded up to an eighth of a step, and end the board.
 
         Raises:
             InvalidInputError: if nothing was submitted yet.
@@ -135,10 +135,8 @@ class OneBit(Ladder):
                     raise InvalidInputError("Nothing was submitted yet, so there is no score.")
                 # On a grid: an exact score of chosen predictions would spell out labels. Up, so
                 # that nobody who was told "no" is more than a step above it.
-                halves = 2 * self.steps
-                score = Fraction(
-                    math.ceil(Fraction(self._secret.threshold, _FINE) * halves), halves
-                )
+                grid = FINER * self.steps
+                score = Fraction(math.ceil(Fraction(self._secret.threshold, _FINE) * grid), grid)
                 self._append([{"final": str(score)}])
                 self._final = nearest_float(score)
             return self._final

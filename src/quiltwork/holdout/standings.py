@@ -233,7 +233,9 @@ def _of_transcript(found: Transcript) -> BoardStatus:
         width=promise.tolerance,
         worst=metric.worst,
         best=metric.best,
-        promise=promise.explain(),
+        promise=f"{promise.explain()}\nScores are those of training rows while the holdout's are "
+        f"within {float(settings.threshold):.4g} of them, so up to that they can be climbed; a "
+        "ladder tells less and is climbed less.",
         places=places,
     )
 
