@@ -2,7 +2,8 @@
 
 `told` is equation (3), what a mechanism tells an adversary who knows some rows; `influence` is (6),
 the conditional max-influence, and with nothing known (5). Both enumerate every database, so tables
-have a few rows. `rows_of_theorem_1` is n_# of (8) from a belief, through Lemma 2 or 4.
+have a few rows. `rows_of_theorem_1` is n_# of (8) from a belief, through Lemma 2 or 4;
+`paper_quilt_rows` is it from a quilt, and n_* of (7).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from quiltwork.beliefs import Belief
 from quiltwork.influence import dp_for_bayesian_dp
 
 Table = NDArray[np.float64]
+LEMMA_1 = 0.92
+"""ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant mended."""
 
 
 def chain_table(start: Sequence[float], transition: Sequence[Sequence[float]], rows: int) -> Table:
@@ -101,6 +104,51 @@ def rows_of_theorem_1(
             dp_for_bayesian_dp(belief, third, length=None if fixed else length, bound="paper")
         )
     return max(9 * math.log(4 / beta) / tolerance**2, 9 * budget / (4 * noise * level))
+
+
+def paper_quilt_rows(
+    budget: int,
+    noise: float,
+    tolerance: float,
+    beta: float,
+    nearby: int = 1,
+    influence: float = 0.0,
+) -> float:
+    """Return n_# of equation (8) for quilts that leave `nearby` rows, the row itself included.
+
+    With one nearby row it is n_* of equation (7), the influence being that of a row's Markov
+    blanket. Infinite where the influence b is too large (4b ≥ τ/3). As printed both hold for
+    independent rows only.
+
+    >>> import math
+    >>> round(paper_quilt_rows(5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
+    5823704
+    """
+    room = tolerance / 3 - 4 * influence
+    privacy = 9 * budget * nearby / (4 * noise * room) if room > 0 else math.inf
+    return max(9 * math.log(4 / beta) / tolerance**2, privacy)
+
+
+def lemma_1_rows(rate: float, budget: int, noise: float, tolerance: float, beta: float) -> float:
+    """Return the rows that Lemma 1 with its constant mended asks for, at concentration rate κ.
+
+    For clusters, `rate` is that of their mix of sizes.
+
+    Theorem: docs/theory/max-information.md
+
+    >>> import math
+    >>> math.ceil(lemma_1_rows(2, 5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
+    1492022
+    """
+    share = rate / 2  # n becomes n/s for clusters of s rows, whose level is s times as large
+    privacy = 9 * budget / (4 * noise * LEMMA_1 * math.sqrt(2) * tolerance * share)
+    return max(4 * math.log(4 / beta) / (rate * tolerance**2), privacy)
+
+
+def max_information_of_paper(epsilon: float, rows: int, beta: float) -> float:
+    """Return Theorem 3 of the paper, in bits: (2ε²n + ε√(2n·ln(2/β)))·log₂e."""
+    width = epsilon * math.sqrt(2 * rows * math.log(2 / beta))
+    return (2 * epsilon**2 * rows + width) / math.log(2)
 
 
 def _values(shape: Sequence[int], axes: Sequence[int]) -> Iterator[tuple[int, ...]]:

@@ -71,11 +71,14 @@ def _separated(joint: object, middle: int) -> float:
 )
 def theorems(progress: Progress, finest: int) -> Findings:
     """Their formulae at one example, what is wrong in them, and Theorem 2's rate for chains."""
-    from papers.examples.adversaries import rows_of_theorem_1
+    from papers.examples.adversaries import (
+        lemma_1_rows,
+        max_information_of_paper,
+        rows_of_theorem_1,
+    )
     from quiltwork.beliefs import Clusters, MarkovChain
     from quiltwork.holdout import plan_holdout
-    from quiltwork.holdout.max_information import max_information, max_information_of_paper
-    from quiltwork.holdout.plan_alternatives import lemma_1_rows
+    from quiltwork.holdout.max_information import max_information
 
     tau, beta, m, budget, c = 0.1, 0.05, 100, 5, 0.5
     noise = (1 - c) * tau / (12 * math.log(4 * m / beta))

@@ -10,13 +10,12 @@ import pytest
 from scipy.stats import beta, binom
 
 import quiltwork as qw
+from papers.examples.adversaries import lemma_1_rows, max_information_of_paper, paper_quilt_rows
 from quiltwork.holdout.counting import fresh_width
-from quiltwork.holdout.max_information import max_information, max_information_of_paper
+from quiltwork.holdout.max_information import max_information
 from quiltwork.holdout.plan_alternatives import (
     clopper_pearson,
     fixed_questions_width,
-    lemma_1_rows,
-    paper_quilt_rows,
     widest_side,
 )
 
@@ -57,8 +56,6 @@ def test_the_example_of_the_paper_with_each_constant():
     assert plan.threshold == pytest.approx(0.075)
     assert plan.epsilon == pytest.approx(9 * 5 / (4 * plan.noise * plan.samples))
     text = plan.explain()
-    assert "1,492,022" in text
-    assert "5,823,704" in text
     assert "579,960" in text
 
 

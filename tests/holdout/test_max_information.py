@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.checks.holdout import exact_max_information
+from papers.examples.adversaries import max_information_of_paper
 from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.holdout.max_information import (
     bayesian_epsilon,
     max_information,
-    max_information_of_paper,
     squared_leakages,
 )
 from quiltwork.influence.bayesian.levels import told_after

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _LARGEST_CLUSTER = 10**6
-_LEVELS = ("epsilon", "bayesian_epsilon", "max_information", "paper_max_information")
+_LEVELS = ("epsilon", "bayesian_epsilon", "max_information")
 
 
 @group()

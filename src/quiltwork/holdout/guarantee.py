@@ -24,7 +24,6 @@ from quiltwork.holdout.counting import ROUNDING, counting_width
 from quiltwork.holdout.max_information import (
     bayesian_epsilon,
     max_information,
-    max_information_of_paper,
     squared_leakages,
 )
 from quiltwork.results import ResultBase, plain
@@ -113,7 +112,6 @@ class Guarantee(ResultBase):
         epsilon: the level of differential privacy for replacing one row.
         bayesian_epsilon: the same under the beliefs, as Bayesian DP.
         max_information: bits at β/2, by the proven sharper constant.
-        paper_max_information: bits at β/2, by the paper's Theorem 3.
         overfit_width: with probability 1 − β/2, no question differs by more between holdout and
             population.
         noise_width: with probability 1 − β/2, no answer differs by more from the holdout's.
@@ -129,7 +127,6 @@ class Guarantee(ResultBase):
     epsilon: float
     bayesian_epsilon: float
     max_information: float
-    paper_max_information: float
     overfit_width: float
     noise_width: float
     concentration: str
@@ -154,8 +151,7 @@ class Guarantee(ResultBase):
         protected = [
             f"Privacy: {self.epsilon:.4g}-DP for replacing a row (9B/(4σn)); "
             f"{self.bayesian_epsilon:.4g}-Bayesian DP under the belief.",
-            f"Max-information: at most {self.max_information:,.4g} bits "
-            f"(the paper's Theorem 3: {self.paper_max_information:,.4g}).",
+            f"Max-information: at most {self.max_information:,.4g} bits.",
         ]
         lines = [
             f"{self.rows:,} rows, {self.questions:,} questions, {self.budget:,} of them may find "
@@ -220,7 +216,6 @@ def guarantee(
         level,
         bayesian,
         max_information(squared_leakages(beliefs, level, rows), share),
-        max_information_of_paper(bayesian, rows, share),
         width,
         max(threshold + shift + jitter, blur + rounding) * _UP,
         concentration(beliefs, means_only).theorem,
@@ -239,7 +234,7 @@ def _without_noise(
     if values is None:
         raise InvalidInputError("Without noise answers must be rounded: give values.")
     width = counting_width(beliefs, rows, questions, budget, values, 1 - confidence)
-    nothing = (math.inf,) * 4  # rows are not protected
+    nothing = (math.inf,) * 3  # rows are not protected
     rounded = max(threshold, 1 / (2 * values)) * _UP
     theorem = concentration(beliefs).theorem
     return Guarantee(

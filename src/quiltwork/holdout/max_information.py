@@ -82,9 +82,3 @@ def max_information(squares: float, beta: float) -> float:
     1.946
     """
     return (squares / 8 + math.sqrt(squares * math.log(1 / beta) / 2)) / math.log(2) * _UP
-
-
-def max_information_of_paper(epsilon: float, rows: int, beta: float) -> float:
-    """Return Theorem 3 of the paper, in bits: (2ε²n + ε√(2n·ln(2/β)))·log₂e."""
-    width = epsilon * math.sqrt(2 * rows * math.log(2 / beta))
-    return (2 * epsilon**2 * rows + width) / math.log(2)

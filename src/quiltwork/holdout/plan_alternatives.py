@@ -1,4 +1,4 @@
-"""A plan in words, and what it is compared with: the paper's own numbers, one bit, fixed questions.
+"""A plan in words, and what it is compared with: a Ladder, one bit, fixed questions.
 
 All are closed formulae.
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.beliefs import Belief, Clusters
+from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.guarantee import VACUOUS, overfit_width
@@ -29,47 +29,6 @@ if TYPE_CHECKING:
 _MOST_COUNTED = 10**5
 """Rows up to which quantiles of beta distributions are computed; beyond, Hoeffding's inequality."""
 _CLOSE = 1 + 1e-3
-LEMMA_1 = 0.92
-"""ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant mended."""
-
-
-def paper_quilt_rows(
-    budget: int,
-    noise: float,
-    tolerance: float,
-    beta: float,
-    nearby: int = 1,
-    influence: float = 0.0,
-) -> float:
-    """Return n_# of equation (8) for quilts that leave `nearby` rows, the row itself included.
-
-    With one nearby row it is n_* of equation (7), the influence being that of a row's Markov
-    blanket. Infinite where the influence b is too large (4b ≥ τ/3). As printed both hold for
-    independent rows only.
-
-    >>> import math
-    >>> round(paper_quilt_rows(5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
-    5823704
-    """
-    room = tolerance / 3 - 4 * influence
-    privacy = 9 * budget * nearby / (4 * noise * room) if room > 0 else math.inf
-    return max(9 * math.log(4 / beta) / tolerance**2, privacy)
-
-
-def lemma_1_rows(rate: float, budget: int, noise: float, tolerance: float, beta: float) -> float:
-    """Return the rows that Lemma 1 with its constant mended asks for, at concentration rate κ.
-
-    For clusters, `rate` is that of their mix of sizes.
-
-    Theorem: docs/theory/max-information.md
-
-    >>> import math
-    >>> math.ceil(lemma_1_rows(2, 5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
-    1492022
-    """
-    share = rate / 2  # n becomes n/s for clusters of s rows, whose level is s times as large
-    privacy = 9 * budget / (4 * noise * LEMMA_1 * math.sqrt(2) * tolerance * share)
-    return max(4 * math.log(4 / beta) / (rate * tolerance**2), privacy)
 
 
 def fixed_questions_width(
@@ -163,7 +122,7 @@ def explained(plan: HoldoutPlan) -> str:
             "The promise is vacuous: always answering 1/2 errs by at most 0.5, however the "
             "questions are chosen."
         )
-    return "\n".join([*lines, *other_bounds(plan), *other_ways(plan)])
+    return "\n".join([*lines, *other_ways(plan)])
 
 
 def _promised(plan: HoldoutPlan) -> str:
@@ -194,22 +153,6 @@ def _settings(plan: HoldoutPlan) -> list[str]:
         )
     told = f"Settings: threshold T = {plan.threshold:.6g}, noise sigma = {plan.noise:.6g}"
     return [f"{told}{grid}.", level]
-
-
-def other_bounds(plan: HoldoutPlan) -> list[str]:
-    """Name what coarser bounds would ask for, where the rows were the question."""
-    if plan.solved_for != "samples" or plan.mechanism != "max-information":
-        return []
-    part, share = (1 - plan.overfit_at) * plan.tolerance / 4, plan.beta / (2 * plan.queries)
-    lines = []
-    if plan.beliefs is None:
-        rows = math.ceil(paper_quilt_rows(plan.overfits, plan.noise, part, share))
-        lines.append(f"  by the paper's constants, equations (7) and (8): {rows:,} rows")
-    if all(isinstance(belief, Clusters) for belief in plan.beliefs or ()):
-        rate = concentration(plan.beliefs).rate
-        rows = math.ceil(lemma_1_rows(rate, plan.overfits, plan.noise, part, share))
-        lines.append(f"  by Lemma 1 with its constant mended: {rows:,} rows")
-    return ["Other bounds:", *lines] if lines else []
 
 
 def other_ways(plan: HoldoutPlan) -> list[str]:
