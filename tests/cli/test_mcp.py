@@ -1,4 +1,4 @@
-"""Agents: three tools over MCP and HTTP, and a climber of another user who finds nothing else."""
+"""Agents: four tools over MCP and HTTP, and a climber of another user who finds nothing else."""
 
 from __future__ import annotations
 
