@@ -97,6 +97,19 @@ def test_a_belief_comes_from_standard_input_and_an_answer_goes_to_standard_outpu
     assert all(type(end) is int for pair in ran.document["intervals"] for end in pair)
 
 
+def test_a_table_comes_from_standard_input_and_goes_to_standard_output(cli, monkeypatch):
+    people = [f"{who},0{place},{ill}\n" for who in "ab" for place in "12" for ill in "xyz"]
+    about = ("--provider", "clinic", "--quasi", "zip", "--sensitive", "ill", "--k", "2", "--l", "2")
+    for command in (("verify", "-"), ("anonymize", "-", "-o", "-")):
+        rows = io.BytesIO("".join(["clinic,zip,ill\n", *people]).encode())
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(rows))
+        ran = cli(*command, *about)
+        assert ran.code == 0, ran.err
+    assert len(ran.out.splitlines()) == 13
+    assert "verified" in ran.err
+    assert cli("anonymize", "-", "-o", "-", *about, "--json").code == 2
+
+
 def test_errors_speak_of_options(cli, folder):
     (folder / "walks.csv").write_text("activity\nrest\n\nwalk\n")
     ran = cli("release", "walks.csv", "--belief", "belief.json", "--epsilon", "1")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from quiltwork.cli.command import command, exact_number, option
-from quiltwork.cli.output import check_targets, emit, progress
+from quiltwork.cli.output import as_json, check_targets, emit, note, progress
 from quiltwork.cli.tables import (
     TableFiles,
     backend_option,
@@ -70,7 +73,7 @@ SPLITS = ("loss", "range", "fitness")
 @backend_option
 @option(
     "-o --output FILE",
-    "Where to publish: .csv or .parquet; a new folder with --backend spark.",
+    "Where to publish: .csv or .parquet; - prints CSV; a new folder with --backend spark.",
     required=True,
 )
 @option(
@@ -106,8 +109,16 @@ def anonymize(
 
     require_provider(source, m)
     formulas: Formulas = "escape" if escape_formulas else "keep"
-    check_formulas(formulas, check_ending(output))
-    check_targets(output, report, None, (*source.files, *declared["hierarchies"].values()))
+    printed = output == "-"
+    if printed and (backend == "spark" or as_json()):
+        raise click.UsageError("-o - prints the table: it goes with --backend local, not --json")
+    check_formulas(formulas, check_ending("-.csv" if printed else output))
+    check_targets(
+        None if printed else output,
+        report,
+        None,
+        (*source.files, *declared["hierarchies"].values()),
+    )
     if backend == "spark" and Path(output).exists():
         raise InvalidInputError(f"{output!r} exists already; choose another folder.")
     table = read_table(source, backend, **declared)
@@ -125,7 +136,8 @@ def anonymize(
                 suppression=suppression,
                 progress=_advance(bar),
             )
-        publication.write(output, formulas)
+        with _written(output) as target:
+            publication.write(target, formulas)
         if report is not None:
             publication.report(report)
         body = publication.summary()
@@ -135,7 +147,24 @@ def anonymize(
         "method": publication.method,
         "output": output,
     }
-    emit(dump("anonymized", 1, body), _lines(body, getattr(publication, "pooled", ""), report))
+    lines = _lines(body, getattr(publication, "pooled", ""), report)
+    if printed:
+        for line in lines:
+            note(line)
+        return
+    emit(dump("anonymized", 1, body), lines)
+
+
+@contextmanager
+def _written(output: str) -> Iterator[str]:
+    """Where to write the table; what is to be printed is written to a file first."""
+    if output != "-":
+        yield output
+        return
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "published.csv")
+        yield str(path)
+        click.echo(path.read_bytes(), nl=False)
 
 
 def _at_work(backend: str) -> AbstractContextManager[None]:
@@ -174,6 +203,7 @@ def _lines(body: dict[str, Any], pooled: str, report: str | None) -> Iterator[st
     yield f"{size:.1f} records per group; discernibility {alike:,}."
     if pooled:
         yield pooled
-    yield f"wrote {body['output']}"
+    if body["output"] != "-":
+        yield f"wrote {body['output']}"
     if report is not None:
         yield f"wrote {report}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Number
 
 from quiltwork.report.charts import Chart
-from quiltwork.report.svg import inline_svg
+from quiltwork.report.svg import both_widths
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def figure(chart: Chart) -> Html:
     """Draw a chart with its title above and its description below."""
     return Html(
         f"<figure><p class='figure-title'>{escaped(chart.title)}</p>"
-        f'<div class="scroll" tabindex="0">{inline_svg(chart)}</div>'
+        f"{both_widths(chart)}"
         f"<figcaption>{escaped(chart.description)}</figcaption></figure>"
     )
 

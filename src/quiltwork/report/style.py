@@ -65,7 +65,9 @@ figure svg,figure img{width:100%;height:auto;display:block}
 .figure-title{font-weight:600;margin:0 0 .3rem}
 figcaption{color:var(--muted);font-size:.94rem;margin-top:.3rem}
 footer{padding-top:1.5rem;padding-bottom:3rem;color:var(--muted);font-size:.9rem}
-@media screen and (max-width:40rem){figure svg{min-width:28rem}}
+figure .narrow{display:none}
+@media screen and (max-width:40rem){figure .wide{display:none}figure .narrow{display:block}
+  td:first-child{min-width:0}.number{padding-right:.6rem}}
 @media print{body{font-size:11pt}nav{display:none}section,figure,table{break-inside:avoid}
   section+section{border:0}main,header,footer{max-width:none}.scroll,pre{overflow:visible}}
 """

@@ -17,13 +17,20 @@ from quiltwork.report.charts import (
 )
 from quiltwork.report.style import FIGURE_STYLE
 
-WIDTH = 720
-_LETTER = 7.3  # width of an average letter at 13 px, for margins
+WIDTH, NARROW = 720, 350
+_LETTER = 7.9  # width of a wide letter at 13 px, for margins
+_ROOM = 110  # pixels that bars need beside their numbers
 
 
 def inline_svg(chart: Chart, width: float = WIDTH) -> str:
     """Draw a chart for a page that carries the project's style; letters do not shrink with it."""
     return _frame(chart, "", width)
+
+
+def both_widths(chart: Chart) -> str:
+    """Draw a chart for wide pages and for phones, of which a page's style shows one."""
+    wide, narrow = inline_svg(chart), inline_svg(chart, NARROW)
+    return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
 
 
 def standalone_svg(chart: Chart) -> str:
@@ -53,17 +60,23 @@ def _intervals(chart: IntervalChart, width: float) -> tuple[str, float]:
     left = 16 + _LETTER * max((len(short(one.label)) for one in rows), default=0)
     right = 24 + _LETTER * max((len(_reading(one)) for one in rows), default=0)
     top, step = 34.0, 32.0
+    below = width - left - right < _ROOM
+    if below:  # numbers under the bars
+        right, step = 16.0, 46.0
+        left = min(left, width - right - _ROOM)
     bottom = top + step * len(rows)
     axis = chart.scale(left, width - right)
-    marks = "".join(_estimate(one, axis, top + step * (i + 0.5)) for i, one in enumerate(rows))
+    places = [top + step * i + (12 if below else step / 2) for i in range(len(rows))]
+    marks = "".join(_estimate(one, axis, y, below) for one, y in zip(rows, places, strict=True))
     legend = _interval_legend(chart, left)
     return legend + _x_axis(axis, top, bottom, chart.axis) + marks, bottom + 44
 
 
-def _estimate(one: Estimate, axis: Axis, y: float) -> str:
+def _estimate(one: Estimate, axis: Axis, y: float, below: bool) -> str:
     zero, value = axis.place(0.0), axis.place(one.value)
+    name = short(one.label)[: int((axis.start - 10) / _LETTER) + 1]
     parts = [
-        _text(axis.start - 10, y + 4.5, short(one.label), anchor="end"),
+        _text(axis.start - 10, y + 4.5, name, anchor="end"),
         f'<rect class="bar" x="{min(zero, value):.1f}" y="{y - 8:.1f}" '
         f'width="{abs(value - zero):.1f}" height="16" rx="2"/>',
     ]
@@ -72,7 +85,8 @@ def _estimate(one: Estimate, axis: Axis, y: float) -> str:
     parts.append(f'<circle class="value" cx="{value:.1f}" cy="{y:.1f}" r="4.5"/>')
     if one.truth is not None:
         parts.append(_diamond(axis.place(one.truth), y))
-    parts.append(_text(axis.stop + 14, y + 4.5, _reading(one)))
+    at = (axis.start, y + 24.5) if below else (axis.stop + 14, y + 4.5)
+    parts.append(_text(*at, _reading(one)))
     return "".join(parts)
 
 

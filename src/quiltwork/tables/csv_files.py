@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from quiltwork.delimited import WHOLE, GivenDialect, Opened, even_rows, with_csv
+from quiltwork.delimited import WHOLE, GivenDialect, Opened, even_rows
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.tables.meanings import number, place
 
@@ -31,7 +31,7 @@ def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
     if found is None and opened.turns_out_as_windows():
         found = _by_arrow(opened, header)
     if found is None:
-        _say_where(str(path), header, given)
+        _say_where(opened, header)
     if given.encoding is None and opened.dialect.encoding not in ("utf-8", "utf-16"):
         words = f"encoding {opened.dialect.encoding}; encoding='…' says another."
         warnings.warn(f"{path} is read with {words}", QuiltworkWarning, stacklevel=4)
@@ -49,24 +49,24 @@ def _by_arrow(opened: Opened, header: Sequence[str]) -> Any:
     )
     with suppress(pa.ArrowException, UnicodeDecodeError):  # whose words show the row
         return csv.read_csv(
-            opened.path,
+            opened.stream() if opened.path == "-" else opened.path,
             read_options=csv.ReadOptions(encoding=opened.dialect.encoding),
             parse_options=csv.ParseOptions(delimiter=opened.dialect.delimiter),
             convert_options=as_text,
         )
 
 
-def _say_where(path: str, header: Sequence[str], given: GivenDialect) -> NoReturn:
+def _say_where(opened: Opened, header: Sequence[str]) -> NoReturn:
     """Find what is wrong with a file that Arrow refused."""
 
     def every_row(reader: Iterator[list[str]]) -> None:
         next(reader, None)
-        deque(even_rows(reader, len(header), path), maxlen=0)
+        deque(even_rows(reader, len(header), opened.path), maxlen=0)
 
-    with_csv(path, every_row, given)
+    opened.rows(every_row)
     raise InvalidInputError(
-        f"Cannot read {path!r} as a table; give CSV in UTF-8 that begins with a line of column "
-        "names."
+        f"Cannot read {opened.path!r} as a table; give CSV in UTF-8 that begins with a line of "
+        "column names."
     )
 
 

@@ -120,6 +120,8 @@ def _read(path: Path, given: GivenDialect | None) -> Any:
 
 def _read_one(path: Path, given: GivenDialect | None) -> Any:
     pa = arrow()
+    if str(path) == "-":
+        return read_texts(path, given)
     refuse_device(path)
     if not os.path.exists(path):  # False also for names that no file can have
         raise InvalidInputError(f"There is no file {shortened(str(path))}.")

@@ -11,11 +11,10 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from quiltwork.report import Chart, Html
-from quiltwork.report.elements import escaped
+from quiltwork.report import Html
+from quiltwork.report.elements import figure as drawn
 from quiltwork.report.page import mark
 from quiltwork.report.style import LIGHT, PAGE_STYLE
-from quiltwork.report.svg import inline_svg
 from quiltwork.service.dashboard.gauges import gauge
 
 POLICY = (
@@ -34,9 +33,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-
-_NARROW = 370
-"""Pixels of a chart on a telephone."""
 
 
 @dataclass(frozen=True)
@@ -90,16 +86,6 @@ def environment() -> Environment:
 def render(template: str, values: Mapping[str, Any]) -> str:
     """Fill in a template."""
     return environment().get_template(template).render(values)
-
-
-def drawn(chart: Chart) -> Html:
-    """Draw a chart with title and description in two widths, of which a page shows one."""
-    title, said = escaped(chart.title), escaped(chart.description)
-    return Html(
-        f'<figure><p class="figure-title">{title}</p><div class="wide">{inline_svg(chart)}</div>'
-        f'<div class="narrow">{inline_svg(chart, _NARROW)}</div>'
-        f"<figcaption>{said}</figcaption></figure>"
-    )
 
 
 def number(value: Any) -> str:
