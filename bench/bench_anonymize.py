@@ -237,7 +237,7 @@ def bench_provider_splits(frame: pandas.DataFrame, rows: int = 5000) -> None:
         for providers in (3, 10, 30, 100):
             owner = owners(frame, how, providers)
             table = Table(frame.assign(provider=owner), "provider", QUASI, "occupation")
-            for m in (1, 3, 6) if providers > 3 else (1, 2):
+            for m in range(1, min(7, providers)):
                 for name, options in splits.items():
                     pair = [
                         anonymize(table, CONSTRAINT, m, method, **options)
@@ -249,16 +249,21 @@ def bench_provider_splits(frame: pandas.DataFrame, rows: int = 5000) -> None:
                     sigmas = gap / doubt if doubt else 0.0
                     groups = [len(made.groups) for made in pair]
                     mean = float(one.mean()), float(two.mean())
-                    found.append((how, providers, m, name, *groups, *mean, sigmas))
+                    alone = pair[1].of_one_provider == groups[1]
+                    found.append((how, providers, m, name, *groups, *mean, sigmas, alone))
+                    print(*found[-1], flush=True)
     header = ("providers by", "providers", "m", "split", "groups, baseline", "provider-aware")
     header += ("query error, baseline", "provider-aware", "difference in standard errors")
+    header += ("just separate",)
     publish("anonymize-provider-splits", header, found)
     for name in splits:
         ratio = np.array([row[7] / row[6] for row in found if row[3] == name])
         worst = max(row[8] for row in found if row[3] == name)
+        alone = sum(row[9] for row in found if row[3] == name)
         print(
-            f"{name}: {len(ratio)} cases, {(ratio < 1).sum()} better, {(ratio > 1).sum()} worse; "
-            f"ratio {ratio.min():.3f} to {ratio.max():.3f}, at most {worst:.1f} standard errors"
+            f"{name}: {len(ratio)} cases, {(ratio < 1).sum()} better, {(ratio > 1).sum()} worse, "
+            f"{alone} just separate; ratio {ratio.min():.3f} to {ratio.max():.3f}, at most "
+            f"{worst:.1f} standard errors"
         )
 
 

@@ -12,7 +12,7 @@ from evidence.random_tables import guard_of, random_records
 from quiltwork.tables.partitioning import best_cuts, mondrian, nodes
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.mondrian import CutRules
-from quiltwork.tables.partitioning.nodes import Nodes
+from quiltwork.tables.partitioning.nodes import Nodes, starts_of
 
 shapes = st.fixed_dictionaries(
     {
@@ -100,25 +100,40 @@ def test_equal_columns_make_one_group():
 
 
 @settings(max_examples=60)
-@given(shape=shapes, least=st.integers(1, 6), values=st.integers(1, 3))
-def test_the_best_cut_is_best_of_all_cuts(shape, least, values):
+@given(
+    shape=shapes,
+    least=st.integers(1, 6),
+    values=st.integers(1, 3),
+    node_of=st.sampled_from(
+        [lambda records: 0 * records.ids, lambda records: records.provider % 2]
+    ),
+    parted=st.booleans(),
+)
+def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted):
+    """Of the whole, of nodes that were cut between providers, and where equal records part."""
     records = random_records(**shape)
-    nodes = Nodes(np.arange(records.count), np.zeros(1, dtype=np.int64))
-    found = best_cuts.best_cuts(records, nodes, np.array([least]), values)
+    node = node_of(records)
+    if parted:
+        node = (node + records.ids) % 2
+    order = np.argsort(node, kind="stable")
+    sizes = np.bincount(node)
+    nodes = Nodes(order, starts_of(sizes)).select(sizes > 0)
+    found = best_cuts.best_cuts(records, nodes, np.full(nodes.count, least), values, parted)
 
     def allowed(side: list[int]) -> bool:
         return len(side) >= least and len(set(records.sensitive[side])) >= values
 
-    for axis in range(len(records.codes)):
-        expected = reference.best_cut(
-            records.codes.tolist(), records.places, axis, list(range(records.count)), allowed
-        )
-        assert found.loss[axis, 0] == pytest.approx(expected)
-        if np.isfinite(expected):
-            left = np.flatnonzero(records.codes[axis] <= found.last[axis, 0]).tolist()
-            right = np.flatnonzero(records.codes[axis] > found.last[axis, 0]).tolist()
-            assert allowed(left)
-            assert allowed(right)
+    for axis, codes in enumerate(records.codes):
+        for at, number in enumerate(np.unique(node)):
+            rows = np.flatnonzero(node == number)
+            expected = reference.best_cut(
+                records.codes.tolist(), records.places, axis, rows.tolist(), allowed
+            )
+            assert found.loss[axis, at] == pytest.approx(expected)
+            if np.isfinite(expected):
+                left = codes[rows] <= found.last[axis, at]
+                assert allowed(rows[left].tolist())
+                assert allowed(rows[~left].tolist())
 
 
 def test_many_codes_are_cut_in_bins():

@@ -40,6 +40,34 @@ def test_groups_stay_private_and_exchanges_pay(seed, m, l):  # noqa: E741
     assert new_loss <= repair.MOST_LOST * loss + 1e-3
 
 
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), number=st.integers(0, 9))
+def test_the_nearest_rows_are_those_of_all_rows(seed, number):
+    """Groups whose boxes are too far are not looked at; every row is here."""
+    records = random_records(seed, rows=120, codes=9, quasi=3)
+    rng = np.random.default_rng(seed)
+    points = records.codes.astype(np.float32) / 8
+    nodes = repair._nodes(np.unique(rng.integers(0, 12, 120), return_inverse=True)[1])
+    low, high = (
+        side.reduceat(points[:, nodes.rows], nodes.starts, axis=1)
+        for side in (np.minimum, np.maximum)
+    )
+    spare = rng.integers(0, 4, nodes.count)
+    spares = repair._Spares(points, nodes, low, high, spare)
+    spares.take(np.flatnonzero(rng.random(len(spares.rows)) < 0.1)[:2])
+    box = np.sort(rng.random((2, 3)).astype(np.float32), axis=0)
+    found = spares.nearest(*box, number, 5)
+    worth = 2 * repair.EXCHANGE * nodes.sizes[spares.owner] / 5
+    far = (np.maximum(box[0] - spares.points.T, 0) + np.maximum(spares.points.T - box[1], 0)).sum(1)
+    cost = np.where(spares.free & (spares.spare[spares.owner] > 0), far - worth, np.inf)
+    left, expected = spares.spare.copy(), []
+    for at in np.argsort(cost, kind="stable")[: 4 * number].tolist():
+        if np.isfinite(cost[at]) and left[spares.owner[at]] > 0:
+            left[spares.owner[at]] -= 1
+            expected.append(cost[at])
+    assert cost[found] == pytest.approx(expected[:number], abs=1e-5)
+
+
 def test_duplicates_are_not_traded_for_wide_boxes():
     records = random_records(5, rows=2000, codes=20, quasi=3, providers=1)
     guard = guard_of(10, 1, 0)
