@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction, to_fraction
-from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity, SecretCounts
 from quiltwork.tables.constraints.distributions import (
     EntropyLDiversity,
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 
 MOST_ROUNDS = 40
 MOST_UNKNOWNS = 200_000

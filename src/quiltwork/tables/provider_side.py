@@ -22,8 +22,13 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, as_constraint
-from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.constraints.constraint import (
+    Constraint,
+    KAnonymity,
+    LDiversity,
+    SecretCounts,
+    as_constraint,
+)
 from quiltwork.tables.encoding import group_rows
 from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning

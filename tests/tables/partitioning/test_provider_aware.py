@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from evidence.mondrian_reference import withstands
 from evidence.random_tables import guard_of, random_records
 from quiltwork.tables.encoding import Column
-from quiltwork.tables.partitioning.count_errors import Questions
 from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
-from quiltwork.tables.partitioning.provider_aware import provider_aware
+from quiltwork.tables.partitioning.provider_aware import Questions, provider_aware
 from tests.sizes import sample
 
 

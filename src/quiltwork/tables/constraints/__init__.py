@@ -4,6 +4,8 @@ from quiltwork.tables.constraints.constraint import (
     Conjunction,
     Constraint,
     Custom,
+    KAnonymity,
+    LDiversity,
     as_constraint,
 )
 from quiltwork.tables.constraints.distributions import (
@@ -11,7 +13,6 @@ from quiltwork.tables.constraints.distributions import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 
 __all__ = [
     "Conjunction",

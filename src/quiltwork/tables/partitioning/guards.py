@@ -12,8 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, score
-from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.constraints.constraint import (
+    Constraint,
+    KAnonymity,
+    LDiversity,
+    SecretCounts,
+    score,
+)
 from quiltwork.tables.distinct import tabular
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import SparseCounts, by_value, count_groups, count_records

@@ -16,12 +16,11 @@ from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
-from quiltwork.tables.partitioning.count_errors import Questions
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
 from quiltwork.tables.partitioning.nodes import Nodes
-from quiltwork.tables.partitioning.provider_aware import provider_aware
+from quiltwork.tables.partitioning.provider_aware import Questions, provider_aware
 from quiltwork.tables.partitioning.repair import repair
 
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]

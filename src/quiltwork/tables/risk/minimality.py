@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 from quiltwork.exact import to_fraction
 from quiltwork.results import ResultBase
 from quiltwork.tables.anonymization import assemble
-from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity
 from quiltwork.tables.constraints.distributions import EntropyLDiversity, RecursiveLDiversity
-from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.publication import LocalPublication, Publication, made_here

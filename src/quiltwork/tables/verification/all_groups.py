@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity
 from quiltwork.tables.constraints.distributions import TCloseness
-from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.group import (
     SparseCounts,
     by_value,

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
-from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity, SecretCounts
 from quiltwork.tables.group import Group
 
 Flags = NDArray[np.bool_]

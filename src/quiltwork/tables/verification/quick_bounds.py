@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity
 from quiltwork.tables.distinct import counted, distinct_rows
 from quiltwork.tables.group import SparseCounts, by_value, subset
 from quiltwork.tables.verification.corners import find_violations

@@ -21,8 +21,13 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.constraint import Conjunction, Constraint, as_constraint, read_m
-from quiltwork.tables.constraints.sizes import KAnonymity
+from quiltwork.tables.constraints.constraint import (
+    Conjunction,
+    Constraint,
+    KAnonymity,
+    as_constraint,
+    read_m,
+)
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, SparseCounts, count_groups, subset
 from quiltwork.tables.table import Table, read_table
