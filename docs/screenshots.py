@@ -21,7 +21,7 @@ WIDTH = 1160
 SHOTS = {
     "curator-overview": ("/", 920),
     "curator-ask": ("/datasets/activity/ask", 690),
-    "curator-dataset": ("/datasets/activity", 1500),
+    "curator-dataset": ("/datasets/activity", 1340),
     "curator-table": ("/tables/admissions", 900),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,11 @@ from quiltwork.service.dashboard.pages.datasets import summary
 from quiltwork.service.dashboard.web import Go, Shown, Visit, done
 from quiltwork.service.problems import Problem
 
+_WORDS = {
+    "MarkovChain": ("a Markov chain", "Markov chains"),
+    "ChainBox": ("a box of chains", "boxes of chains"),
+    "CyclicChain": ("a chain with a daily rhythm", "chains with a daily rhythm"),
+}
 _SHOWN = 2
 """How many of the latest answers are drawn on the page of a dataset."""
 
@@ -45,8 +51,19 @@ def _facts(found: Any) -> dict[str, str]:
     return {
         "protects": secret,
         "series": f"{found.length:,} moments, {len(found.states)} states",
-        "against": "; ".join(found.beliefs),
+        "against": _believed(found.beliefs),
     }
+
+
+def _believed(beliefs: list[str]) -> str:
+    """Name what an adversary believes in words.
+
+    >>> _believed(["MarkovChain(2 states)"]), _believed(["ChainBox(2)", "ChainBox(3)"])
+    ('a Markov chain', '2 boxes of chains')
+    """
+    kinds = Counter(one.partition("(")[0] for one in beliefs)
+    words = {kind: _WORDS.get(kind, (f"a {kind}", f"of {kind}")) for kind in kinds}
+    return ", ".join(words[k][0] if n == 1 else f"{n} {words[k][1]}" for k, n in kinds.items())
 
 
 def _leakage(visit: Visit, found: Any) -> Any:
