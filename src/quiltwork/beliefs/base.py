@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
-from quiltwork.beliefs.grids import Grid
+import numpy as np
+
+from quiltwork.beliefs.grids import Grid, grid_words
+from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
+from quiltwork.beliefs.sequences import encode, split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources
-from quiltwork.beliefs.states import Label
+from quiltwork.beliefs.states import Label, show_labels
+
+Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
 
 
 class Belief(ABC):
@@ -45,6 +52,63 @@ class Belief(ABC):
         are the same object in memory, arrays that share some, and a file at the same path; never
         copies. It does not depend on any value, and False proves nothing.
         """
-        from quiltwork.beliefs.sequences import split_sequences
-
         return any(map(self.sources.include, split_sequences(data)))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as beliefs; sources do not count."""
+        return isinstance(other, Belief) and type(self) is type(other) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        told = zip(type(self).__annotations__, self.__getstate__(), strict=True)
+        return tuple(
+            (part.shape, part.tobytes()) if isinstance(part, np.ndarray) else part
+            for name, part in told
+            if name != "sources"
+        )
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Pickle the fields only: those that the class declares, in its order."""
+        return tuple(getattr(self, name) for name in type(self).__annotations__)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Set the fields, arrays read-only."""
+        for name, value in zip(type(self).__annotations__, state, strict=True):
+            kept = frozen(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, kept)
+
+
+class StateBelief(Belief):
+    """A belief about a series of states."""
+
+    states: tuple[Label, ...]
+    length = None
+
+    @property
+    def size(self) -> int:
+        """The number of states k."""
+        return len(self.states)
+
+    def encode(self, sequence: Any) -> IntArray:
+        """Return the sequence as state indices 0..k−1; NumPy, pandas and Polars are read too.
+
+        Raises:
+            InvalidInputError: for empty data, and naming the first position (1-based) that holds
+                a missing value or an unknown state.
+        """
+        return encode(sequence, self.states)
+
+    def _words(self, more: str, initial: Initial | None = None) -> str:
+        """Name the states, the start and the grid, not the matrices."""
+        begins = ""
+        if initial is not None:
+            begins = f"; initial={initial!r}" if isinstance(initial, str) else "; initial=given"
+        noun = "state" if self.size == 1 else "states"
+        return (
+            f"{type(self).__name__}({self.size} {noun}: {show_labels(self.states)}{more}{begins}"
+            f"{grid_words(self.grid)}"
+        )

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork import files
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.base import StateBelief
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.confidence import box_bounds, read_confidence, read_count_bounds
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.fitting import tally
-from quiltwork.beliefs.grids import Grid, differing, grid_words, read_grid
+from quiltwork.beliefs.grids import Grid, differing, read_grid
 from quiltwork.beliefs.intervals import clip_to_row_sums
-from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen, read_matrix
+from quiltwork.beliefs.matrices import FloatArray, IntArray, read_matrix
 from quiltwork.beliefs.origins import grid_of
-from quiltwork.beliefs.sequences import encode, split_sequences
+from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
 from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError
@@ -30,7 +29,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class ChainBox(Belief):
+class ChainBox(StateBelief):
     """All chains whose every transition matrix lies between `lower` and `upper`, any start.
 
     The matrix may change from step to step within the box. Bounds are clipped to what rows that
@@ -58,7 +57,6 @@ class ChainBox(Belief):
     states: tuple[Label, ...]
     grid: Grid | None
     sources: Sources
-    length = None
     schema = "belief/chain-box"
 
     def __init__(
@@ -144,11 +142,6 @@ class ChainBox(Belief):
         fewest, most = read_count_bounds(lowest, highest)
         return cls(*box_bounds(fewest, most, error), states, grid=grid)
 
-    @property
-    def size(self) -> int:
-        """The number of states k."""
-        return len(self.lower)
-
     def contains(self, chain: MarkovChain) -> bool:
         """Return whether the chain's matrix lies in the box, up to a relative 1e-12; O(k²).
 
@@ -175,10 +168,6 @@ class ChainBox(Belief):
         below = chain.transition <= self.upper * (1 + _ROUNDING)
         return bool((above & below).all())
 
-    def encode(self, sequence: Any) -> IntArray:
-        """Return the sequence as state indices 0..k−1, as `MarkovChain.encode` does."""
-        return encode(sequence, self.states)
-
     def allows(self, codes: IntArray) -> bool:
         """Return whether no step of a path of state indices is ruled out. O(length)."""
         return bool((self.upper[codes[:-1], codes[1:]] > 0).all())
@@ -203,32 +192,6 @@ class ChainBox(Belief):
             **origin_from_json(document),
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Compare as beliefs: states and bounds, grid; sources do not count."""
-        return isinstance(other, ChainBox) and self._key == other._key
-
-    def __hash__(self) -> int:
-        """Agree with `==`."""
-        return hash(self._key)
-
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        return self.states, self.lower.tobytes(), self.upper.tobytes(), self.grid
-
     def __repr__(self) -> str:
         """Name the states, the widest entry and the grid, not the matrices."""
-        noun = "state" if self.size == 1 else "states"
-        width = float((self.upper - self.lower).max())
-        labels, where = show_labels(self.states), grid_words(self.grid)
-        return f"ChainBox({self.size} {noun}: {labels}; widest={width:.3g}{where})"
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the fields only."""
-        return self.lower, self.upper, self.states, self.grid, self.sources
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Restore the fields, arrays read-only again."""
-        names = ("lower", "upper", "states", "grid", "sources")
-        for name, value in zip(names, state, strict=True):
-            kept = frozen(value) if isinstance(value, np.ndarray) else value
-            object.__setattr__(self, name, kept)
+        return f"{self._words(f'; widest={float((self.upper - self.lower).max()):.3g}')})"

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +18,10 @@ from quiltwork import files
 from quiltwork.arguments import flag
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs import stationary as _stationary
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.base import Initial, StateBelief
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.fitting import smoothed_rows, smoothed_start, tally
-from quiltwork.beliefs.grids import Grid, grid_words, read_grid
+from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.longrun import LongRun
 from quiltwork.beliefs.matrices import (
     BoolArray,
@@ -33,22 +32,20 @@ from quiltwork.beliefs.matrices import (
     read_stochastic,
 )
 from quiltwork.beliefs.origins import grid_of
-from quiltwork.beliefs.sequences import encode, label_array, split_sequences
+from quiltwork.beliefs.sequences import label_array, split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
-from quiltwork.beliefs.states import Label, read_states, show_labels
+from quiltwork.beliefs.states import Label, read_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
 
 if TYPE_CHECKING:
     from quiltwork.beliefs.hidden import HiddenChain
 
-Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
-
 LONGEST_SAMPLE = 10**9
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class MarkovChain(LongRun, Belief):
+class MarkovChain(LongRun, StateBelief):
     """A chain with a known transition matrix, started from `initial`.
 
     Args:
@@ -75,7 +72,6 @@ class MarkovChain(LongRun, Belief):
     states: tuple[Label, ...]
     grid: Grid | None
     sources: Sources
-    length = None
     schema = "belief/markov-chain"
 
     def __init__(
@@ -237,18 +233,6 @@ class MarkovChain(LongRun, Belief):
         """Return which states can follow which after exactly `d` steps. O(k³ log d)."""
         return frozen(structure.boolean_power(self.possible, integer(d, "d", 0)))
 
-    def encode(self, sequence: Any) -> IntArray:
-        """Return the sequence as state indices 0..k−1; NumPy, pandas and Polars are read too.
-
-        Raises:
-            InvalidInputError: for empty data, and naming the first position (1-based) that holds
-                a missing value or an unknown state.
-
-        >>> MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"]).encode(["walk", "rest"])
-        array([1, 0])
-        """
-        return encode(sequence, self.states)
-
     def allows(self, codes: IntArray) -> bool:
         """Return whether a path of state indices has positive probability. O(length)."""
         return bool(self.support(1)[codes[0]] and self.possible[codes[:-1], codes[1:]].all())
@@ -290,36 +274,9 @@ class MarkovChain(LongRun, Belief):
             **origin_from_json(document),
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Compare as beliefs: states, matrix and start, grid; sources do not count."""
-        return isinstance(other, MarkovChain) and self._key == other._key
-
-    def __hash__(self) -> int:
-        """Agree with `==`."""
-        return hash(self._key)
-
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        initial = self.initial if isinstance(self.initial, str) else self.initial.tobytes()
-        return self.states, initial, self.transition.tobytes(), self.grid
-
     def __repr__(self) -> str:
         """Name the states, the start and the grid, not the matrix."""
-        initial = f"{self.initial!r}" if isinstance(self.initial, str) else "given"
-        noun = "state" if self.size == 1 else "states"
-        labels, where = show_labels(self.states), grid_words(self.grid)
-        return f"MarkovChain({self.size} {noun}: {labels}; initial={initial}{where})"
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the fields only."""
-        return self.transition, self.initial, self.states, self.grid, self.sources
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Restore the fields, arrays read-only again."""
-        names = ("transition", "initial", "states", "grid", "sources")
-        for name, value in zip(names, state, strict=True):
-            kept = frozen(value) if isinstance(value, np.ndarray) else value
-            object.__setattr__(self, name, kept)
+        return f"{self._words('', self.initial)})"
 
 
 def read_initial(initial: Any, size: int) -> Initial:

@@ -52,7 +52,7 @@ class Clusters(Belief):
         order = np.argsort(first_positions(codes, len(found)))
         rank = np.empty(len(found), dtype=np.int64)
         rank[order] = np.arange(len(found))
-        self.__setstate__((tuple(found[i] for i in order), rank[codes]))
+        self.__setstate__((tuple(found[i] for i in order), rank[codes], len(codes)))
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -102,31 +102,8 @@ class Clusters(Belief):
             )
         return cls([names[row] for row in rows])
 
-    def __eq__(self, other: object) -> bool:
-        """Compare row by row: the same labels."""
-        return (
-            isinstance(other, Clusters)
-            and self.names == other.names
-            and np.array_equal(self.codes, other.codes)
-        )
-
-    def __hash__(self) -> int:
-        """Agree with `==`."""
-        return hash((self.names, self.codes.tobytes()))
-
     def __repr__(self) -> str:
         """Give the numbers only."""
         rows = "row" if self.length == 1 else "rows"
         noun = "cluster" if len(self.names) == 1 else "clusters"
         return f"Clusters({self.length} {rows} in {len(self.names)} {noun}; largest={self.largest})"
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the two fields only."""
-        return self.names, self.codes
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Restore the two fields, the array read-only again."""
-        names, codes = state
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "codes", frozen(codes))
-        object.__setattr__(self, "length", len(codes))

@@ -16,16 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from quiltwork import files
 from quiltwork.beliefs import evolution, structure
-from quiltwork.beliefs.base import Belief
-from quiltwork.beliefs.chain import LONGEST_SAMPLE, Initial, read_initial
+from quiltwork.beliefs.base import Initial, StateBelief
+from quiltwork.beliefs.chain import LONGEST_SAMPLE, read_initial
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
-from quiltwork.beliefs.grids import Grid, grid_words, read_grid
+from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
 from quiltwork.beliefs.origins import grid_of, refuse_clock_changes, start_of
 from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
-from quiltwork.beliefs.sequences import encode, label_array, split_sequences
+from quiltwork.beliefs.sequences import label_array, split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
-from quiltwork.beliefs.states import Label, read_states, show_labels
+from quiltwork.beliefs.states import Label, read_states
 from quiltwork.beliefs.stationary import irreducible_stationary
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
@@ -35,7 +35,7 @@ _TINY = 2.0**-960
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class CyclicChain(Belief):
+class CyclicChain(StateBelief):
     """A chain with one transition matrix per phase, started from `initial` in phase 0.
 
     Args:
@@ -66,7 +66,6 @@ class CyclicChain(Belief):
     grid: Grid | None
     sources: Sources
     anchor: int | None
-    length = None
     schema = "belief/cyclic-chain"
 
     def __init__(
@@ -141,11 +140,6 @@ class CyclicChain(Belief):
         rows = smoothed_phases(counted, smoothing)
         sources = Sources.of(pieces, rows)
         return cls(rows, counted.states, initial, grid=known, sources=sources, anchor=clock.anchor)
-
-    @property
-    def size(self) -> int:
-        """The number of states k."""
-        return int(self.matrices.shape[1])
 
     @property
     def period(self) -> int:
@@ -274,10 +268,6 @@ class CyclicChain(Belief):
             current = step[current].any(axis=0)
         return frozen(np.array(current))
 
-    def encode(self, sequence: Any) -> IntArray:
-        """Return the sequence as state indices 0..k−1, as `MarkovChain.encode` does."""
-        return encode(sequence, self.states)
-
     def allows(self, codes: IntArray) -> bool:
         """Return whether a path of state indices has positive probability. O(length)."""
         phases = np.arange(len(codes) - 1) % self.period
@@ -333,28 +323,9 @@ class CyclicChain(Belief):
             **origin_from_json(document),
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Compare as beliefs: states, matrices and start, grid and anchor; sources do not count."""
-        return isinstance(other, CyclicChain) and self._key == other._key
-
-    def __hash__(self) -> int:
-        """Agree with `==`."""
-        return hash(self._key)
-
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        initial = self.initial if isinstance(self.initial, str) else self.initial.tobytes()
-        shape = self.matrices.shape
-        return self.states, initial, shape, self.matrices.tobytes(), self.grid, self.anchor
-
     def __repr__(self) -> str:
         """Name the states, the period, the start and the grid, not the matrices."""
-        initial = f"{self.initial!r}" if isinstance(self.initial, str) else "given"
-        noun = "state" if self.size == 1 else "states"
-        return (
-            f"CyclicChain({self.size} {noun}: {show_labels(self.states)}; period={self.period}; "
-            f"initial={initial}{grid_words(self.grid)}{self._begins()})"
-        )
+        return f"{self._words(f'; period={self.period}', self.initial)}{self._begins()})"
 
     def _begins(self) -> str:
         """When the first time point is, if the cycle is a day or a week and begins elsewhere."""
@@ -362,17 +333,6 @@ class CyclicChain(Belief):
         if step is None or self.anchor is None:
             return ""
         return begin_words(self.anchor, self.period * step)
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the fields only."""
-        return self.matrices, self.initial, self.states, self.grid, self.sources, self.anchor
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Restore the fields, arrays read-only again."""
-        names = ("matrices", "initial", "states", "grid", "sources", "anchor")
-        for name, value in zip(names, state, strict=True):
-            kept = frozen(value) if isinstance(value, np.ndarray) else value
-            object.__setattr__(self, name, kept)
 
 
 def _read_matrices(matrices: Any) -> FloatArray:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,16 +125,9 @@ class GaussianSeries(Gaussian):
         else:
             coefficients = (max(numbers, key=abs),) if bounds is not None else numbers
             found = _first_correlations(coefficients)
-        values = {
-            "ar": coefficients,
-            "correlations": found,
-            "finite": autocorrelation is not None,
-            "bounds": None if bounds is None else (numbers[0], numbers[1]),
-            "within": read_within(within),
-            "grid": read_grid(grid),
-        }
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
+        ends = None if bounds is None else (numbers[0], numbers[1])
+        finite, hidden = autocorrelation is not None, read_within(within)
+        self.__setstate__((coefficients, found, finite, ends, hidden, read_grid(grid)))
 
     def autocorrelation(self, lags: int) -> FloatArray:
         """Return the correlations at lags 0..lags; with `bounds`, the largest of the set."""
@@ -193,18 +185,6 @@ class GaussianSeries(Gaussian):
         return cls(
             **lists, within=written_within(document), grid=origin_from_json(document)["grid"]
         )
-
-    def __eq__(self, other: object) -> bool:
-        """Compare as beliefs."""
-        return isinstance(other, GaussianSeries) and self._key == other._key
-
-    def __hash__(self) -> int:
-        """Agree with `==`."""
-        return hash(self._key)
-
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        return self.ar, self.correlations, self.finite, self.bounds, self.within, self.grid
 
     def __repr__(self) -> str:
         """Show the numbers, and what is hidden where that was said."""

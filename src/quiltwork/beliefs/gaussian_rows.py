@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from quiltwork import files
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian import Gaussian, read_within, within_words, written_within
-from quiltwork.beliefs.matrices import FloatArray, frozen, read_numbers
+from quiltwork.beliefs.matrices import FloatArray, read_numbers
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, to_fraction
 
@@ -72,16 +71,10 @@ class GaussianRows(Gaussian):
                 "matrix with correlations up to 0.3 in size."
             )
         matrix = _equal(bounds, rows) if correlation is None else _read_correlation(correlation)
-        values = {
-            "correlation": frozen(matrix),
-            "deviations": frozen(_read_deviations(deviations, len(matrix))),
-            "bounded": correlation is None,
-            "families": integer(families, "families", 1, _MOST_IN_ALL // len(matrix)),
-            "within": read_within(within),
-        }
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
-        object.__setattr__(self, "length", len(matrix) * self.families)
+        spread, bounded = _read_deviations(deviations, len(matrix)), correlation is None
+        groups = integer(families, "families", 1, _MOST_IN_ALL // len(matrix))
+        length = len(matrix) * groups
+        self.__setstate__((matrix, spread, bounded, groups, read_within(within), length))
 
     @property
     def size(self) -> int:
@@ -120,19 +113,6 @@ class GaussianRows(Gaussian):
         names = ("correlation", "deviations", "bounds", "rows", "families")
         fields = {name: field(document, name) for name in names}
         return cls(**fields, within=written_within(document))
-
-    def __eq__(self, other: object) -> bool:
-        """Compare as beliefs."""
-        return isinstance(other, GaussianRows) and self._key == other._key
-
-    def __hash__(self) -> int:
-        """Agree with `==`."""
-        return hash(self._key)
-
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        arrays = self.correlation.tobytes(), self.deviations.tobytes()
-        return *arrays, self.bounded, self.families, self.within
 
     def __repr__(self) -> str:
         """Give the numbers of rows and the largest correlation, not the matrix."""

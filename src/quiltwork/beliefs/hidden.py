@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,10 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from quiltwork import files
 from quiltwork.arguments import hashable, listed
 from quiltwork.beliefs import evolution
-from quiltwork.beliefs.base import Belief
-from quiltwork.beliefs.chain import LONGEST_SAMPLE, Initial, MarkovChain
+from quiltwork.beliefs.base import Initial, StateBelief
+from quiltwork.beliefs.chain import LONGEST_SAMPLE, MarkovChain
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
-from quiltwork.beliefs.grids import Grid, grid_words, read_grid
+from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import (
     BoolArray,
     FloatArray,
@@ -31,7 +30,7 @@ from quiltwork.beliefs.matrices import (
     read_numbers,
     read_stochastic,
 )
-from quiltwork.beliefs.sequences import encode, label_array
+from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
 from quiltwork.beliefs.states import Label, list_states, read_states, show_labels
 from quiltwork.errors import InvalidInputError
@@ -39,7 +38,7 @@ from quiltwork.exact import integer
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class HiddenChain(Belief):
+class HiddenChain(StateBelief):
     """A chain of inner states, each of which shows one state.
 
     Args:
@@ -67,7 +66,6 @@ class HiddenChain(Belief):
     states: tuple[Label, ...]
     grid: Grid | None
     sources: Sources
-    length = None
     schema = "belief/hidden-chain"
 
     def __init__(
@@ -140,11 +138,6 @@ class HiddenChain(Belief):
         return cls(matrix[np.ix_(kept, kept)], shows, initial, labels, grid=grid)
 
     @property
-    def size(self) -> int:
-        """The number of shown states k."""
-        return len(self.states)
-
-    @property
     def initial(self) -> Initial:
         """The distribution of the first inner state, "stationary" or "any"."""
         return self.inner.initial
@@ -165,10 +158,6 @@ class HiddenChain(Belief):
         return np.asarray(
             np.bincount(self.shown, weights=inner, minlength=self.size), dtype=np.float64
         )
-
-    def encode(self, sequence: Any) -> IntArray:
-        """Return the sequence as indices of shown states, as `MarkovChain.encode` does."""
-        return encode(sequence, self.states)
 
     def allows(self, codes: IntArray) -> bool:
         """Return whether a path of shown states has positive probability. O(length·n²)."""
@@ -222,34 +211,6 @@ class HiddenChain(Belief):
             **origin_from_json(document),
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Compare as beliefs: states, inner chain and what it shows, grid; sources do not count."""
-        return isinstance(other, HiddenChain) and self._key == other._key
-
-    def __hash__(self) -> int:
-        """Agree with `==`."""
-        return hash(self._key)
-
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        return self.states, self.inner, self.shown.tobytes(), self.grid
-
     def __repr__(self) -> str:
         """Name the states, how many inner ones there are, the start and the grid."""
-        initial = f"{self.initial!r}" if isinstance(self.initial, str) else "given"
-        noun = "state" if self.size == 1 else "states"
-        return (
-            f"HiddenChain({self.size} {noun}: {show_labels(self.states)}, shown by "
-            f"{self.inner.size}; initial={initial}{grid_words(self.grid)})"
-        )
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the fields only."""
-        return self.inner, self.shown, self.states, self.grid, self.sources
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Restore the fields, arrays read-only again."""
-        names = ("inner", "shown", "states", "grid", "sources")
-        for name, value in zip(names, state, strict=True):
-            kept = frozen(value) if isinstance(value, np.ndarray) else value
-            object.__setattr__(self, name, kept)
+        return f"{self._words(f', shown by {self.inner.size}', self.initial)})"

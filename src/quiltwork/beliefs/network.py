@@ -297,14 +297,6 @@ class Network(Belief):
                 "The tables together exclude every configuration of the nodes; allow at least one."
             )
 
-    def __eq__(self, other: object) -> bool:
-        """Compare as beliefs: nodes, states, edges and tables."""
-        return isinstance(other, Network) and self._key == other._key
-
-    def __hash__(self) -> int:
-        """Agree with `==`."""
-        return hash(self._key)
-
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         tables = tuple((scope, values.tobytes()) for scope, values in self.factors)
