@@ -85,9 +85,8 @@ def plausible(
     >>> plausible(coins)[0]
     MarkovChain(2 states: 0, 1; initial='stationary')
     """
-    data = _read(sequences, states, smoothing, period, grid)
-    found = _candidates(data, sequences, smoothing, initial)
-    for sentence in _beyond(data, found):
+    found, beyond = judged(sequences, states, smoothing, period, grid, initial)
+    for sentence in beyond:
         warnings.warn(sentence, QuiltworkWarning, stacklevel=2)
     return [one.belief for one in found if one.plausible]
 
@@ -107,24 +106,24 @@ def candidates(
     likely under it than under the best. The simplest chain counts as best where nothing is likelier
     by more than 3 nats.
     """
-    data = _read(sequences, states, smoothing, period, grid)
-    return _candidates(data, sequences, smoothing, initial)
+    return judged(sequences, states, smoothing, period, grid, initial)[0]
 
 
-def likelier_but_large(
+def judged(
     sequences: Any,
-    found: list[Candidate],
-    *,
     states: Iterable[Any] | None = None,
     smoothing: Number = 0.5,
     period: Any = None,
     grid: Grid | None = None,
-) -> list[str]:
-    """Return a sentence for each kind of memory that beats all candidates and is too large.
+    initial: Any = "stationary",
+) -> tuple[list[Candidate], list[str]]:
+    """Return `candidates`, and a sentence for each memory that beats them and is too large.
 
     It beats them by the rule of `candidates`; scoring it is cheap, calibrating it is not.
     """
-    return _beyond(_read(sequences, states, smoothing, period, grid), found)
+    data = _read(sequences, states, smoothing, period, grid)
+    found = _candidates(data, sequences, smoothing, initial)
+    return found, _beyond(data, found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ valid; each property says what it answers for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -175,19 +175,8 @@ class MarkovChain(LongRun, StateBelief):
 
     @property
     def start(self) -> FloatArray:
-        """The distribution of X_1 as an array.
-
-        Raises:
-            UnsupportedError: for initial="any", which stands for every distribution.
-        """
-        if isinstance(self.initial, str):
-            if self.initial == "stationary":
-                return self.stationary
-            raise UnsupportedError(
-                "initial='any' stands for every initial distribution, so there is no single one "
-                "to use; give initial= an array or 'stationary'."
-            )
-        return self.initial
+        """The distribution of X_1 as an array; `UnsupportedError` for "any"."""
+        return start_law(self.initial, lambda: self.stationary)
 
     def reversed(self) -> MarkovChain:
         """Return the stationary chain run backwards: P*(x, y) = π(y)·P(y, x)/π(x). O(k³).
@@ -277,6 +266,22 @@ class MarkovChain(LongRun, StateBelief):
     def __repr__(self) -> str:
         """Name the states, the start and the grid, not the matrix."""
         return f"{self._words('', self.initial)})"
+
+
+def start_law(initial: Initial, settled: Callable[[], FloatArray]) -> FloatArray:
+    """Return the distribution of the first state.
+
+    Raises:
+        UnsupportedError: for initial="any", which stands for every distribution.
+    """
+    if not isinstance(initial, str):
+        return initial
+    if initial == "stationary":
+        return settled()
+    raise UnsupportedError(
+        "initial='any' stands for every initial distribution, so there is no single one to use; "
+        "give initial= an array or 'stationary'."
+    )
 
 
 def read_initial(initial: Any, size: int) -> Initial:

@@ -135,12 +135,12 @@ def held_out(paths: Sequence[IntArray], kind: Remembered, size: int, smoothing: 
         rows = smoothed(known[fit], kind, plain, smoothing)
         covered = np.zeros((size, size))
         np.add.at(covered, kind.shows, known[seen])
-        total += _told(known[seen], rows) + _told(alone[seen] - covered, plain)
+        total += told(known[seen], rows) + told(alone[seen] - covered, plain)
     return total
 
 
 def _plainly(alone: FloatArray, amount: float) -> float:
-    return sum(_told(alone[1 - half], _rows(alone[half], amount)) for half in (0, 1))
+    return sum(told(alone[1 - half], _rows(alone[half], amount)) for half in (0, 1))
 
 
 def _rows(counts: FloatArray, amount: float) -> FloatArray:
@@ -148,7 +148,7 @@ def _rows(counts: FloatArray, amount: float) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _told(seen: FloatArray, rows: FloatArray) -> float:
+def told(seen: FloatArray, rows: FloatArray) -> float:
     """The log-likelihood of counts under these rows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.where(seen > 0, seen * np.log(rows), 0.0).sum())

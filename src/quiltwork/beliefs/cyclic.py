@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from quiltwork import files
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs.base import Initial, StateBelief
-from quiltwork.beliefs.chain import LONGEST_SAMPLE, read_initial
+from quiltwork.beliefs.chain import LONGEST_SAMPLE, read_initial, start_law
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
@@ -186,19 +186,8 @@ class CyclicChain(StateBelief):
 
     @property
     def start(self) -> FloatArray:
-        """The distribution of X_1 as an array.
-
-        Raises:
-            UnsupportedError: for initial="any", which stands for every distribution.
-        """
-        if not isinstance(self.initial, str):
-            return self.initial
-        if self.initial == "stationary":
-            return frozen(self.laws[0].copy())
-        raise UnsupportedError(
-            "initial='any' stands for every initial distribution, so there is no single one to "
-            "use; give initial= an array or 'stationary'."
-        )
+        """The distribution of X_1 as an array; `UnsupportedError` for "any"."""
+        return start_law(self.initial, lambda: frozen(self.laws[0].copy()))
 
     def starting(self, phase: int) -> CyclicChain:
         """Return the belief about series that begin so many phases later.

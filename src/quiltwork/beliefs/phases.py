@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from quiltwork.arguments import listed
+from quiltwork.beliefs.contexts import told
 from quiltwork.beliefs.fitting import read_paths, read_smoothing
 from quiltwork.beliefs.grids import Grid, duration
 from quiltwork.beliefs.matrices import FloatArray
@@ -177,7 +178,7 @@ def _scores(counted: PhaseTally, smoothing: float) -> dict[int, float]:
     one, other = counted.halves
     return {
         reach: sum(
-            _told(seen, pooled_matrices(fitted, reach, smoothing))
+            told(seen, pooled_matrices(fitted, reach, smoothing))
             for fitted, seen in ((one, other), (other, one))
         )
         for reach in _reaches(len(one))
@@ -203,9 +204,3 @@ def pooled_matrices(counts: FloatArray, reach: int, smoothing: float) -> FloatAr
         sums = np.concatenate([np.zeros((1, size, size)), np.cumsum(around, axis=0)])
         rows = sums[2 * reach + 1 :] - sums[:period] + smoothing * size * overall
         return np.asarray(rows / rows.sum(axis=2, keepdims=True))
-
-
-def _told(seen: FloatArray, matrices: FloatArray) -> float:
-    """The log-likelihood of counts under these matrices."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.where(seen > 0, seen * np.log(matrices), 0.0).sum())

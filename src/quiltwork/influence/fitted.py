@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label, MarkovChain
-from quiltwork.beliefs.alternatives import Candidate, candidates, likelier_but_large, room
+from quiltwork.beliefs.alternatives import Candidate, judged, room
 from quiltwork.beliefs.fitting import Tally, smoothed_rows, tally
 from quiltwork.beliefs.origins import clocks_change
 from quiltwork.beliefs.sequences import split_sequences
@@ -122,11 +122,11 @@ def fit_warnings(
     length = max(map(len, pieces))
     given = {"states": members[0].states, "period": period}  # what is scored is always smoothed
     given["smoothing"] = max(to_fraction(smoothing, "smoothing"), Fraction(1, 2))
-    found = candidates(sequences, **given)
+    found, beyond = judged(sequences, **given)
     sentences = _few_steps(counted)
     if len(members) == 1:
         sentences += _ruled_out(members[0], found, int(counted.transitions.sum()))
-    sentences += likelier_but_large(sequences, found, **given)
+    sentences += beyond
     if period is None and any(map(clocks_change, pieces)):
         sentences.append(
             "Clocks change in this series, so beliefs about the time of day were left out; without "
