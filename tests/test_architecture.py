@@ -232,6 +232,17 @@ def test_a_timed_assertion_would_be_seen():
     assert not clocks_read("SimpleNamespace(perf_counter=lambda: 1.0)")
 
 
+def test_every_test_that_is_left_out_of_the_quick_ones_exists():
+    there = {
+        f"{path.name}::{name}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^ *(?:async )?def (test_\w+)", path.read_text("utf-8"), re.M)
+    }
+    lines = (ROOT / "tests" / "slow_tests.txt").read_text(encoding="utf-8").splitlines()
+    gone = {re.sub(r"::\w+::", "::", one) for one in lines if one.startswith("test_")} - there
+    assert not gone, f"moved, renamed or removed; mend tests/slow_tests.txt: {sorted(gone)}"
+
+
 def test_no_room_imports_what_only_the_papers_need():
     """No feature of a user may come to stand on it; `quiltwork reproduce` finds it by its path."""
     for path in sources():

@@ -28,8 +28,6 @@ from quiltwork.counts.optimality.consumer_program import cheapest_mechanism
 from quiltwork.errors import UnsupportedError
 from quiltwork.queries import Count, Query
 
-_MOST_CHAINS = 512
-
 
 @dataclass(frozen=True, eq=False)
 class CountLaws:

@@ -84,12 +84,6 @@ class Walk:
         return np.unique(~self.tells, axis=0)
 
     @cached_property
-    def known_nodes(self) -> int:
-        """How many nodes from the first on have nothing to hide."""
-        several = np.flatnonzero(~self._nothing_told[0])
-        return int(several[0]) if len(several) else len(self.possible)
-
-    @cached_property
     def _nothing_told(self) -> tuple[BoolArray, BoolArray]:
         """For nodes known one by one, and for later ones by phase."""
         early, late = (
