@@ -427,6 +427,7 @@ def _resumed(service: Service, stored: Held, study: Study) -> ReusableHoldout:
         study.holdout,
         service.ledger,
         dataset_of(stored),
+        ladders.WAIT,
     )
 
 

@@ -25,6 +25,9 @@ from quiltwork.holdout.transcript import Columns
 if TYPE_CHECKING:
     from quiltwork.service.vault import Vault
 
+WAIT = 10.0
+"""Seconds for which another process that answers is waited for."""
+
 
 @lru_cache(maxsize=4)
 def labels(vault: Vault, file: str, columns: Columns, scoring: Scoring) -> ScoredRows:
@@ -62,15 +65,14 @@ def submit(
 ) -> dict[str, Any]:
     """Score predictions under a label, unless they were; `check` refuses before they count."""
     check_said(said, rows.ids, metric)
-    found = read_board(sealed_lines(path))
-    numbers = [n for n, team in enumerate(found.teams, start=1) if team == label]
-    number = next((n for n in numbers if n not in found.unscored), None)
-    left, moved = found.submissions - len(found.teams), list(found.standings)
-    if number is None:
-        check(found)
-        with closing(Ladder.resume(path, rows.cells)) as board:
+    with closing(Ladder.resume(path, rows.cells, WAIT)) as board:
+        found = read_board(sealed_lines(path))
+        numbers = [n for n, team in enumerate(found.teams, start=1) if team == label]
+        number = next((n for n in numbers if n not in found.unscored), None)
+        if number is None:
+            check(found)
             board.submit(label, rows.question(said, metric))
-            number, left, moved = board.submitted, board.remaining, list(board.standings())
-    score = next((one.score for one in moved if one.number == number), None)
-    value = None if score is None else metric.shown(score)
-    return {"number": number, "value": value, "overfit": False, "remaining": left}
+            number = board.submitted
+        score = next((one.score for one in board.standings() if one.number == number), None)
+        value = None if score is None else metric.shown(score)
+        return {"number": number, "value": value, "overfit": False, "remaining": board.remaining}
