@@ -60,7 +60,7 @@ def test_what_is_no_transcript_is_refused(text):
 
 def test_a_header_without_its_fields_is_refused():
     with pytest.raises(qw.StorageError, match="Line 1"):
-        read_transcript('{"schema": "quiltwork/holdout-transcript", "version": 3}')
+        read_transcript('{"schema": "quiltwork/holdout-transcript", "version": 5}')
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ def read_board(text: str) -> Board:
 
 
 def _read_header(line: str) -> Board:
-    document = files.load(line, SCHEMA, (1, 2))
+    document = files.load(line, SCHEMA, (2,))
     with reading(1):
-        scoring = document.get("scoring")
+        scoring = document["scoring"]
         return Board(
             read_count(document["rows"], "rows"),
             read_count(document["submissions"], "submissions"),
@@ -132,9 +132,9 @@ def _read_header(line: str) -> Board:
             read_steps(document["steps"]),
             text_of(document, "commitment"),
             beliefs_of(document),
-            choice(document.get("kind", "ladder"), KINDS, "kind"),
+            choice(document["kind"], KINDS, "kind"),
             None if scoring is None else read_scoring(scoring),
-            read_columns(document.get("columns")),
+            read_columns(document["columns"]),
         )
 
 

@@ -183,12 +183,6 @@ class Ladder(ResultBase, OneOwner):
             StorageError: if the files are damaged, cut, in use, or were written for other data.
             InvalidInputError: if there is no such file.
         """
-        if isinstance(path, str) and path.lstrip().startswith("{"):
-            raise InvalidInputError(
-                "A board is resumed from its file, Ladder(..., path='board.jsonl'); what to_json "
-                "wrote has neither its beliefs nor its rows, so the bound could not be kept. "
-                "Begin a new board, on rows that nobody was scored on."
-            )
         data = read_rows(holdout, "holdout")
         storage, board, secret, _ = open_files(
             path, read_board, lambda key: commitment(key, data), wait, at_once=1

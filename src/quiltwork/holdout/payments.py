@@ -56,16 +56,11 @@ def check_same_ledger(
     if ledger is None or dataset is None:
         return
     found = ledger.checkpoint().ledger_id
-    if transcript.ledger not in (None, found):
+    if transcript.ledger != found:
         raise StorageError(
             f"This holdout is paid for by ledger {transcript.ledger}, and ledger {found} is "
             "given: another one, or one that was begun anew in its place. Give the ledger it was "
             "created with, wherever it is now."
-        )
-    if secret.debit is None and transcript.ledger is None:
-        raise InvalidInputError(
-            "This holdout was begun by an older quiltwork, which did not note whose ledger pays, "
-            "and nothing was debited yet that could tell. Nothing is lost by creating it anew."
         )
     if secret.debit is not None and all(
         debit.key != secret.debit or secret.paid not in (None, debit.hash)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from quiltwork.holdout.guarantee import Guarantee
 
 SCHEMA, _VERSION = "holdout-transcript", 5
-_EARLIER = (3, 4)
-"""Before answers could be rounded, and before scoring was sealed; such transcripts go on."""
 _MOST_BITS = 64
 
 
@@ -238,7 +236,7 @@ def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcri
 
 
 def _read_header(line: str) -> Transcript:
-    document = files.load(line, SCHEMA, (*_EARLIER, _VERSION))
+    document = files.load(line, SCHEMA, (_VERSION,))
     with reading(1):
         bits = integer(document["bits"], "bits", 0)
         if bits > _MOST_BITS:
@@ -248,9 +246,9 @@ def _read_header(line: str) -> Transcript:
             written_fraction(document["threshold"], "threshold"),
             written_fraction(document["noise"], "noise"),
             document["budget"],
-            document.get("values"),
+            document["values"],
         )
-        queries, scoring = document["queries"], document.get("scoring")
+        queries, scoring = document["queries"], document["scoring"]
         return Transcript(
             replace(settings, bits=bits),
             text_of(document, "identity"),
