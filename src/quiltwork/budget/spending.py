@@ -197,7 +197,8 @@ class Spending:
         """The level for substituting one time point; None where there is none."""
         if self.composes_by != "levels":
             return None
-        return self.cost(min(self.start + 1, self.stop), min(self.start + 1, self.stop))
+        inner = ((part, min(part.start + 1, part.stop)) for part in self.parts)
+        return max(part.cost(node, node) for part, node in inner)
 
     @property
     def method(self) -> str | None:
