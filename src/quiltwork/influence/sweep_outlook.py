@@ -39,27 +39,39 @@ class SweptOutlook:
 
     def scale(self, question: Question, epsilon: Fraction) -> NoiseNeeded:
         """The least noise with which no secret leaks more than epsilon."""
-        charge, unit = question.charge, question.charge.levels(self.length)
+        unit = question.charge.levels(self.length)
         factor, leak = largest_factor(
             self.sweep(question.episode), unit, question.nodes, float_down(epsilon)
         )
-        leak = _named(leak, unit, question.nodes)
-        charged = _is_charged_most(leak.node, unit, question)
-        stop = min(leak.node + question.episode - 1, self.length)
-        change = charge.change(leak.node, stop)
-        added = leak.before + leak.after
-        answer = NoiseNeeded(
-            Fraction(0), leak.node, change, stop - leak.node + 1, added, (), leak.before
-        )
         if math.isinf(factor):
-            return answer
-        everything = charge.change(1, self.length)
-        scale = _exact_if_alone(
-            leak, charged, Fraction(change) / epsilon, _ROUNDING / Fraction(factor)
-        )
+            return self._said(question, leak, Fraction(0))
+        bound = _ROUNDING / Fraction(factor)
+        answer = self._said(question, leak, bound)
+        everything = question.charge.change(1, self.length)
+        scale = _exact_if_alone(answer, answer.change / epsilon, bound)
         if scale < everything / epsilon:
-            return _with(answer, scale)
-        return NoiseNeeded(everything / epsilon, leak.node, everything, self.length, 0.0)
+            return replace(answer, scale=scale)
+        return NoiseNeeded(everything / epsilon, answer.node, everything, self.length, 0.0)
+
+    def _said(self, question: Question, leak: Leak, scale: Fraction) -> NoiseNeeded:
+        """What is told about the secret that leaks most, at some noise.
+
+        Where neighbours add nothing, that is the one that is charged so much: a bound over many
+        secrets may have been found at another.
+        """
+        more, added = question.episode - 1, leak.before + leak.after
+        first, last = question.nodes.start, question.nodes.stop - 1
+        starts = np.array([leak.node])
+        if added == 0 and leak.own > 0:
+            runs = question.charge.levels(self.length)
+            ends = np.concatenate([[leak.node], runs.first, runs.last - more])
+            starts = np.unique(np.clip(ends, first, max(first, last - more)))
+        changes = question.charge.changes(starts, np.minimum(starts + more, self.length))
+        so_much = changes <= leak.own * float(scale) * (1 + 2.0**-24)
+        which = int(np.argmax(np.where(so_much, changes, -1)))
+        node, change = int(starts[which]), int(changes[which])
+        points = min(more, self.length - node) + 1
+        return NoiseNeeded(scale, node, change, points, added, (), leak.before)
 
     def leak(self, question: Question, scale: Fraction) -> float:
         """What noise of this scale leaks about the worst secret, rounded up."""
@@ -69,17 +81,11 @@ class SweptOutlook:
         """The same, and which node that is."""
         if scale == 0:
             return 0.0, NoiseNeeded(scale, question.nodes.start, 0, 0, 0.0)
-        unit = question.charge.levels(self.length)
-        found = _named(self.worst(question, scale), unit, question.nodes)
-        charged = _is_charged_most(found.node, unit, question)
-        stop = min(found.node + question.episode - 1, self.length)
-        change, added = question.charge.change(found.node, stop), found.before + found.after
-        answer = NoiseNeeded(
-            scale, found.node, change, stop - found.node + 1, added, (), found.before
-        )
+        found = self.worst(question, scale)
+        answer = self._said(question, found, scale)
         if found.leak == 0:
             return 0.0, answer
-        leak = float_up(_exact_if_alone(found, charged, change / scale, Fraction(found.leak)))
+        leak = float_up(_exact_if_alone(answer, answer.change / scale, Fraction(found.leak)))
         return min(leak, float_up(question.charge.change(1, self.length) / scale)), answer
 
     def worst(self, question: Question, scale: Fraction) -> Leak:
@@ -124,31 +130,9 @@ def _endless(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | None:
     return None if found is None else replace(found, node=middle)
 
 
-def _named(leak: Leak, unit: Levels, nodes: range) -> Leak:
-    """A leak to which neighbours add nothing, at the first node that is charged most."""
-    first = int(unit.first[int(np.argmax(unit.own))])
-    alone = leak.before + leak.after == 0
-    return replace(leak, node=first) if alone and first in nodes else leak
-
-
-def _is_charged_most(node: int, unit: Levels, question: Question) -> bool:
-    """Whether no secret is charged more than the one that begins here, whatever neighbours add."""
-    return question.episode == 1 and node == int(unit.first[int(np.argmax(unit.own))])
-
-
-def _exact_if_alone(leak: Leak, charged: bool, exact: Fraction, bound: Fraction) -> Fraction:
-    """What a secret's own charge comes to, where neighbours add nothing and none is charged more.
-
-    Of episodes the one that is named may be charged less than another: then the bound holds.
-    """
-    alone = leak.before + leak.after == 0
-    return exact if alone and (charged or exact * _SAME >= bound) else bound
-
-
-def _with(answer: NoiseNeeded, scale: Fraction) -> NoiseNeeded:
-    return NoiseNeeded(
-        scale, answer.node, answer.change, answer.nearby, answer.influence, (), answer.before
-    )
+def _exact_if_alone(found: NoiseNeeded, exact: Fraction, bound: Fraction) -> Fraction:
+    """What a secret's own charge comes to, where neighbours add nothing and that is the bound."""
+    return exact if found.influence == 0 and exact * _SAME >= bound else bound
 
 
 @lru_cache(maxsize=32)

@@ -54,6 +54,28 @@ def test_bounds_are_those_of_a_solver_and_never_below(fast, monkeypatch):
             limits = limits * rng.uniform(0.8, 1.3)
 
 
+@pytest.mark.parametrize("fast", [False, True])
+def test_states_that_are_hardly_ever_met_hardly_count(fast, monkeypatch):
+    """Entries of 10⁻²⁰ or less move no bound, on either side of rows that share no state."""
+    monkeypatch.setattr(compiled._Work, "done", 10**9 if fast else -(10**9))
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        p, q, limits = random_case(rng, int(rng.integers(3, 6)))
+        q[:, 1] += 1e-3
+        apart = rng.random((4, 1)) < 0.5
+        p[:, 1:], q[:, :1] = np.where(apart, 0, p[:, 1:]), np.where(apart, 0, q[:, :1])
+        rare = rng.random(p.shape) < 0.4
+        rare[:, :2] = False
+        p, q = (np.where(rare, 0, row / row.sum(axis=1, keepdims=True)) for row in (p, q))
+        tiny = np.where(rare, 10.0 ** -rng.uniform(20, 60, p.shape), 0)
+        first = rng.random((4, 1)) < 0.5
+        group = np.array([0, 1, 0, 1])
+        without = Program(group, p.shape[1]).bound(Rows(p, q), limits)
+        rows = Rows(p + tiny * first, q + tiny * ~first)
+        found = Program(group, p.shape[1]).bound(rows, limits)
+        assert found == pytest.approx(without, abs=1e-9)
+
+
 def test_slopes_are_the_derivatives_in_the_limits():
     rng = np.random.default_rng(2)
     for _ in range(20):

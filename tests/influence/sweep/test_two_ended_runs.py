@@ -61,3 +61,11 @@ def test_windows_of_a_few_points_get_the_noise_that_they_need(length):
             belief, length, 0.5, query=qw.queries.histogram().on(5, 5), episode=episode
         )
         assert found.scale == 4
+    for belief in (chain, qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial="any")):
+        found = qw.calibrate(belief, length, 0.5, query=qw.queries.count(0).on(9, 12), episode=2)
+        assert found.change == 2  # both nodes of the worst episode are asked about
+        assert found.change / found.scale + found.influence == pytest.approx(0.5)
+    mixed = qw.MarkovChain([[0.3, 0.7], [0.3, 0.7]])
+    query = qw.queries.count(0).on_runs([(3, 3), (8, 9)])
+    found = qw.calibrate(mixed, length, 0.5, query=query, episode=2)
+    assert (found.scale, found.node, found.change) == (4, 8, 2)

@@ -1,6 +1,7 @@
 """Compiled loops: one program after the other, one node after the other; see `program.py`.
 
-Arrays are changed in place. Imported only where Numba is installed; compiled once per machine.
+Arrays are changed in place. Imported only where Numba is installed; compiled once per machine, and
+again when this file changes: so a change of `pivots.py`, which is compiled into it, touches it too.
 """
 
 from __future__ import annotations

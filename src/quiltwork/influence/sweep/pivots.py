@@ -268,10 +268,21 @@ def _best_tree(
             left[parent[z]] += max(left[z], 0.0)
         else:
             if left[z] > 0:
-                holds = False
+                holds = holds and _spare(a, v, q, z, left[z])
             if place > 0:
-                left[parent[z]] += left[z]
+                left[parent[z]] += min(left[z], 0.0)
     return float(np.log(top / bottom) + MARGIN) if holds else np.inf
+
+
+@_njit
+def _spare(a: Any, v: Any, q: Any, node: int, excess: float) -> bool:
+    """Whether what a node has too much of p is nothing beside what the node richest in q has."""
+    rich = 0
+    for z in range(len(q)):
+        if q[z] > q[rich]:
+            rich = z
+    room = min(a[node, rich] - v[node] + v[rich], 700.0)
+    return bool(excess * np.exp(room) <= MARGIN / (4 * len(q)) * q[rich])
 
 
 @_njit

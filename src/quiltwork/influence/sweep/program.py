@@ -247,11 +247,15 @@ class Program:
         self, trees: Trees, limits: FloatArray, shares: tuple[FloatArray, FloatArray]
     ) -> Bounds:
         """Check every tree from its leaves up, as `docs/theory/sweep.md` proves."""
-        weight = _weights(self.rows.seen, trees, limits, self.group)
+        v = _potentials(trees, limits, self.group)
+        weight = _exp(v, self.rows.seen)
         with np.errstate(divide="ignore", invalid="ignore"):
             top, bottom = self.rows.above * weight, self.rows.below * weight
             values = np.log(top.sum(axis=1) / bottom.sum(axis=1))
-        holds = _upper_bound_holds(trees, *shares)
+        rows, rich = np.arange(len(v)), shares[1].argmax(axis=1)
+        room = limits[self.group, :, rich] - v + v[rows, rich, np.newaxis]
+        spared = MARGIN / (4 * self.size) * shares[1].max(axis=1, keepdims=True)
+        holds = _upper_bound_holds(trees, *shares, spared * np.exp(-np.minimum(room, 700.0)))
         values = np.where(holds & ~np.isnan(values), values + MARGIN, np.inf)
         most = self.rows.largest(limits, self.group)
         values = np.minimum(values, self.rows.without_trees(most))
@@ -375,11 +379,14 @@ def _hung_up(
     return new_parent, new_upper, moved
 
 
-def _upper_bound_holds(trees: Trees, p: FloatArray, q: FloatArray) -> BoolArray:
+def _upper_bound_holds(
+    trees: Trees, p: FloatArray, q: FloatArray, spared: FloatArray
+) -> BoolArray:
     """Whether no other u has a ratio above e^MARGIN times the tree's.
 
     From the leaves up: what a node has too much of p may pass to its parent where it is at its
-    upper limit, and what it lacks where it is at its lower one.
+    upper limit, and what it lacks where it is at its lower one. So little as is `spared` may stay:
+    it is nothing beside what the node richest in q has.
     """
     count, size = trees.parent.shape
     rounding = 8 * (size + 4) * 2.0**-53
@@ -390,8 +397,8 @@ def _upper_bound_holds(trees: Trees, p: FloatArray, q: FloatArray) -> BoolArray:
         rows, node = np.nonzero(depth == level)
         own, top = left[rows, node], trees.parent[rows, node]
         upper = trees.upper[rows, node] & (level > 0)
-        holds[rows[~upper & (own > 0)]] = False
+        holds[rows[~upper & (own > spared[rows, node])]] = False
         if level > 0:
-            passed = np.where(upper, np.maximum(own, 0.0), own)
+            passed = np.where(upper, np.maximum(own, 0.0), np.minimum(own, 0.0))
             np.add.at(left, (rows, top), passed)
     return holds

@@ -117,24 +117,22 @@ class TwoEndedRun:
         more = self.sweep.episode - 1
         left = self._bounds(self.left, backward, 1)
         right = self._bounds(self.right, forward, -1)
-        spent = own + more * forward
-        worst = Leak(0.0, self.nodes.start, spent, 0.0, 0.0)
+        worst, best = Leak(0.0, self.nodes.start, 0.0, 0.0, 0.0), (0.0, False)
         size = max(1, _CELLS // self.sweep.walk.size**2)
         for begin in range(self.nodes.start, self.nodes.stop, size):
             nodes = np.arange(begin, min(begin + size, self.nodes.stop))
             behind = self._strides(nodes - self.first)
             beyond = self._strides(self.last - nodes - more)
-            alone = np.full(len(nodes), spent)
+            # a secret outside is bounded as one at the end is, which is charged itself
+            touched = np.minimum(nodes + more, self.last) - np.maximum(nodes, self.first)
+            alone = own + np.maximum(touched, 0) * forward
             before, after = self.sweep.told(nodes, alone, left[behind], right[beyond])
-            inside = (self.first - more <= nodes) & (nodes <= self.last)
-            top = int(np.lexsort((inside, before + after))[-1])
-            sides = float(before[top]), float(after[top])
-            leak = (spent + sum(sides)) * (1 + 2.0**-50)
-            if (leak, bool(inside[top])) > (
-                worst.leak,
-                self.first - more <= worst.node <= self.last,
-            ):
-                worst = Leak(leak, int(nodes[top]), spent, *sides)
+            leak = (alone + before + after) * (1 + 2.0**-50)
+            top = int(np.lexsort((touched >= 0, leak))[-1])
+            if (float(leak[top]), bool(touched[top] >= 0)) > best:
+                best = float(leak[top]), bool(touched[top] >= 0)
+                parts = alone[top], before[top], after[top]
+                worst = Leak(best[0], int(nodes[top]), *map(float, parts))
         return replace(worst, leak=min(worst.leak, self.total * factor * (1 + 2.0**-50)))
 
     def _strides(self, distance: IntArray) -> IntArray:
