@@ -9,7 +9,7 @@ import pytest
 
 from evidence import enumeration
 from evidence import sweep_program as program
-from evidence.checks import sweep, sweep_mutants
+from evidence.checks import sweep, sweep_mutants, sweep_windows
 from evidence.random_sweeps import Chain, long_series, truth
 from quiltwork.beliefs import MarkovChain
 
@@ -18,6 +18,12 @@ P = np.array([[0.9, 0.1], [0.4, 0.6]])
 
 def test_no_mechanism_tells_more_than_the_sweep_says():
     assert sweep.check(2)["violations"] == 0
+
+
+def test_short_windows_of_long_series_get_the_noise_that_they_need():
+    assert sweep_windows.check(12)["violations"] == 0
+    with pytest.raises(AssertionError, match="leaks more than"):
+        sweep_windows.check(12, noise=0.95)
 
 
 @pytest.mark.parametrize("name", sweep_mutants.MUTANTS)
