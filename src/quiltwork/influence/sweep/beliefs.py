@@ -54,7 +54,7 @@ def _(belief: CyclicChain, length: int, episode: int = 1) -> Sweep:
 
 def _swept(walk: Walk, coarse: Contracted, length: int, episode: int) -> Sweep:
     """Sweep a walk by the exact program, or by contraction where that is all there is to know."""
-    if (walk.steps == walk.steps[:, :1]).all():
+    if walk.independent:
         return Sweep(walk, coarse, coarse, length, episode)
     if walk.size > _MOST_PLAIN and not compilable():
         warnings.warn(
@@ -111,7 +111,7 @@ def sweep_against_known_rows(
 
 def _contraction(belief: MarkovChain | CyclicChain, walk: Walk) -> Contracted:
     """How fast a chain forgets on the states that it can be in, whatever its start."""
-    if (walk.steps == walk.steps[:, :1]).all():
+    if walk.independent:
         return Contracted(((1, 0.0),), walk.size)
     if isinstance(belief, MarkovChain) and walk.size == belief.size:
         return Contracted(tuple(diameters(belief)), walk.size)

@@ -335,7 +335,7 @@ def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float) -> bool:
 
     From a given start an early node may leak more than any later one, so there it is not asked.
     """
-    if (sweep.walk.steps == sweep.walk.steps[:, :1]).all():  # what is exact as it is
+    if sweep.walk.independent:  # what is exact as it is
         return False
     if sweep.walk.laws is None:
         if not sweep.walk.possible.all():  # and earlier ones may have more states
@@ -354,7 +354,8 @@ def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float) -> bool:
 
 def _felt_far(sweep: Sweep, unit: Levels, factor: float) -> bool:
     """Whether sweeps are long: an end is felt beyond what is swept in one piece."""
-    return sweep.walk.period == 1 and _reach(sweep, unit, factor, SHORT) >= SHORT
+    plain = sweep.walk.period == 1 and not sweep.walk.independent
+    return plain and _reach(sweep, unit, factor, SHORT) >= SHORT
 
 
 def _reach(sweep: Sweep, unit: Levels, factor: float, most: int) -> int:

@@ -68,6 +68,11 @@ class Walk:
         return len(self.steps)
 
     @cached_property
+    def independent(self) -> bool:
+        """Whether nodes tell nothing about each other: all rows of a matrix are the same."""
+        return bool((self.steps == self.steps[:, :1]).all())
+
+    @cached_property
     def all_told(self) -> bool:
         """Whether the data tell all states apart."""
         return bool(self.tells.sum() == self.size * (self.size - 1))
