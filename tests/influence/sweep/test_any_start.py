@@ -11,6 +11,7 @@ from evidence import sweep_program as linear
 from evidence.random_chains import random_matrix
 from evidence.random_sweeps import extreme_start
 from quiltwork.beliefs import MarkovChain
+from quiltwork.budget import Accountant
 from quiltwork.influence import calibrate
 from quiltwork.influence.sweep import Levels, sweep_of
 from quiltwork.influence.sweep.any_start import AnyStartProgram
@@ -130,3 +131,14 @@ def test_an_unlikely_step_needs_no_more_noise_than_quilts(matrix, length, epsilo
     chain = MarkovChain(matrix, "any")
     quilts = calibrate(chain, length, epsilon, "exact")
     assert calibrate(chain, length, epsilon).scale < 0.9 * quilts.scale
+
+
+@pytest.mark.parametrize("length", [16, 17, 40])
+def test_noise_from_any_start_fits_its_own_account(length):
+    """Long spans tell less than single steps add up to here, and both sides of the house know."""
+    rows = [[0.25] * 4, [0.25] * 4, [0.1, 0.1, 0.1, 0.7], [1 / 12, 1 / 6, 2 / 3, 1 / 12]]
+    chain = MarkovChain(rows, "any")
+    found = calibrate(chain, length, 1)
+    account = Accountant(chain, length, budget=1)
+    account.spend(1 / found.exact_scale)
+    assert account.epsilon() == pytest.approx(1, rel=1e-8)

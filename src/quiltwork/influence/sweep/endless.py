@@ -44,7 +44,9 @@ class Endless:
         """Whether the series is swept from end to end, in one piece."""
         most = max(4, min(_GRID, 64 * _GRID // sweep.walk.size**2))
         self.grids = tuple(
-            np.zeros(1) if self.short else few_levels(np.append(row, row.max() * room), most)
+            row.max(keepdims=True)
+            if self.short
+            else few_levels(np.append(row, row.max() * room), most)
             for row in (levels.backward, levels.forward)
         )
 
@@ -61,9 +63,9 @@ class Endless:
     @cached_property
     def outer(self) -> tuple[FloatArray | None, FloatArray | None]:
         """Bounds, by phase, that hold at every late node, left and right."""
-        if self.short:
-            return None, None
         before, after = (float(grid[-1]) for grid in self.grids)
+        if self.short:
+            return self.sweep.by_long_spans(before), None
         right = self.sweep.right.fixed(after)
         if not self.sweep.started:
             return self.sweep.left_bounds(before), right

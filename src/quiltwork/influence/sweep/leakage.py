@@ -105,13 +105,15 @@ class Sweep:
 
         From any start they hold at every node, so that long spans may serve as well.
         """
-        found = self.left.fixed(level)
-        if self.coarse is None or not (isinstance(self.left, Exact) and self.left.any_start):
-            return found
-        known = self.coarse.fixed(level)
+        found, known = self.left.fixed(level), self.by_long_spans(level)
         if known is None:
             return found
         return known + self.left.rest(np.array([1])) if found is None else np.minimum(found, known)
+
+    def by_long_spans(self, level: float) -> FloatArray | None:
+        """One number for all states to the left, from any start: long spans are not swept."""
+        weighted = isinstance(self.left, Exact) and self.left.any_start
+        return None if self.coarse is None or not weighted else self.coarse.fixed(level)
 
     @property
     def started(self) -> bool:

@@ -379,9 +379,7 @@ def _hung_up(
     return new_parent, new_upper, moved
 
 
-def _upper_bound_holds(
-    trees: Trees, p: FloatArray, q: FloatArray, spared: FloatArray
-) -> BoolArray:
+def _upper_bound_holds(trees: Trees, p: FloatArray, q: FloatArray, spared: FloatArray) -> BoolArray:
     """Whether no other u has a ratio above e^MARGIN times the tree's.
 
     From the leaves up: what a node has too much of p may pass to its parent where it is at its

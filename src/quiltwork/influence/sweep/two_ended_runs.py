@@ -116,6 +116,8 @@ class TwoEndedRun:
         own, forward, backward = (level * factor for level in self.levels)
         more = self.sweep.episode - 1
         left = self._bounds(self.left, backward, 1)
+        if (known := self.sweep.by_long_spans(backward)) is not None:
+            left = np.minimum(left, known)
         right = self._bounds(self.right, forward, -1)
         worst, best = Leak(0.0, self.nodes.start, 0.0, 0.0, 0.0), (0.0, False)
         size = max(1, _CELLS // self.sweep.walk.size**2)
