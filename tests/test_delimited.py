@@ -85,6 +85,16 @@ def test_standard_input_is_read_as_a_file_is(monkeypatch):
     assert with_csv("-", list) == [["a"], ["ÿ"]]
 
 
+def test_what_excel_writes_is_read_or_told(tmp_path):
+    path = tmp_path / "rows.csv"
+    for begin in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(begin + b"sep=;\r\na;b\r\n1,5;2\r\n")
+        assert with_csv(str(path), list) == [["a", "b"], ["1,5", "2"]]
+    path.write_bytes(b"PK\x03\x04\x14\x00")
+    with pytest.raises(InvalidInputError, match="Excel workbook; save it as CSV"):
+        with_csv(str(path), list)
+
+
 def test_a_row_has_no_say_in_how_the_letters_of_others_are_read(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes("a\nKäse\n".encode() + "Käse €\n".encode("cp1252") + b"\x81\n")

@@ -51,6 +51,8 @@ _BOMS = (
 )
 _BY_BYTE = "quiltwork-cp1252"
 """Reads as Windows does what is no UTF-8, so that one row has no say in how others are read."""
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+_SEPARATOR = re.compile(rb"(?:\xef\xbb\xbf)?sep=([^\r\n\"])\r?\n", re.IGNORECASE)
 _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
 
@@ -183,7 +185,8 @@ class Opened:
     """A file, or standard input (`-`), that can be read from its beginning as often as needed.
 
     `.gz` is decompressed within limits (`files.Unpacked`). A pipe is kept in memory. `parts` are
-    the files, with their numbers of rows, that were joined to one (`joined`).
+    the files, with their numbers of rows, that were joined to one (`joined`), `skipped` the bytes
+    before the header.
     """
 
     def __init__(
@@ -196,6 +199,7 @@ class Opened:
         """
         self.path = path
         self.parts: Sequence[tuple[str, int]] = ()
+        self.skipped = 0
         self._whole = whole
         self._told_encoding = given is not None and given.encoding is not None
         if path != "-" and whole is None:
@@ -211,7 +215,14 @@ class Opened:
             elif not stat.S_ISREG(Path(path).stat().st_mode):
                 self._whole = Path(path).read_bytes()
             with self.stream() as stream:
-                self.dialect = found_dialect(stream.read(_SAMPLE), given)
+                sample = stream.read(_SAMPLE)
+        if sample.startswith(_WORKBOOKS):
+            raise InvalidInputError(f"{path!r} is an Excel workbook; save it as CSV first.")
+        given = given or GivenDialect()
+        if said := _SEPARATOR.match(sample):  # as Excel writes it before the header
+            self.skipped = said.end()
+            given = replace(given, delimiter=given.delimiter or said[1].decode("latin-1"))
+        self.dialect = found_dialect(sample[self.skipped :], given)
 
     def turns_out_as_windows(self) -> bool:
         """Whether a file that begins as UTF-8 goes on otherwise, so that it is cp1252 from now."""
@@ -226,12 +237,16 @@ class Opened:
 
     def stream(self) -> BinaryIO:
         """Open the bytes, unpacked."""
+        stream: BinaryIO
         if self._whole is not None:
-            return io.BytesIO(self._whole)
-        if self.path.endswith(".gz"):
+            stream = io.BytesIO(self._whole)
+        elif self.path.endswith(".gz"):
             packed = gzip.open(self.path)  # noqa: SIM115  (closed by the stream around it)
-            return io.BufferedReader(files.Unpacked(packed, self.path), _BUFFER)
-        return open(self.path, "rb")
+            stream = io.BufferedReader(files.Unpacked(packed, self.path), _BUFFER)
+        else:
+            stream = open(self.path, "rb")  # noqa: SIM115  (closed by who asks)
+        stream.read(self.skipped)
+        return stream
 
     def rows(self, read: Callable[[Iterator[list[str]]], Result]) -> Result:
         """Call `read` with the rows, the header among them.
@@ -274,7 +289,7 @@ def joined(paths: Sequence[str], given: GivenDialect) -> Opened | None:
     ends = b"\r\n" if header.endswith(b"\r\n") else b"\n"
     bodies = [body + ends if body[-1:] != b"\n" else body for body in bodies]
     whole = header + b"".join(bodies)
-    odd = (b'"', b"\n\n", b"\n\r", codecs.BOM_UTF8)
+    odd = (b'"', b"\n\n", b"\n\r", b"sep=", codecs.BOM_UTF8)
     lines = whole.count(b"\n")
     if len(bodies) < len(texts) or any(one in whole for one in odd):
         return None

@@ -49,7 +49,7 @@ def _by_arrow(opened: Opened, header: Sequence[str]) -> Any:
     )
     with suppress(pa.ArrowException, UnicodeDecodeError):  # whose words show the row
         return csv.read_csv(
-            opened.stream() if opened.path == "-" else opened.path,
+            opened.stream() if opened.skipped or opened.path == "-" else opened.path,
             read_options=csv.ReadOptions(encoding=opened.dialect.encoding),
             parse_options=csv.ParseOptions(delimiter=opened.dialect.delimiter),
             convert_options=as_text,
