@@ -98,6 +98,8 @@ def read_columns(
             if not read:
                 _undo(collectors)
                 _read_rows(opened, collectors)
+        if opened.parts and collectors[0].rows != sum(count for _, count in opened.parts):
+            raise InvalidInputError("Some lines are not one row each.")  # each file is read alone
         notes.setdefault(_written(opened.dialect, collectors), opened.path)
     said = [f"{path} is read with {words}." for words, path in notes.items() if words]
     return " ".join(said)
