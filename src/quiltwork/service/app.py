@@ -54,10 +54,10 @@ def open_service(settings: Settings, features: tuple[Feature, ...] = FEATURES) -
     private_folder(settings.data)
     ledger = Ledger.open(settings.database)
     storage = Storage(ledger)
-    storage.prepare(part.schema for part in features if part.schema is not None)
+    storage.prepare(one.schema for one in features if one.schema is not None)
     vault = Vault(private_folder(settings.data / "vault"), settings.key)
     needed = storage.read(
-        lambda t: {name for part in features if part.files is not None for name in part.files(t)}
+        lambda t: {name for one in features if one.files is not None for name in one.files(t)}
     )
     vault.clean(needed)
     return Service(settings, ledger, storage, vault, features, Turns(settings.limits))
@@ -98,9 +98,9 @@ async def _lifespan(service: Service) -> AsyncIterator[None]:
     limiter = anyio.to_thread.current_default_thread_limiter()
     limiter.total_tokens = service.settings.limits.threads
     async with AsyncExitStack() as stack:
-        for part in service.features:
-            if part.running is not None:
-                await stack.enter_async_context(part.running(service))
+        for one in service.features:
+            if one.running is not None:
+                await stack.enter_async_context(one.running(service))
         yield
     service.ledger.close()
 

@@ -1,4 +1,4 @@
-"""What a curator is made of. A new part is a line here."""
+"""What a curator is made of. A new feature is a line here."""
 
 from __future__ import annotations
 

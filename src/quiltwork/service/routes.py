@@ -74,7 +74,7 @@ class Route:
         name: unique; `perform` and the client know it by this.
         method: of HTTP.
         path: with its parameters, as `/v1/datasets/{dataset}`; each must be known to `belongs`
-            of some part, or be listed in `free`.
+            of some feature, or be listed in `free`.
         action: its line in the table of rights.
         handler: from a `Call` to a struct of type `response`.
         summary: one sentence, for the API's description.
@@ -103,7 +103,7 @@ class Route:
 
 
 class Routes(list[Route]):
-    """The routes of a part, in the order in which their handlers stand in its module."""
+    """The routes of a feature, in the order in which their handlers stand in its module."""
 
     def at(
         self, method: Method, path: str, action: str, **rest: Any
@@ -177,8 +177,8 @@ class Service:
 
     @property
     def routes(self) -> tuple[Route, ...]:
-        """All routes of all parts."""
-        return tuple(route for part in self.features for route in part.routes)
+        """All routes of all features."""
+        return tuple(route for one in self.features for route in one.routes)
 
     def route(self, name: str) -> Route:
         """Return the route of a name."""
@@ -191,10 +191,10 @@ class Service:
         """
         if caller.datasets is not None and parameter == "dataset" and value not in caller.datasets:
             return None
-        for part in self.features:
-            if parameter in part.belongs:
-                return part.belongs[parameter](self, caller, value)
-        raise StorageError(f"No part says whose a {parameter} is.")
+        for one in self.features:
+            if parameter in one.belongs:
+                return one.belongs[parameter](self, caller, value)
+        raise StorageError(f"No feature says whose a {parameter} is.")
 
 
 def check(route: Route, service: Service, caller: Caller, path: Mapping[str, str]) -> None:
