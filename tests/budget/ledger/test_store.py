@@ -189,8 +189,9 @@ def test_the_lock_of_another_process_is_waited_for(sqlite_url, independent):
     assert len(ledger.history("d")) == 1
 
 
-def test_a_process_that_never_gives_up_its_turn_holds_nobody_up_for_long(sqlite_url, independent):
-    """Whose turn it is to look for the lock says one on the folder: only speed rests on it."""
+@pytest.mark.parametrize("how", ["taken", "unlisted", "without such locks"])
+def test_only_speed_rests_on_whose_turn_it_is(sqlite_url, independent, monkeypatch, how):
+    """A lock on the folder says who looks for SQLite's own; a process may never give it up."""
     ledger = Ledger.open(sqlite_url, timeout=20)
     ledger.create("d", independent, 3, 1)
     path = Path(sqlite_url.removeprefix("sqlite:///"))
@@ -198,10 +199,18 @@ def test_a_process_that_never_gives_up_its_turn_holds_nobody_up_for_long(sqlite_
     fcntl.flock(folder, fcntl.LOCK_EX)
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
+    failing = {"unlisted": "os.open", "without such locks": "fcntl.flock"}.get(how)
+    if failing is not None:
+        monkeypatch.setattr(f"quiltwork.budget.ledger.sqlite.{failing}", _refused)
     threading.Timer(0.05, lambda: other.execute("ROLLBACK")).start()
     ledger.debit("d", Spending.dp(0.1, 1, 3))
+    monkeypatch.undo()
     os.close(folder)
     other.close()
+
+
+def _refused(*_):
+    raise PermissionError
 
 
 def test_the_lock_of_another_session_is_waited_for(postgres_url, independent):

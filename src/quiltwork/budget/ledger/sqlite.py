@@ -20,7 +20,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -33,7 +33,7 @@ from quiltwork.files import OWNER_ONLY
 fcntl: Any
 try:
     import fcntl
-except ImportError:  # Windows
+except ImportError:  # Windows, which opens no folders either
     fcntl = None
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON")
@@ -267,16 +267,17 @@ class SqliteDatabase(Database):
         Whose turn it is says a lock on the ledger's folder, which ends with its process. Only
         speed rests on it: where there is none, or it takes too long, all look for themselves.
         """
-        if fcntl is None:
-            yield _LONGEST_PAUSE
-            return
-        folder = os.open(self.path.parent, os.O_RDONLY)
+        folder, pause = None, _LONGEST_PAUSE
         try:
-            while not (has_turn := _flocked(folder)) and time.monotonic() < until:
-                _pause(_LONGEST_PAUSE)
-            yield _SHORTEST_PAUSE if has_turn else _LONGEST_PAUSE
+            with suppress(OSError):  # a folder that may not be listed, or has no such locks
+                folder = os.open(self.path.parent, os.O_RDONLY)
+                while not (is_mine := _flocked(folder)) and time.monotonic() < until:
+                    _pause()
+                pause = _SHORTEST_PAUSE if is_mine else _LONGEST_PAUSE
+            yield pause
         finally:
-            os.close(folder)
+            if folder is not None:
+                os.close(folder)
 
     def _patiently(self, connection: Connection, statement: str) -> None:
         """Run a statement that others may be in the way of.
@@ -345,7 +346,7 @@ def _pause(most: int = _LONGEST_PAUSE) -> None:
 def _flocked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
     return True
 
