@@ -140,9 +140,9 @@ def test_a_ledger_keeps_numbers(tmp_path, within):
     assert again.status("load").exact_total == expected.exact_epsilon
     with pytest.raises(UnsupportedError, match="only sums and means"):
         again.accountant("load").spend(dp_epsilon=0.01)
+    runs = Spending.of_query(queries.histogram().on_runs([(1, 1), (5, 9)]), 100, 500)
     with pytest.raises(UnsupportedError, match="only sums and means"):
-        runs = queries.histogram().on_runs([(1, 1), (5, 9)])
-        again.accountant("load").add(Spending.of_query(runs, 100, 500))
+        again.accountant("load").add(runs)
     if within is None:
         with pytest.raises(InvalidInputError, match="give it within="):
             qw.release(longer, queries.mean(-1, 1), belief, epsilon=0.1, **paid)
