@@ -54,11 +54,13 @@ def verdict_width(
     steps: int,
     metric: Metric = MEAN,
 ) -> float:
-    """Return how far a verdict may be off: a step, and twice the width of a score.
-
-    The score told at the end, rounded up to an eighth of a step, may be off by half of that.
-    """
+    """Return how far a verdict may be off: a step, and twice the width of a score."""
     return 1 / steps + 2 * score_width(beliefs, rows, submissions, beta, steps, metric)
+
+
+def last_width(verdict: float, steps: int) -> float:
+    """Return how far the score told at the end may be off: its width, and an eighth of a step."""
+    return (verdict - 1 / steps) / 2 + 1 / (FINER * steps)
 
 
 class OneBit(Ladder):
@@ -152,8 +154,8 @@ class OneBit(Ladder):
             f"One bit for each of {self.submissions:,} submissions on {self.rows:,} rows, "
             f"{self.remaining:,} left: better than the best by more than 1/{self.steps}, or not. "
             f"With probability {self.confidence:g} every verdict is right up to {self.width:.4g}, "
-            f"and the score told at the end within {self.width / 2:.4g} of the "
-            f"truth (by counting, {concentration(self._beliefs).theorem})."
+            f"and the score told at the end within {last_width(self.width, self.steps):.4g} of "
+            f"the truth (by counting, {concentration(self._beliefs).theorem})."
         )
         vacuous = " This is vacuous: always answering 1/2 errs by at most 0.5."
         return text + (vacuous if self.width >= VACUOUS else "")

@@ -21,7 +21,7 @@ from quiltwork.holdout.board import Board, read_board
 from quiltwork.holdout.guarantee import VACUOUS
 from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.metrics import Metric
-from quiltwork.holdout.one_bit import OneBit
+from quiltwork.holdout.one_bit import OneBit, last_width
 from quiltwork.holdout.transcript import Transcript, read_transcript
 from quiltwork.results import ResultBase
 
@@ -173,7 +173,7 @@ def status_of_board(found: Board) -> BoardStatus:
     beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
     given = (beliefs, found.rows, found.submissions, 1 - found.confidence, found.steps, metric)
     width = kind._width_at(*given)
-    of_score = width if found.kind == "ladder" else width / 2  # of the last score, on the grid
+    of_score = width if found.kind == "ladder" else last_width(width, found.steps)
 
     def place(rank: int, team: str, number: int, score: float | None) -> Place:
         told = found.final if score is None and rank == 1 else score
