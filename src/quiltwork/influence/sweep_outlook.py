@@ -49,7 +49,7 @@ class SweptOutlook:
         answer = self._said(question, leak, bound)
         everything = question.charge.change(1, self.length)
         scale = _exact_if_alone(answer, answer.change / epsilon, bound)
-        if scale < everything / epsilon:
+        if scale <= everything / epsilon:
             return replace(answer, scale=scale)
         return NoiseNeeded(everything / epsilon, answer.node, everything, self.length, 0.0)
 

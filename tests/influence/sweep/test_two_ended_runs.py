@@ -51,6 +51,7 @@ def test_windows_of_a_few_points_get_the_noise_that_they_need(length):
         assert 0.45 < leak <= 0.5 * (1 + 1e-9)
         if start == stop:
             assert (found.scale, found.node, leak) == (2, start, pytest.approx(0.5))
+            assert f"Node {start} needs the most.\nSpent there: 0.5," in found.explain()
     memory = qw.MarkovChain.fit([[0, 0, 1, 0, 1, 1, 0, 0, 0, 1, 1] * 20], order=2)
     for belief, episode in (
         (qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial="any"), 1),
