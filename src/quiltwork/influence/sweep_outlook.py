@@ -49,9 +49,10 @@ class SweptOutlook:
         answer = self._said(question, leak, bound)
         everything = question.charge.change(1, self.length)
         scale = _exact_if_alone(answer, answer.change / epsilon, bound)
-        if scale <= everything / epsilon:
+        if scale < everything / epsilon:
             return replace(answer, scale=scale)
-        return NoiseNeeded(everything / epsilon, answer.node, everything, self.length, 0.0)
+        nearby = answer.nearby if answer.change == everything else self.length
+        return NoiseNeeded(everything / epsilon, answer.node, everything, nearby, 0.0)
 
     def _said(self, question: Question, leak: Leak, scale: Fraction) -> NoiseNeeded:
         """What is told about the secret that leaks most, at some noise.
