@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
@@ -313,7 +314,7 @@ def _read_counts(path: str, about: CountsOf) -> _Piece:
             raise InvalidInputError(f"The file has no column {missing[0]!r}.")
         whose = None if about.subject is None else header.index(about.subject)
         places = {name: header.index(name) for name in tables}
-        codes: dict[str, list[int]] = {name: [] for name in tables}
+        codes = {name: array("i") for name in tables}
         subjects: list[str] = []
         for number, row in enumerate(even_rows(rows, len(header), "the file"), start=1):
             for name, place in places.items():
