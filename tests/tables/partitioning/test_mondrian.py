@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evidence import mondrian_reference as reference
@@ -99,7 +99,12 @@ def test_equal_columns_make_one_group():
     assert set(labels.tolist()) == {0}
 
 
+ALIKE = {"seed": 1, "rows": 40, "quasi": 3, "codes": 4, "providers": 4}
+"""Few values, so that records of several providers are alike."""
+
+
 @settings(max_examples=60)
+@example(shape=ALIKE, least=1, values=1, node_of=lambda r: r.provider % 2, parted=False)
 @given(
     shape=shapes,
     least=st.integers(1, 6),
