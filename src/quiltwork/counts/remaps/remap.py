@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -39,9 +39,6 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, proper_fraction
 from quiltwork.report.charts import MatrixChart
 from quiltwork.results import ChartedResult, Interval
-
-if TYPE_CHECKING:
-    pass
 
 LARGEST_ANY_LOSS = 10_000
 _LARGEST_DRAWN = 400
