@@ -272,6 +272,7 @@ ELSEWHERE = {
     "ChartedResult",  # what results with a chart are made from
     "ExactMechanism",  # what OptimalMechanism and ChainMechanism are made from
     "Note",  # a line of a ledger's log, whose `kind` is its own
+    "Publication",  # what both publications are made from
     "SparkPublication",  # tests/tables/spark
 }
 
