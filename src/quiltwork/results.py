@@ -47,11 +47,11 @@ class Charted:
         """Return what there is to draw; a result may take arguments, all with defaults."""
         raise NotImplementedError
 
-    def plot(self, ax: Axes | None = None, *choices: Any, **named: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, **choices: Any) -> Axes:
         """Draw the chart onto axes, or onto those of a new figure; needs the `plot` extra."""
         from quiltwork.report.figures import draw
 
-        return draw(self.chart(*choices, **named), ax)
+        return draw(self.chart(**choices), ax)
 
 
 class ResultBase:
