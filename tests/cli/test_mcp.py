@@ -188,7 +188,8 @@ def test_pages_of_other_places_ask_for_nothing_and_every_own_address_answers(rac
                 assert status(path, host=name, origin=f"http://{name}") == good
                 for other in ("http://evil.example", "null", "http://localhost:99"):
                     assert status(path, host=name, origin=other) == 403
-            for name in ("evil.example", "127.0.0.1.evil.example", ""):
+            twice = ("127.0.0.1:8765, evil.example", "evil@127.0.0.1", "[::1]evil", "::1")
+            for name in ("evil.example", "127.0.0.1.evil.example", "", *twice):
                 assert status(path, host=name) == 403
         for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp"):
             assert status("/submit", **{"content-type": kind, "host": own[0]}) == 415

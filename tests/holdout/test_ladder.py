@@ -339,7 +339,8 @@ def test_printing_shows_numbers_only():
 
 
 @pytest.mark.parametrize(
-    ("team", "statistic"), [("x", 5), (None, len), ("", len), (" ", len), (7, len), ("\ud800", len)]
+    ("team", "statistic"),
+    [("x", 5), (None, len), ("", len), (" ", len), (7, len), ("\ud800", len), ("x" * 201, len)],
 )
 def test_what_is_no_submission_uses_none(team, statistic):
     board = qw.Ladder(np.arange(100) % 2, submissions=3, steps=10)

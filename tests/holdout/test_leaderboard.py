@@ -174,6 +174,10 @@ def test_the_last_score_is_told_on_the_grid_and_spells_out_no_label():
         submit("race", "ada", chances)
         told.add(end("race").places[0].value)
     assert told == {-0.25}
+    for right, last in ((0.513, 42), (0.525, 42), (0.526, 43), (0.999, 80)):  # always up
+        board = qw.holdout.OneBit(np.arange(1000), submissions=2, steps=10)
+        board.submit("x" * 200, lambda rows, right=right: rows < 1000 * right)
+        assert board.final() == last / 80
 
 
 def test_six_who_submit_at_once_wait_for_each_other_and_the_budget_holds():
@@ -271,9 +275,9 @@ def test_lines_chained_anew_cut_or_added_are_neither_shown_nor_certified(mode, t
         for read in (leaderboard, end, lambda folder: certify(folder, "key.pem")):
             with pytest.raises(qw.StorageError, match="cut, edited or replaced"):
                 read("race")
-    body = {"number": 3, "team": "eve"}
+    body = {"number": 3, "team": "eve", "code": "é"}
     if mode == "counting":
-        body = {**json.loads(lines[-1]), "question": "3 eve", "number": 3, "value": "1"}
+        body = {**json.loads(lines[-1]), **body, "question": "3 eve", "value": "1"}
     added = chained(body, lines[-1])
     path.write_text("\n".join([*lines, added]) + "\n")
     assert leaderboard("race").submitted == 2

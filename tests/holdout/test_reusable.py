@@ -11,7 +11,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.evaluation import sums_in_private
+from quiltwork.holdout.evaluation import _mixes_rows, sums_in_private
 from quiltwork.holdout.transcript import TranscriptLine
 
 SECRET = 0.7291834655
@@ -297,6 +297,12 @@ def test_no_exit_of_a_statistic_gets_out_of_the_holdout(kind):
 def test_statistics_that_look_at_other_rows_are_found_by_rows_alone():
     with pytest.raises(qw.InvalidInputError, match="when the other rows change"):
         pair_of_sets().ask(lambda rows: rows[:, 0] * (1 if len(rows) >= 8 else 0.5))
+    first = np.arange(20_000) % 16 == 7  # every sixteenth row looks at the next one
+
+    def looking(some):
+        return first[some] & (np.roll(some, -1) == some + 1)
+
+    assert all(_mixes_rows(looking, first) for _ in range(200))
 
 
 def test_on_the_holdout_a_row_counts_by_itself_even_if_the_statistic_mixes_rows():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+
 import numpy as np
 import pytest
 
@@ -231,11 +234,29 @@ def test_a_ladder_is_answered_once_for_each_key_also_after_a_crash(ladder, monke
     ladder.service.storage.write(lambda t: t.rows("DELETE FROM curator_standings"))
     again = score(ladder, of_holdout(0.6), "a").json()
     assert {**again, "at": first["at"]} == first
+    refused = score(ladder, {"1": "0", "1.0": "1"}, "b")
+    assert (refused.status_code, "occurs twice" in refused.json()["detail"]) == (422, True)
     with monkeypatch.context() as patch:  # killed while it is scored: counted, and scored anew
         patch.setattr(holdouts.ladders.Ladder, "_place", lambda *_: 1 / 0)
         assert score(ladder, of_holdout(0.9), "b").status_code == 500
     assert score(ladder, of_holdout(0.9), "b").json()["value"] > first["value"]
     assert ladder.told("anna", "GET", "/v1/holdouts/board")["attempts_left"] == 0
+    ladder.service.storage.write(lambda t: t.rows("DELETE FROM curator_standings"))
+    other = score(ladder, of_holdout(0.7), "a")  # not the answer to what the key asked before
+    assert (other.status_code, "All 3 attempts" in other.json()["detail"]) == (409, True)
+
+
+def test_processes_that_answer_at_once_give_nobody_more_than_her_attempts(ladder, monkeypatch):
+    monkeypatch.setattr(holdouts, "_turn", lambda _: Lock())  # which other processes do not share
+
+    def answered(n):
+        return score(ladder, of_holdout(n / 12), f"{n // 2}", member=("anna", "ben")[n % 2])
+
+    with ThreadPoolExecutor(6) as pool:
+        told = [one.json() for one in pool.map(answered, [*range(12)] * 2)]
+    numbers = {one["number"]: one["member"] for one in told if "number" in one}
+    assert sorted(numbers) == [1, 2, 3, 4, 5]
+    assert max(list(numbers.values()).count(name) for name in ("anna", "ben")) <= 3
 
 
 @pytest.mark.parametrize(

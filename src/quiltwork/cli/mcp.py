@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib import error, request
-from urllib.parse import urlsplit
 
 import click
 
@@ -40,6 +40,8 @@ _LARGEST = 64 << 20
 """Bytes of a submission."""
 _PATIENCE = 120
 _JSON = "application/json"
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
+"""A name or an address, and perhaps a port; what is said twice or goes on is no such."""
 _FAILED = "The board failed, and tells nothing; its owner finds the reason where it runs."
 _ASKED = "What is asked for: the metric and how it is scored, how many rows, the promise."
 _IDS = "Every row id that must be predicted, sorted; long where there are many rows."
@@ -234,8 +236,9 @@ def _guarded(app: ASGIApp, names: Set[str]) -> ASGIApp:
 
 
 def _is_own(asked: str, names: Set[str]) -> bool:
+    found = _HOST.fullmatch(asked.lower())
     try:
-        name = urlsplit(f"//{asked}").hostname or ""
+        name = "" if found is None else found[1] or found[2]
         return name in names or bool(ip_address(name))
     except ValueError:
         return False

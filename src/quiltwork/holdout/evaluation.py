@@ -30,7 +30,7 @@ from quiltwork.holdout.arrays import Data, count_rows, shown, take
 
 Statistic: TypeAlias = Callable[[Any], Any]
 _SPOT_CHECKED = 8
-_RANDOM_CHECKS = (1, 2, 64)
+_RANDOM_CHECKS = (1, 2, 256)
 _BLOCK = 1 << 15
 """Values that are added up at once: they stay in the processor's cache."""
 

@@ -277,7 +277,8 @@ def _is_own(lines: Sequence[str], secret: Secret) -> bool:
         raise _older(secret, lines)
     last = {k: v for k, v in bodies[-1].items() if k not in ("code", "previous")}
     added[-1] = chained(last, lines[-2])
-    return hmac.compare_digest(str(bodies[-1].get("code")), _code(secret, added))
+    found = ascii(bodies[-1].get("code"))  # which may be any text: only ASCII can be compared
+    return hmac.compare_digest(found, ascii(_code(secret, added)))
 
 
 def _older(secret: Secret, lines: Sequence[str]) -> StorageError:

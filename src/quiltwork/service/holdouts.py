@@ -215,6 +215,8 @@ def open_holdout(service: Service, stored: Held) -> None:
         def work(t: Transaction) -> None:
             now = HOLDOUTS.current(t, stored.name)
             if "transcript" not in now.made:
+                if now.made != stored.made:
+                    raise InvalidInputError("A table was given anew meanwhile; open it again.")
                 HOLDOUTS.update(t, now, transcript=name)
                 t.note("act", f"opened holdout {stored.name}", stored.owner, dataset_of(stored))
 
@@ -272,6 +274,8 @@ def ask(
         raise InvalidInputError(f"This holdout is asked for {offered}.")
     measure = _measure(stored.asked, metric)
     given = {plain_label(name): text for name, text in said.items()}
+    if len(given) < len(said):
+        raise InvalidInputError("An id occurs twice among the predictions. Nothing was asked.")
     digest = hashlib.sha256(json.dumps([metric, sorted(given.items())]).encode()).hexdigest()
     with _turn(stored.name):
         found = service.storage.read(lambda t: _scored(t, stored.name, member, key))
@@ -281,7 +285,8 @@ def ask(
                     "This Idempotency-Key asked another question; use a new one."
                 )
             return found[1]
-        label = f"{member} {hashlib.sha256(key.encode()).hexdigest()} {metric}"
+        mark = hashlib.sha256(json.dumps([key, digest]).encode()).hexdigest()
+        label = f"{member} {mark} {metric}"
         if stored.asked.mode == "ladder":
             rows, path = _labels(service, stored)[0], _path(service, stored)
             check = partial(_check_attempts, stored.asked, member)

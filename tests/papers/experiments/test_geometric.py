@@ -4,6 +4,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from papers.experiments.geometric import FIGURE_2, _short, example_2_2, figure_2
+from papers.experiments.geometric_theorems import footnote_4, obliviousness, uniqueness
 
 
 def quiet(done: int, total: int) -> None:
@@ -27,6 +28,15 @@ def test_example_2_2_matches_its_formulae():
     result = example_2_2.function(quiet, largest=49)
     assert len(result.rows) == 50
     assert all(row.comparison() == "equal" for row in result.rows)
+
+
+def test_theorem_6_1_proposition_6_2_and_footnote_4_are_found_by_programs():
+    *unique, flat = uniqueness.function(quiet, largest=2).rows
+    for row in (*unique, *obliviousness.function(quiet, consumers=2).rows[1:]):
+        assert row.comparison() == "equal"
+    assert flat.ours == 1  # for α = 1 every constant answer serves as well
+    found = footnote_4.function(quiet).rows
+    assert [row.ours for row in found] == [9, 0, "False", "-1", 2, "1/3", "5/6"]
 
 
 def test_long_fractions_are_written_with_powers_of_two():
