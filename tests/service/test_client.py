@@ -97,6 +97,8 @@ def test_tables_holdouts_schedules_and_jobs_go_through_the_client(curator, tmp_p
     score = anna.score("board", said, key="s")
     assert anna.score("board", said, key="s") == score == anna.standings("board")[0]
     assert anna.holdout("board").asked == 1 == len(anna.holdouts())
+    olga.delete_tables("board")
+    assert (anna.holdout("board").state, anna.scores("board")) == ("deleted", [score])
 
     days = {"every": "day", "at": "02:00", "zone": "UTC", "first": "2026-01-01", "runs": 2}
     timed = {**days, "begins": "2026-01-01T00:00Z", "step": 21600}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
@@ -257,6 +258,47 @@ def test_processes_that_answer_at_once_give_nobody_more_than_her_attempts(ladder
     numbers = {one["number"]: one["member"] for one in told if "number" in one}
     assert sorted(numbers) == [1, 2, 3, 4, 5]
     assert max(list(numbers.values()).count(name) for name in ("anna", "ben")) <= 3
+
+
+def on_disk(team, text):
+    files = [path for path in team.service.settings.data.parent.rglob("*") if path.is_file()]
+    return [path.name for path in files if text.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("mode", ["rounds", "ladder"])
+def test_deleted_tables_are_gone_and_answers_stay(team, mode):
+    rules = {**RULES, "metrics": {"accuracy": None}, "mode": mode}
+    if mode == "ladder":
+        del rules["threshold"], rules["noise"]
+    team.told("olga", "POST", "/v1/holdouts", json=rules)
+    sides = ("train", "holdout") if mode == "rounds" else ("holdout",)
+    said = {f"{CANARY}{side}{n}": str(n % 2) for side in sides for n in range(50)}
+    for side in sides:
+        lines = [f"{name},{one}\n" for name, one in said.items() if side in name]
+        assert give(team, side, "id,label\n" + "".join(lines)).status_code == 200
+    team.told("olga", "POST", "/v1/holdouts/board/opening")
+    team.told("olga", "PUT", "/v1/holdouts/board/access/anna")
+    first = score(team, said, "a").json()
+    (secret,) = (team.service.settings.data / "holdouts").glob("*.secret")
+    key = json.loads(secret.read_text())["key"]
+    assert on_disk(team, CANARY)
+    assert on_disk(team, key)
+    assert team.ask("anna", "DELETE", "/v1/holdouts/board/tables").status_code == 403
+    for _ in range(2):  # once more changes nothing
+        team.told("olga", "DELETE", "/v1/holdouts/board/tables")
+    assert on_disk(team, CANARY) == on_disk(team, key) == []
+    assert not team.service.vault.names()
+    assert score(team, said, "a").json() == first
+    assert team.told("anna", "GET", "/v1/holdouts/board/standings")["items"] == [first]
+    shown = team.told("olga", "GET", "/v1/holdouts/board")
+    assert (shown["state"], shown["asked"], shown["remaining"]) == ("deleted", 1, 0)
+    refused = score(team, said, "b"), give(team, "holdout", table("h"))
+    again = team.ask("olga", "POST", "/v1/holdouts/board/opening")
+    assert {one.json()["kind"] for one in (*refused, again)} == {"budget-exceeded"}
+    assert team.ask("olga", "POST", "/v1/holdouts", json=rules).status_code == 409
+    if mode == "rounds":
+        assert team.service.ledger.status("holdout.board").retired == "its rows were deleted"
+    assert team.told("udo", "POST", "/v1/log/verification")["intact"]
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,28 @@ def test_long_texts_and_lists_in_parquet_are_refused_before_they_are_unpacked(te
     assert team.service.vault.names() == before
 
 
+def padded(number, length):
+    """A number as Thrift writes it, in so many bytes."""
+    parts = [number >> 7 * place & 0x7F | 0x80 for place in range(length)]
+    return bytes([*parts[:-1], parts[-1] & 0x7F])
+
+
+def test_a_parquet_file_that_lies_about_its_sizes_is_refused_unread(team, survey, monkeypatch):
+    file = io.BytesIO()
+    rows = {"who": ["p"] * 200, "sex": ["r" * 49] * 200, "smoker": ["yes"] * 200}
+    pq.write_table(pa.table(rows), file, compression="zstd", use_dictionary=False)
+    content, told = file.getvalue(), pq.read_metadata(file).row_group(0)
+    sizes = [told.total_byte_size, told.column(1).total_uncompressed_size]
+    for size in sizes:  # twice the number, for the sign
+        content = content.replace(padded(2 * size, 3), padded(20, 3))
+    assert pq.read_metadata(io.BytesIO(content)).row_group(0).total_byte_size == 10 < min(sizes)
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_group", lambda *_, **__: pytest.fail("it is read")
+    )
+    answer = sent(team, content, **{"Content-Type": "application/vnd.apache.parquet"})
+    assert "unpacks" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("content", "headers", "status"),
     [

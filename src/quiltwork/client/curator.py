@@ -296,6 +296,10 @@ class Curator:
                 self._sent("PUT", path("holdouts", name, "tables", side), file)
         return read(Holdout, self._at.told("POST", path("holdouts", name, "opening"), again=True))
 
+    def delete_tables(self, holdout: str) -> None:
+        """Delete both tables of a holdout; its answers and the ledger stay."""
+        self._at.told("DELETE", path("holdouts", holdout, "tables"), again=True)
+
     def score(
         self,
         holdout: str,

@@ -369,17 +369,15 @@ def delete(service: Service, dataset: str, by: str) -> None:
     """Forget all rows of a dataset; its budget, releases and history stay in the ledger."""
     retire(service, dataset, "its rows were deleted", by)
 
-    def work(t: Transaction) -> list[tuple[str, str]]:
-        files = _files(t, dataset)
+    def work(t: Transaction) -> list[str]:
+        files = [file for file, _ in _files(t, dataset)]
         t.rows("DELETE FROM curator_rows WHERE dataset = ?", dataset)
         t.rows("UPDATE curator_datasets SET deleted = ? WHERE name = ?", now(), dataset)
         t.note("act", "deleted all rows", by, dataset)
         return files
 
-    files = service.storage.write(work)
+    service.forget(work)
     service.loaded.pop(dataset, None)
-    for file, _ in files:
-        service.vault.delete(file)
 
 
 @_routes.at("DELETE", _DATA, "data.delete", status=204)

@@ -13,18 +13,19 @@ from quiltwork.exact import float_up
 from quiltwork.holdout.board import Board
 from quiltwork.holdout.standings import status_of_board
 from quiltwork.holdout.transcript import Transcript
-from quiltwork.service import holdouts
-from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout, Score
+from quiltwork.service import holdouts, scores
+from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.scores import Score
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Page, PageQuery, paged
 
 _Label = Annotated[str, Meta(max_length=1000)]
 
 
-State = Literal["waiting for tables", "ready to open", "open"]
+State = Literal["waiting for tables", "ready to open", "open", "deleted"]
 
 
 _ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
@@ -116,6 +117,11 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
         remaining = told.remaining
     own = holdouts.attempts_of(told, caller.member)
     state: State = "ready to open" if ready else "waiting for tables"
+    if "deleted" in stored.made:
+        state, remaining = "deleted", 0
+        used = len(service.storage.read(lambda t: scores.scores(t, stored.name)))
+    elif told is not None:
+        state = "open"
     return Holdout(
         name=stored.name,
         owner=stored.owner,
@@ -126,7 +132,7 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
         target=asked.target,
         group=asked.group,
         metrics=sorted(asked.metrics),
-        state=state if told is None else "open",
+        state=state,
         created=stored.created,
         budget=asked.budget,
         remaining=remaining,
@@ -207,6 +213,12 @@ def _give_side(call: Call) -> SideRows:
     return SideRows(name=call.path["holdout"], side=side, rows=rows)
 
 
+@_routes.at("DELETE", f"{_ONE}/tables", "holdout.delete", status=204)
+def _delete_tables(call: Call) -> None:
+    """Delete both tables, for good; answers, transcript and ledger stay."""
+    holdouts.delete(call.service, HOLDOUTS.named(call), call.caller.member)
+
+
 @_routes.at("POST", f"{_ONE}/opening", "holdout.open")
 def _open_holdout(call: Call) -> Holdout:
     """Check both tables and let questions in; nothing of them changes afterwards."""
@@ -242,7 +254,7 @@ def _asked(call: Call, metric: str, said: Mapping[str, str]) -> Score:
 def _show_standings(call: Call) -> Standings:
     """Show every member's best answers."""
     name = HOLDOUTS.named(call).name
-    found = call.service.storage.read(lambda t: holdouts.standings(t, name))
+    found = call.service.storage.read(lambda t: scores.standings(t, name))
     return Standings(name=name, items=found)
 
 
@@ -251,7 +263,7 @@ def _show_scores(call: Call) -> Standings:
     """Show your own answers, in order; who made it sees everybody's."""
     stored, who = HOLDOUTS.named(call), call.caller.member
     member = None if who == stored.owner else who
-    found = call.service.storage.read(lambda t: holdouts.scores(t, stored.name, member))
+    found = call.service.storage.read(lambda t: scores.scores(t, stored.name, member))
     return Standings(name=stored.name, items=found)
 
 
@@ -266,7 +278,7 @@ def _show_score_file(call: Call) -> ScoreFile:
 
 
 FEATURE = Feature(
-    schema=holdouts.SCHEMA,
+    schema=scores.SCHEMA,
     belongs={"holdout": HOLDOUTS.is_own},
     files=holdouts.files,
     routes=tuple(_routes),

@@ -29,12 +29,16 @@ from msgspec import Meta
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import to_fraction, typed_fraction
 from quiltwork.holdout.board import Board, read_board
+from quiltwork.holdout.storage import secret_path
 from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
 from quiltwork.service import jobs, ladders
+from quiltwork.service.datasets import retire
 from quiltwork.service.objects import Kind, StoredObject
+from quiltwork.service.scores import Score, keep, scored
 from quiltwork.service.settings import private_folder
-from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Name, Number, exact_number
+from quiltwork.service.vault import overwrite
 
 if TYPE_CHECKING:
     from quiltwork.holdout import Answer, ReusableHoldout
@@ -46,22 +50,6 @@ if TYPE_CHECKING:
     from quiltwork.service.vault import Vault
 
 SIDES = ("train", "holdout")
-SCHEMA = Schema(
-    "standings",
-    (
-        (
-            """CREATE TABLE curator_standings (
-                name TEXT NOT NULL,
-                member TEXT NOT NULL,
-                mark TEXT NOT NULL,
-                digest TEXT NOT NULL,
-                number BIGINT NOT NULL,
-                score TEXT NOT NULL,
-                PRIMARY KEY (name, member, mark)
-            )""",
-        ),
-    ),
-)
 _turns: dict[str, threading.Lock] = {}
 _turns_lock = threading.Lock()
 _Column = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -89,21 +77,6 @@ class NewHoldout(Document, frozen=True):
     metrics: Annotated[dict[MetricName, tuple[Number, Number] | None], Meta(min_length=1)] = (
         msgspec.field(default_factory=lambda: {"accuracy": None})
     )
-
-
-class Score(Document, frozen=True):
-    """An answer; larger is better. `overfit` says that it came from the holdout, with noise.
-
-    A ladder tells a value only to what clearly beats its best.
-    """
-
-    member: str
-    metric: str
-    number: int
-    value: float | None
-    overfit: bool
-    remaining: int
-    at: str
 
 
 Held: TypeAlias = StoredObject[NewHoldout]
@@ -180,6 +153,7 @@ def put_side(service: Service, stored: Held, side: str, upload: Upload) -> int:
 
     def work(t: Transaction, file: str) -> list[str]:
         now = HOLDOUTS.current(t, stored.name)
+        _refuse_deleted(now)
         if "transcript" in now.made:
             raise InvalidInputError("The holdout is open, and its tables do not change any more.")
         if side not in sides_of(now.asked.mode):
@@ -200,6 +174,7 @@ def open_holdout(service: Service, stored: Held) -> None:
     """
     with _turn(stored.name):
         stored = service.storage.read(lambda t: HOLDOUTS.current(t, stored.name))
+        _refuse_deleted(stored)
         if "transcript" in stored.made:
             return
         if not stored.made.keys() >= set(sides_of(stored.asked.mode)):
@@ -221,6 +196,37 @@ def open_holdout(service: Service, stored: Held) -> None:
                 t.note("act", f"opened holdout {stored.name}", stored.owner, dataset_of(stored))
 
         service.storage.write(work)
+
+
+def delete(service: Service, stored: Held, by: str) -> None:
+    """Forget both tables and the secret, which could tell a guess of them from another one.
+
+    Answers, the transcript and the ledger stay; nothing more is answered.
+    """
+    dataset = dataset_of(stored)
+    with _turn(stored.name):
+        if dataset in {status.dataset for status in service.ledger.datasets()}:
+            retire(service, str(dataset), "its rows were deleted", by)
+
+        def work(t: Transaction) -> list[str]:
+            now = HOLDOUTS.current(t, stored.name)
+            files = [now.made[side] for side in SIDES if side in now.made]
+            kept = {name: one for name, one in now.made.items() if name not in SIDES}
+            HOLDOUTS.write(t, now.name, now.asked, {"deleted": jobs.now(), **kept})
+            t.note("act", f"deleted the tables of holdout {stored.name}", by)
+            return files
+
+        service.forget(work)
+        now = service.storage.read(lambda t: HOLDOUTS.current(t, stored.name))
+        if "transcript" in now.made:
+            overwrite(secret_path(_path(service, now)))
+        _study.cache_clear()
+        ladders.labels.cache_clear()
+
+
+def _refuse_deleted(stored: Held) -> None:
+    if "deleted" in stored.made:
+        raise BudgetExceeded("The tables of this holdout were deleted: nothing more is answered.")
 
 
 def _begin_rounds(service: Service, stored: Held, path: Path) -> None:
@@ -278,13 +284,14 @@ def ask(
         raise InvalidInputError("An id occurs twice among the predictions. Nothing was asked.")
     digest = hashlib.sha256(json.dumps([metric, sorted(given.items())]).encode()).hexdigest()
     with _turn(stored.name):
-        found = service.storage.read(lambda t: _scored(t, stored.name, member, key))
+        found = service.storage.read(lambda t: scored(t, stored.name, member, key))
         if found is not None:
             if found[0] != digest:
                 raise InvalidInputError(
                     "This Idempotency-Key asked another question; use a new one."
                 )
             return found[1]
+        _refuse_deleted(service.storage.read(lambda t: HOLDOUTS.current(t, stored.name)))
         mark = hashlib.sha256(json.dumps([key, digest]).encode()).hexdigest()
         label = f"{member} {mark} {metric}"
         if stored.asked.mode == "ladder":
@@ -294,7 +301,12 @@ def ask(
         else:
             told = _by_rounds(service, stored, label, given, measure)
         score = Score(member=member, metric=metric, at=jobs.written(jobs.now()), **told)
-        service.storage.write(lambda t: _keep(t, stored, key, digest, score))
+
+        def work(t: Transaction) -> None:
+            keep(t, stored.name, key, digest, score)
+            t.note("act", f"asked holdout {stored.name}", member, dataset_of(stored))
+
+        service.storage.write(work)
         return score
 
 
@@ -334,42 +346,6 @@ def _check_attempts(asked: NewHoldout, member: str, told: Transcript | Board) ->
         raise BudgetExceeded(f"All {asked.attempts:,} attempts of yours are used.")
 
 
-def _keep(t: Transaction, stored: Held, key: str, digest: str, score: Score) -> None:
-    """Keep an answer under its key, and note that it was asked for."""
-    t.rows(
-        "INSERT INTO curator_standings (name, member, mark, digest, number, score) "
-        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        *(stored.name, score.member, key, digest, score.number),
-        msgspec.json.encode(score).decode(),
-    )
-    t.note("act", f"asked holdout {stored.name}", score.member, dataset_of(stored))
-
-
-def _scored(t: Transaction, name: str, member: str, key: str) -> tuple[str, Score] | None:
-    """Return the answer under a member's key, and the digest of its question."""
-    where = "WHERE name = ? AND member = ? AND mark = ?"
-    row = t.row(f"SELECT digest, score FROM curator_standings {where}", name, member, key)  # noqa: S608
-    return None if row is None else (str(row[0]), msgspec.json.decode(row[1], type=Score))
-
-
-def scores(t: Transaction, name: str, member: str | None = None) -> list[Score]:
-    """Return every answer, or those of one member, in order."""
-    rows = t.rows("SELECT score FROM curator_standings WHERE name = ? ORDER BY number", name)
-    found = [msgspec.json.decode(text, type=Score) for (text,) in rows]
-    return [one for one in found if member in (None, one.member)]
-
-
-def standings(t: Transaction, name: str) -> list[Score]:
-    """Return every member's best answer for each metric, best first."""
-    best: dict[tuple[str, str], tuple[float, Score]] = {}
-    for one in scores(t, name):
-        known = best.get((one.member, one.metric))
-        if one.value is not None and (known is None or one.value > known[0]):
-            best[one.member, one.metric] = (one.value, one)
-    ranked = sorted(best.values(), key=lambda found: (found[1].metric, -found[0], found[1].number))
-    return [one for _, one in ranked]
-
-
 def files(t: Transaction) -> list[str]:
     """Return the files of the vault that holdouts need."""
     rows = t.rows("SELECT made FROM curator_objects WHERE kind = 'holdout'")
@@ -406,7 +382,7 @@ def told_by(service: Service, stored: Held) -> Transcript | Board | None:
     """Return everything that an open holdout has said, as far as its secret seals it."""
     from quiltwork.holdout.folders import sealed_lines
 
-    if "transcript" not in stored.made:
+    if "transcript" not in stored.made or "deleted" in stored.made:
         return None
     read = read_board if stored.asked.mode == "ladder" else read_transcript
     return read(sealed_lines(_path(service, stored)))

@@ -69,6 +69,7 @@ RIGHTS: Mapping[str, Mapping[Role, Scope]] = {
     "holdout.admit": {"owner": "own"},
     "holdout.give": {"owner": "own"},
     "holdout.open": {"owner": "own"},
+    "holdout.delete": {"owner": "own"},
     "holdout.ask": {"owner": "own", "analyst": "own"},
     "holdout.scores": {"owner": "own", "analyst": "own"},
     "holdout.standings": {"owner": "own", "analyst": "own"},

@@ -175,6 +175,13 @@ class Service:
             if old != file:  # the transaction may have run twice
                 self.vault.delete(old)
 
+    def forget(self, naming: Callable[[Transaction], Iterable[str]]) -> None:
+        """Delete the files that a transaction no longer names, once it is committed."""
+        files: set[str] = set()  # of every time that it ran
+        self.storage.write(lambda t: files.update(naming(t)))
+        for file in files:
+            self.vault.delete(file)
+
     @property
     def routes(self) -> tuple[Route, ...]:
         """All routes of all features."""

@@ -158,8 +158,7 @@ def drop_rows(
             t.note("act", f"deleted the rows of {provider} in table {table.name}", who)
         return files
 
-    for file in service.storage.write(work):
-        service.vault.delete(file)
+    service.forget(work)
 
 
 def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:

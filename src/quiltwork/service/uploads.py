@@ -12,11 +12,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 from quiltwork import delimited, files
 from quiltwork.errors import InvalidInputError
+from quiltwork.service.parquet_files import check_parquet, unpacks
 from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 from quiltwork.service.turns import too_large
@@ -24,8 +24,6 @@ from quiltwork.service.vault import Vault
 
 MEDIA_TYPES = {"text/csv": ".csv", "application/vnd.apache.parquet": ".parquet"}
 _UNPACKED_FREELY = 1 << 20
-_CELL = 4
-"""Bytes that are counted for a cell of a Parquet file beside its text."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class Upload:
             try:
                 found = files.table_file(str(path))
                 self._check_size(found.count_rows(), len(found.schema.names))
-                self._check_parquet(path)
+                check_parquet(path, self.limits)
             except UnicodeDecodeError:
                 raise InvalidInputError("A column's name, or a text, is not UTF-8.") from None
             return
@@ -103,51 +101,6 @@ class Upload:
                     raise InvalidInputError(f"A cell of row {number} has over {longest} letters.")
 
         delimited.with_csv(str(path), read)
-
-    def _check_parquet(self, path: Path) -> None:
-        """Refuse long texts, and many, before they are unpacked: each is looked at once.
-
-        Pages that repeat one text are small in the file and large in memory, so columns of text are
-        read as their dictionaries, a group of rows and a column at a time, and what they would be
-        is counted.
-        """
-        import pyarrow.compute as pc
-        from pyarrow import ArrowException, parquet, types
-
-        schema = parquet.read_schema(path)
-        if any(types.is_nested(field.type) for field in schema):
-            raise InvalidInputError("A column of a file holds one value in each row, no lists.")
-        texts = [
-            field.name
-            for field in schema
-            if types.is_string(field.type)
-            or types.is_large_string(field.type)
-            or types.is_binary(field.type)
-            or types.is_large_binary(field.type)
-        ]
-        longest = 4 * self.limits.field  # bytes
-        try:
-            with parquet.ParquetFile(path, read_dictionary=texts) as file:
-                groups = range(file.num_row_groups)
-                size = _CELL * file.metadata.num_rows * len(schema)
-                told = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-                if max(size, told) > self.limits.bytes:
-                    raise InvalidInputError(_unpacks(self.limits))
-                for group, name in product(groups, texts):
-                    for chunk in file.read_row_group(group, columns=[name]).column(0).chunks:
-                        values = getattr(chunk, "dictionary", chunk)
-                        lengths = pc.binary_length(values)
-                        if (pc.max(lengths).as_py() or 0) > longest:
-                            raise InvalidInputError(
-                                f"A cell of column {name!r} has over {self.limits.field} letters."
-                            )
-                        if values is not chunk:
-                            lengths = lengths.take(chunk.indices)
-                        size += pc.sum(lengths).as_py() or 0
-                        if size > self.limits.bytes:
-                            raise InvalidInputError(_unpacks(self.limits))
-        except (OSError, ArrowException):
-            raise InvalidInputError("The file cannot be read as Parquet.") from None
 
     def _check_size(self, rows: int, columns: int) -> None:
         if rows > self.limits.rows or columns > self.limits.columns:
@@ -205,13 +158,9 @@ def _unpacked(parts: Iterable[bytes], limits: Limits) -> Iterator[bytes]:
                 if size > max(_UNPACKED_FREELY, limits.unpacked * packed):
                     raise Problem(413, "too-large", "It unpacks to too many times its size.")
                 if size > limits.bytes:
-                    raise Problem(413, "too-large", _unpacks(limits))
+                    raise Problem(413, "too-large", unpacks(limits))
                 yield piece
     except zlib.error:
         raise Problem(400, "bad-request", "The body is not gzip.") from None
     if not stream.eof:
         raise Problem(400, "bad-request", "The body ends before its gzip does.")
-
-
-def _unpacks(limits: Limits) -> str:
-    return f"The file unpacks to more than {limits.bytes:,} bytes, which is the most."

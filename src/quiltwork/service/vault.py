@@ -54,10 +54,10 @@ class Vault:
             path.rename(self.folder / name)
             self._sync()
         except OSError as error:
-            self._forget(path)
+            overwrite(path)
             raise StorageError(f"The data directory: {error.strerror}.") from None
         except BaseException:
-            self._forget(path)
+            overwrite(path)
             raise
         return name
 
@@ -81,7 +81,7 @@ class Vault:
 
     def delete(self, name: str) -> None:
         """Overwrite and remove a file; nothing happens if it is gone."""
-        self._forget(self._path(name))
+        overwrite(self._path(name))
         self._sync()
 
     def names(self) -> set[str]:
@@ -100,7 +100,7 @@ class Vault:
                 if path.is_symlink():
                     path.unlink()  # what it led to ended with its process
                 elif _NAME.fullmatch(path.stem):
-                    self._forget(path)
+                    overwrite(path)
 
     @contextmanager
     def plain(self, name: str, suffix: str) -> Iterator[Path]:
@@ -131,22 +131,12 @@ class Vault:
             if lent.is_symlink():
                 lent.unlink()
             else:
-                self._forget(lent)
+                overwrite(lent)
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise InvalidInputError("This is no name of a file at rest.")
         return self.folder / name
-
-    def _forget(self, path: Path) -> None:
-        with suppress(FileNotFoundError):
-            with path.open("r+b") as file:
-                left = os.fstat(file.fileno()).st_size
-                while left > 0:
-                    left -= file.write(bytes(min(left, _CHUNK)))
-                file.flush()
-                os.fsync(file.fileno())
-            path.unlink()
 
     def _sync(self) -> None:
         if os.name != "nt":
@@ -187,6 +177,18 @@ class Vault:
             part, place = following, place + 1
         if not place:
             raise StorageError("A file of the data directory was cut.")
+
+
+def overwrite(path: Path) -> None:
+    """Overwrite and remove a file; nothing happens if it is gone."""
+    with suppress(FileNotFoundError):
+        with path.open("r+b") as file:
+            left = os.fstat(file.fileno()).st_size
+            while left > 0:
+                left -= file.write(bytes(min(left, _CHUNK)))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
 
 
 def _chunks(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:

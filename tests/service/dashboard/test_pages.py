@@ -140,6 +140,17 @@ def test_a_job_that_nobody_is_at_says_so_and_can_be_cancelled(stories):
     assert stories.visitor("anna").post(f"/jobs/{identity}/cancel", "/jobs").status_code == 404
 
 
+def test_the_tables_of_a_leaderboard_are_deleted_once_its_name_is_typed(stories):
+    olga, page = stories.visitor("olga"), "/leaderboards/gone"
+    made = olga.post("/leaderboards", "/leaderboards", name="gone", target="side")
+    assert f"{page}/tables" in made.text
+    refused = olga.post(f"{page}/delete", page, confirm="coins")
+    assert (refused.status_code, "Type the" in refused.text) == (422, True)
+    shown = olga.post(f"{page}/delete", page, confirm="gone").text
+    assert "The rows are deleted" in shown
+    assert not [form for form in ("delete", "tables") if f"{page}/{form}" in shown]
+
+
 @pytest.mark.parametrize("name", ["%00", "..%2F..", "a%20b", "%F0%9F%A7%B5", "x" * 300])
 def test_what_can_be_no_name_is_nowhere(stories, name):
     olga = stories.visitor("olga")

@@ -78,6 +78,7 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("POST", "/leaderboards", boards.register),
     ("GET", "/leaderboards/{holdout}", boards.board),
     ("POST", "/leaderboards/{holdout}/tables", boards.give),
+    ("POST", "/leaderboards/{holdout}/delete", boards.delete),
     ("POST", "/leaderboards/{holdout}/access", boards.admit),
     ("POST", "/leaderboards/{holdout}/access/{member}/remove", boards.dismiss),
     ("POST", "/leaderboards/{holdout}/ask", boards.ask),

@@ -23,7 +23,7 @@ from quiltwork.service.dashboard.web import (
 from quiltwork.service.holdouts import sides_of
 from quiltwork.service.problems import Problem
 
-STATES = {"waiting for tables": "warn", "ready to open": "busy", "open": "good"}
+STATES = {"waiting for tables": "warn", "ready to open": "busy", "open": "good", "deleted": ""}
 _NEW = {
     "name": "",
     "id_column": "id",
@@ -87,6 +87,13 @@ def give(visit: Visit) -> Shown | Go:
         visit.ask("open_holdout", visit.path)
 
     return _done(visit, "created", work)
+
+
+def delete(visit: Visit) -> Shown | Go:
+    """Delete both tables, if the name was typed."""
+    if visit.form.get("confirm", "").strip() != visit.path["holdout"]:
+        return board(visit, Problem(422, "invalid-input", "Type the holdout's name to delete."))
+    return _done(visit, "deleted", lambda: visit.ask("delete_tables", visit.path))
 
 
 def admit(visit: Visit) -> Shown | Go:
