@@ -313,9 +313,17 @@ def test_what_a_time_point_is_is_said_wherever_a_length_is_asked_for(cli, meters
     assert "A time point is a step of 1h." in ran.out
     ran = cli(
         *("ledger", "create", "sqlite:///budget.db", "home", "--belief", "hour.json"),
-        *("--length", "24", "--budget", "1"),
+        *("--length", "400", "--budget", "1"),
     )
     assert "every 1h, edges 1)" in ran.out
+    week = (*RELEASE, "--belief", "hour.json", "--window", "1:168", "--beginning")
+    assert "goes with --ledger" in cli(*week).err
+    paid = ("--ledger", "sqlite:///budget.db", "--dataset", "home", "--key", "week 1")
+    refused = cli(*week[:-1], *paid)
+    assert "have 200 time points, dataset 'home' has 400" in refused.err
+    assert "say so with --beginning." in refused.err
+    first = cli(*week, *paid, "--json").document
+    assert cli(*week, *paid, "--json").document == first
 
 
 def test_a_belief_says_nothing_of_the_data_but_its_matrix(cli, folder):

@@ -40,8 +40,8 @@ def test_what_is_wrong_with_a_row_is_told_when_data_are_registered(tmp_path, led
     with pytest.raises(InvalidInputError, match="Position 2"):
         register_series(ledger, "home", wrong, "state")
     assert ledger.registered("home") is None
-    with pytest.raises(InvalidInputError, match="has 30 time points, dataset 'home' has 40"):
-        register_series(ledger, "home", _file(tmp_path / "b.csv", ["rest"] * 30), "state")
+    with pytest.raises(InvalidInputError, match="has 50 time points, dataset 'home' has 40"):
+        register_series(ledger, "home", _file(tmp_path / "b.csv", ["rest"] * 50), "state")
 
 
 def test_registered_files_are_read_and_others_refused_by_one_sentence(tmp_path, ledger):

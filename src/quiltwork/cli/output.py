@@ -223,6 +223,7 @@ _PHRASES = {
         "plan_holdout": "`quiltwork holdout plan`",
         "Leave out the time zone": "Leave out the time zone, as --timezone none does",
         r"query\.on\(start, stop\)": "--window START:STOP",
+        r"beginning_of=\d+": "--beginning",
         r"ledger\.extend\('([^']+)', (\d+)\)": r"quiltwork ledger extend URL \1 \2",
         r"ledger\.status\('[^']+'\)\.beliefs": "the beliefs that `ledger show` names",
     }.items()

@@ -91,6 +91,11 @@ if TYPE_CHECKING:
 )
 @option("--preview", "Show the error to expect; nothing is released.", bool)
 @ledger_options
+@option(
+    "--beginning",
+    "With --ledger: FILE is the beginning of a dataset of which more is to come.",
+    bool,
+)
 @curator_option("--query, --window, --epsilon, --key, --preview")
 @confidence_option("Of the intervals.")
 @output_option
@@ -118,6 +123,7 @@ def release(
     dataset: str | None,
     key: str | None,
     analyst: str | None,
+    beginning: bool,
     curator: str | None,
     confidence: Fraction,
     output: str | None,
@@ -136,6 +142,7 @@ def release(
         kept = {"ledger_url": ledger_url, "dataset": dataset, **reading, "belief": belief}
         given = {"analyst": analyst, "others": others, "states": states, "method": method}
         given |= {"secrets": secrets, "protect": protect, "apart": apart, **_typed(kept)}
+        given |= {"beginning": beginning}
         refuse_with_curator(given)
         _ask(
             curator, file, question, window, epsilon, key, confidence, preview, plot, report, output
@@ -148,6 +155,8 @@ def release(
     beliefs = _beliefs(belief, states, protect)
     query = read_query(question, beliefs[0].states, None)
     debit = open_ledger(ledger_url, dataset, key, analyst)
+    if beginning and not debit:
+        raise click.UsageError("--beginning goes with --ledger, whose dataset is longer")
     protected = _protected(protect, beliefs, reading["every"], debit)
     if protect == "person" and reading["missing"] == "split":
         raise click.UsageError(
@@ -206,6 +215,9 @@ def release(
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)
     else:
+        whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
+        if whole and whole > max(series.lengths):
+            debit["beginning_of"] = whole
         released = answer(series.data, query, beliefs, **asked, **debit)
         document, lines = released.to_json(), _lines(released, confidence)
         writes = pictures(released, report, plot, confidence, others=alternatives)

@@ -42,8 +42,8 @@ def register_series(
     dataset of people knows no states: name the public ones with `states`.
 
     Raises:
-        InvalidInputError: as `read_series` and `release` do, and for a series that is not as long
-            as the dataset.
+        InvalidInputError: as `read_series` and `release` do, and for a series that is longer than
+            the dataset.
         UnsupportedError: for what is no file, and for beliefs without states.
     """
     read_payer(ledger, dataset)
@@ -58,10 +58,10 @@ def register_series(
             "where a ledger pays."
         )
     series = read_series(source, value, **{**options, "states": None, "beliefs": beliefs})
-    if not people and max(series.lengths) != status.length:
+    if not people and max(series.lengths) > status.length:
         raise InvalidInputError(
             f"The series has {max(series.lengths):,} time points, dataset {dataset!r} has "
-            f"{status.length:,}; extend the dataset, or read as many."
+            f"{status.length:,}; extend the dataset first."
         )
     encode_cells(read_source(series.data, beliefs, None), beliefs, histogram())
     ledger.register(dataset, mark)
