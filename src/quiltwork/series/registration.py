@@ -58,7 +58,7 @@ def register_series(
             "where a ledger pays."
         )
     series = read_series(source, value, **{**options, "states": None, "beliefs": beliefs})
-    if not people and max(series.lengths) > status.length:
+    if not people and max(series.lengths) > (status.length or 0):
         raise InvalidInputError(
             f"The series has {max(series.lengths):,} time points, dataset {dataset!r} has "
             f"{status.length:,}; extend the dataset first."
