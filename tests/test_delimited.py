@@ -101,6 +101,13 @@ def test_a_row_has_no_say_in_how_the_letters_of_others_are_read(tmp_path):
     assert with_csv(str(path), list) == [["a"], ["Käse"], ["Käse €"], ["\x81"]]
     with pytest.raises(InvalidInputError, match="not UTF-8 text near line 1"):
         with_csv(str(path), list, GivenDialect(encoding="utf-8"))
+    with pytest.raises(InvalidInputError, match=r"neither UTF-8 nor .*encoding='shift_jis'"):
+        with_csv(str(path), list, GivenDialect())
+    path.write_bytes("ü\nKäse\n".encode() + b"K\xe4se\n")
+    assert with_csv(str(path), list, GivenDialect()) == [["ü"], ["Käse"], ["Käse"]]
+    for encoding in ("utf-16-le", "utf-16-be"):  # without a mark
+        path.write_bytes("a;ü\n1,5;x\n".encode(encoding))
+        assert with_csv(str(path), list) == [["a", "ü"], ["1,5", "x"]]
 
 
 @pytest.mark.parametrize(("name", "words"), [("c", "is not there"), ("a", "more than once")])

@@ -49,7 +49,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_BY_BYTE = "quiltwork-cp1252"
+_BY_LETTER = "utf-8-or-cp1252"
 """Reads as Windows does what is no UTF-8, so that one row has no say in how others are read."""
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _SEPARATOR = re.compile(rb"(?:\xef\xbb\xbf)?sep=([^\r\n\"])\r?\n", re.IGNORECASE)
@@ -63,7 +63,26 @@ def _as_windows_does(error: UnicodeError) -> tuple[str, int]:
     return some.decode("cp1252" if some.decode("cp1252", "ignore") else "latin-1"), error.end
 
 
-codecs.register_error(_BY_BYTE, _as_windows_does)
+class _LetterByLetter(codecs.getincrementaldecoder("utf-8-sig")):  # type: ignore[misc]
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(_BY_LETTER)
+
+
+def _found_codec(name: str) -> codecs.CodecInfo | None:
+    if name.replace("_", "-") != _BY_LETTER:
+        return None
+    plain = codecs.lookup("utf-8")
+    return codecs.CodecInfo(
+        plain.encode,
+        lambda text, errors="strict": (_LetterByLetter().decode(text, True), len(text)),
+        incrementalencoder=plain.incrementalencoder,
+        incrementaldecoder=_LetterByLetter,
+        name=_BY_LETTER,
+    )
+
+
+codecs.register_error(_BY_LETTER, _as_windows_does)
+codecs.register(_found_codec)
 
 
 @dataclass(frozen=True)
@@ -94,7 +113,9 @@ class Dialect:
             )
         if self.decimal == ",":
             parts.append("decimal comma")
-        if self.encoding != "utf-8":
+        if self.encoding == _BY_LETTER:
+            parts.append("encoding cp1252 where letters are no UTF-8")
+        elif self.encoding != "utf-8":
             parts.append(f"encoding {self.encoding}")
         if self.na_values:
             parts.append(f"missing {', '.join(sorted(self.na_values))}")
@@ -147,10 +168,10 @@ class GivenDialect:
 def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
     """Return how a file is written that begins with these bytes.
 
-    The delimiter is found in the first line, which is public. Encoding and decimal point are found
-    in the rows after it, unless `given.by_rows` is off: then a file without a byte order mark is
-    UTF-8 if its first line is, and one with semicolons has decimal commas, whatever its rows hold.
-    Letters of UTF-8 files that are none are read as in cp1252, each on its own.
+    The delimiter is found in the first line, which is public, and the decimal point in the rows
+    after it, unless `given.by_rows` is off: then a file with semicolons has decimal commas,
+    whatever its rows hold. Letters of UTF-8 files that are none are read as in cp1252, each on its
+    own, be they found here or later.
 
     >>> found_dialect(b"time;kw\\n1;0,5\\n").words
     'delimiter ;, decimal comma'
@@ -173,11 +194,13 @@ def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
 
 
 def _guessed_encoding(sample: bytes, *, by_rows: bool) -> str:
+    if b"\0" in sample[:2]:  # UTF-16 without a mark, as it begins with a letter of ASCII
+        return "utf-16-be" if sample[:1] == b"\0" else "utf-16-le"
     looked = sample if by_rows else sample.partition(b"\n")[0]
     try:
         codecs.getincrementaldecoder("utf-8")().decode(looked)
     except UnicodeDecodeError:
-        return "cp1252"
+        return _BY_LETTER
     return "utf-8"
 
 
@@ -223,16 +246,23 @@ class Opened:
             self.skipped = said.end()
             given = replace(given, delimiter=given.delimiter or said[1].decode("latin-1"))
         self.dialect = found_dialect(sample[self.skipped :], given)
+        found = self.dialect.encoding
+        letters = sample.decode(found) if given.by_rows and found == _BY_LETTER else ""
+        if re.search("[\x80-\x9f]", letters):  # bytes that cp1252 has no letters for
+            raise InvalidInputError(
+                f"{path!r} is neither UTF-8 nor Windows' text (cp1252); say its encoding, for "
+                "example encoding='shift_jis'."
+            )
 
     def turns_out_as_windows(self) -> bool:
-        """Whether a file that begins as UTF-8 goes on otherwise, so that it is cp1252 from now."""
+        """Whether a file that begins as UTF-8 has other letters later, which is said from now."""
         if self._told_encoding or self.dialect.encoding != "utf-8":
             return False
         with self.stream() as stream, suppress(UnicodeDecodeError):
             for _ in codecs.iterdecode(iter(lambda: stream.read(_BUFFER), b""), "utf-8"):
                 pass
             return False
-        self.dialect = replace(self.dialect, encoding="cp1252")
+        self.dialect = replace(self.dialect, encoding=_BY_LETTER)
         return True
 
     def stream(self) -> BinaryIO:
@@ -255,10 +285,10 @@ class Opened:
             InvalidInputError: if the file cannot be read, is not CSV in its encoding or not a whole
                 gzip file, or unpacks to too much.
         """
-        codec, errors = self.dialect.encoding, "strict"
+        codec = self.dialect.encoding
         if codec == "utf-8":
-            codec, errors = "utf-8-sig", errors if self._told_encoding else _BY_BYTE
-        with _told(self.path), io.TextIOWrapper(self.stream(), codec, errors, "") as file:
+            codec = "utf-8-sig" if self._told_encoding else _BY_LETTER
+        with _told(self.path), io.TextIOWrapper(self.stream(), codec, newline="") as file:
             reader = csv.reader(file, strict=True, delimiter=self.dialect.delimiter)
             try:
                 with suppress(UnicodeError):  # which would carry the bytes of the file

@@ -129,6 +129,7 @@ def test_a_holdout_row_without_a_prediction_is_refused_and_costs_nothing(cli, fo
     refused = cli("holdout", "ask", "study", "--predictions", "half.csv")
     assert refused.code == 2
     assert f"Of {2 * ROWS} rows {ROWS} have no prediction" in refused.err
+    assert "Rows of the training table need predictions too" in refused.err
     status = cli("holdout", "status", "study", "--json").document
     assert (status["asked"], status["remaining"]) == (0, 2)
 

@@ -207,7 +207,8 @@ def create(
         )
         made.close()
     store.save(folder, places)
-    _show_status(folder, queries)
+    told = f"Predictions have a line for every {identity} of {train} and of {held}, and go with "
+    _show_status(folder, queries, f"{told}`quiltwork holdout ask {folder} --predictions FILE`.")
 
 
 @command(
@@ -316,7 +317,7 @@ def status(folder: str, queries: int | None) -> None:
     _show_status(folder, queries)
 
 
-def _show_status(folder: str, queries: int | None) -> None:
+def _show_status(folder: str, queries: int | None, *then: str) -> None:
     from quiltwork.holdout import folders as store
 
     store.load(folder)
@@ -341,6 +342,7 @@ def _show_status(folder: str, queries: int | None) -> None:
         f"{len(found.entries)} questions answered, {found.remaining} of {settings.budget} rounds "
         "left",
         *promise.explain().splitlines(),
+        *then,
     ]
     emit(files.dump("holdout-status", 1, body), lines)
 

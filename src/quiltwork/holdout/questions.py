@@ -114,7 +114,7 @@ def among(metric: Metric, statistic: Statistic, member: Statistic) -> tuple[Metr
     return replace(metric, signs=signs, combine=combine), values
 
 
-def check_ids(known: Iterable[str], predictions: Mapping[str, str]) -> None:
+def check_ids(known: Iterable[str], predictions: Mapping[str, str], hint: str = "") -> None:
     """Refuse predictions for other rows than there are; which ids there are is public."""
     expected = {plain_label(str(name)) for name in known}
     missing, unknown = len(expected - predictions.keys()), len(predictions.keys() - expected)
@@ -122,6 +122,7 @@ def check_ids(known: Iterable[str], predictions: Mapping[str, str]) -> None:
         raise InvalidInputError(
             f"Of {len(expected):,} rows {missing:,} have no prediction, and {unknown:,} of the "
             f"{len(predictions):,} predictions are for ids that no row has. Nothing was asked."
+            + hint
         )
 
 

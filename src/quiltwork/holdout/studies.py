@@ -75,7 +75,8 @@ class Study:
             )
         identity, target = self.position(self.columns.identity), self.position(self.columns.target)
         check_readable(said, self.train[:, target], metric)
-        check_ids([*self.train[:, identity], *self.holdout[:, identity]], said)
+        known = [*self.train[:, identity], *self.holdout[:, identity]]
+        check_ids(known, said, " Rows of the training table need predictions too.")
         return prediction_question([identity], [target], said, metric)
 
 

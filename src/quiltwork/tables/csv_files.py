@@ -14,6 +14,7 @@ import warnings
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,8 +34,9 @@ def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
     if found is None:
         _say_where(opened, header)
     if given.encoding is None and opened.dialect.encoding not in ("utf-8", "utf-16"):
-        words = f"encoding {opened.dialect.encoding}; encoding='…' says another."
-        warnings.warn(f"{path} is read with {words}", QuiltworkWarning, stacklevel=4)
+        words = replace(opened.dialect, delimiter=",", decimal=".").words
+        said = f"{path} is read with {words}; encoding='…' says another."
+        warnings.warn(said, QuiltworkWarning, stacklevel=4)
     return found
 
 

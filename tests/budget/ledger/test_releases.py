@@ -85,7 +85,23 @@ def test_other_beliefs_and_longer_data_are_refused_with_a_way_out(ledger, chain,
     assert len(ledger.history("d")) == 1
     with pytest.raises(InvalidInputError, match=r"have 40 .* 'd' has 50; give all .*query\.on"):
         qw.release(data, histogram, chain, epsilon=0.1, ledger=ledger, dataset="d")
+    pieces = {(None, 1): data, (None, 2): data[:7]}  # as of a series that was cut at a gap
+    with pytest.raises(
+        InvalidInputError, match=r"the longest piece counts: .* length=40 for these"
+    ):
+        qw.release(pieces, histogram, chain, epsilon=0.1, ledger=ledger, dataset="d")
     assert len(ledger.history("d")) == 1
+
+
+def test_a_release_protects_the_stretches_of_its_dataset_unless_it_says_otherwise(
+    ledger, chain, data
+):
+    ledger.create("d", chain, 40, 5, episode=4)
+    asked = {"epsilon": 0.1, "ledger": ledger, "dataset": "d"}
+    for said, episode in (({}, 4), ({"protect": "episode"}, 4), ({"protect": "moment"}, 1)):
+        found = qw.release(data, qw.queries.histogram(), chain, **asked, **said)
+        alone = qw.release(data, qw.queries.histogram(), chain, epsilon=0.1, episode=episode)
+        assert (found.episode, found.noise_scale) == (episode, alone.noise_scale)
 
 
 def test_a_series_may_be_behind_its_ledger_if_that_is_said(ledger, chain, data):

@@ -124,6 +124,14 @@ def test_both_readers_agree_on_odd_cells(tmp_path, by):
     assert words.data[None].tolist() == [">=1", *["missing"] * 3]
     with pytest.raises(InvalidInputError, match="Time point 2 is missing, and 2 more"):
         read_series(path, "v", time="t", edges=[1])
+    with pytest.raises(InvalidInputError, match="Time point 2 of 'odd' is missing"):
+        read_series(tmp_path, "v", time="t", subject="filename", edges=[1])
+    for begin in (1, 30_000):  # a letter of another program is seen at once, or far behind
+        path.write_bytes("ä,b\n".encode() + "ü,1\n".encode() * begin + b"\xfc,1\n")
+        letters = read_series(path, "ä")
+        assert letters.states == ("ü",)
+        if by == "arrow" or begin == 1:
+            assert "read with encoding cp1252 where letters are no UTF-8" in letters.reading
 
 
 def test_more_rows_are_looked_at_where_the_first_leave_open_what_is_a_day(tmp_path, by):

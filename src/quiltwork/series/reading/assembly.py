@@ -281,8 +281,8 @@ def _regular(source: Any, gaps: Counter[int] | None, *, alone: bool, counted: bo
     return None if step == 1 and counted else step
 
 
-def refuse_gaps(paths: Sequence[Path]) -> None:
-    """Refuse missing time points.
+def refuse_gaps(paths: Sequence[Path], *, named: bool) -> None:
+    """Refuse missing time points; subjects are not named unless they are files.
 
     Raises:
         InvalidInputError: naming the first.
@@ -292,7 +292,8 @@ def refuse_gaps(paths: Sequence[Path]) -> None:
         return
     number, path = next((i, path) for i, path in enumerate(paths) if (path.codes == GAP).any())
     position = int(np.argmax(path.codes == GAP)) + 1
-    whose = f" of subject {number + 1} (in their order)" if path.subject is not None else ""
+    whose = f" of {path.subject!r}" if named else f" of subject {number + 1} (in their order)"
+    whose = whose if path.subject is not None else ""
     raise InvalidInputError(
         f"Time point {position}{whose} is missing, and {gaps - 1} more are; say what to do: "
         "missing='state' makes it a state of its own, missing='split' cuts the sequence there if "

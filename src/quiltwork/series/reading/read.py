@@ -222,7 +222,7 @@ def read_series(
             f"Every time point is missing: no row of column {value!r} holds {held}."
         )
     if missing == "error" and not free:
-        refuse_gaps(read.paths)
+        refuse_gaps(read.paths, named=subject == "filename")
     gap = missing_state if missing == "state" else None
     unknown = gap is not None and any(gap not in (one.states or (gap,)) for one in members)
     if unknown and any((path.codes == GAP).any() for path in read.paths):

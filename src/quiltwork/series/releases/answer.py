@@ -62,7 +62,7 @@ def release(
     key: str | None = None,
     analyst: str | None = None,
     secrets: tuple[int, int] | None = None,
-    episode: int = 1,
+    episode: int | None = None,
     protect: Who | None = None,
     beginning_of: int | None = None,
 ) -> Release:
@@ -87,7 +87,8 @@ def release(
             its own module; `quiltwork.queries.identity` says what cannot be noticed.
         analyst: for whom, where the ledger keeps shares.
         secrets: (start, stop) restricts what is protected; by default every time point.
-        episode: how many time points in a row are one secret, whatever they are.
+        episode: how many time points in a row are one secret, whatever they are; by default as
+            many as for the ledger's dataset, else one.
         protect: "moment" (a time point), "episode" (`episode` of them in a row) or "person": a
             subject's whole series, whatever is believed about it, if subjects are independent of
             each other. By default a moment, or an episode where one is given.
@@ -116,10 +117,13 @@ def release(
     exact_epsilon = positive_fraction(epsilon, "epsilon")
     read_query(query)
     members = believed(beliefs, query, protect)
+    payer = read_payer(ledger, dataset, key, analyst)
+    if episode is None:
+        as_paid = payer is not None and protect in (None, "episode")
+        episode = payer.ledger.status(payer.dataset).episode if payer and as_paid else 1
     protection = read_protection(protect, method, secrets, episode, members)
     if protection.who == "person":
         refuse_pieces(data)
-    payer = read_payer(ledger, dataset, key, analyst)
     found = _prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
     plan, source, states, members, query = found
     if isinstance(query, CustomQuery) and states:
