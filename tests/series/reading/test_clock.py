@@ -84,6 +84,15 @@ def test_local_times_find_back_to_their_moments(start):
     assert utc_seconds(shown, who, BERLIN).tolist() == moments.tolist()
     twice = np.repeat(shown, 2), np.tile([0, 1], len(shown))
     assert utc_seconds(*twice, BERLIN).tolist() == np.repeat(moments, 2).tolist()
+    by_time = np.argsort(shown, kind="stable")
+    assert utc_seconds(shown[by_time], who, BERLIN).tolist() == moments[by_time].tolist()
+    change = int(datetime(2026, 10, 25, 1, tzinfo=UTC).timestamp())
+    some = (moments < change - 1200) | (moments >= change)  # the first pass ends in a gap
+    assert utc_seconds(shown[some], who[some], BERLIN).tolist() == moments[some].tolist()
+    if start == AUTUMN:
+        for rows in (np.s_[::-1], np.s_[::-60], np.random.default_rng(1).permutation(len(who))):
+            with pytest.raises(InvalidInputError, match=r"twice on 2026-10-25 .* oldest first"):
+                utc_seconds(shown[rows], who[rows], BERLIN)
 
 
 def quarters(start, days, path, **columns):

@@ -67,23 +67,37 @@ def utc_seconds(
     seconds: NDArray[np.int64],
     subject: NDArray[np.integer],
     zone: tzinfo,
-    latest: dict[tuple[int, int], int] | None = None,
+    passed: dict[tuple[int, int], tuple[int, int]] | None = None,
 ) -> NDArray[np.int64]:
     """Return the moments of UTC at which the clocks of a zone show these seconds.
 
     In the hour that comes twice in autumn the first pass of a subject through it, in the order of
     the rows, is before the change. A time that is skipped in spring is read as after the change.
-    `latest` remembers these hours from one block of rows to the next.
+    `passed` remembers these hours from one block of rows to the next: the latest time of the first
+    pass, or the day's end once rows went back, and that of the second pass or -1.
+
+    Raises:
+        InvalidInputError: if rows go back in that hour otherwise than from one pass to the other.
     """
     early, late = _offsets(seconds, zone, _meant_on).T
     offsets: NDArray[np.int64] = early.copy()
-    latest = {} if latest is None else latest
+    passed = {} if passed is None else passed
+    back = np.diff(seconds, prepend=seconds[:1])
     for row in np.flatnonzero(early > late).tolist():
         key, moment = (int(subject[row]), int(seconds[row]) // DAY), int(seconds[row])
-        if latest.get(key, -1) >= moment:
+        first, second = passed.get(key, (-1, -1))
+        from_later = row and early[row - 1] == late[row - 1] and -DAY < back[row] < 0
+        if from_later or moment < second:
+            raise InvalidInputError(
+                f"In the hour that comes twice on {_EPOCH + timedelta(seconds=moment):%Y-%m-%d} "
+                "rows are not in order, so which hour is meant is unknown; sort them as they were "
+                "recorded, the oldest first, or write times with their offset, as 02:30+01:00."
+            )
+        if first >= moment:
             offsets[row] = late[row]
+            passed[key] = (first if first == moment else key[1] * DAY + DAY, moment)
         else:
-            latest[key] = moment
+            passed[key] = (moment, second)
     return seconds - offsets
 
 

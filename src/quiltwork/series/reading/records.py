@@ -124,14 +124,14 @@ def read_records(
     subjects, places = _subjects(owners)
 
     def blocks() -> Iterator[Block]:
-        latest: list[dict[tuple[int, int], int]] = [{} for _ in times]
+        passed: list[dict[tuple[int, int], tuple[int, int]]] = [{} for _ in times]
         before = 0
         for values, *others in zip(*(one.parts for one in columns), strict=True):
             rows = len(values)
             who = places(others[: len(owners)], rows)
             moments = [
                 _on_clock(column, part, who, clock, seen)
-                for column, part, seen in zip(times, others[len(owners) :], latest, strict=False)
+                for column, part, seen in zip(times, others[len(owners) :], passed, strict=False)
             ]
             when = moments[0] if moments else None
             if lasting:
@@ -168,7 +168,7 @@ def _on_clock(
     seconds: NDArray[np.int64],
     who: NDArray[Any],
     clock: Clock,
-    latest: dict[tuple[int, int], int],
+    passed: dict[tuple[int, int], tuple[int, int]],
 ) -> NDArray[np.int64]:
     """Return moments of a column on the clock of the series."""
     zone = read_zone(clock.zone)
@@ -176,7 +176,7 @@ def _on_clock(
         return seconds
     if column.aware:
         return local_seconds(seconds, zone) if clock.local else seconds
-    return seconds if clock.local else utc_seconds(seconds, who, zone, latest)
+    return seconds if clock.local else utc_seconds(seconds, who, zone, passed)
 
 
 def _subjects(
