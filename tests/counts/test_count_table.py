@@ -245,3 +245,8 @@ def test_beliefs_are_about_no_fewer_people_than_are_counted():
     some = release_table({"yes": 3}, epsilon=1, beliefs=chain, people=40)
     assert some.total is None
     assert float(some.dp_epsilon) == qw.influence_curve(chain, 40).dp_epsilon(1)
+    for _ in range(20):  # half of the noise is far above 40
+        wide = release_table({"yes": 3}, epsilon=0.001, beliefs=chain, people=40)
+        assert wide["yes"] <= 40
+        assert wide.interval("yes").high <= 40
+        assert CountTable.from_json(wide.to_json()) == wide

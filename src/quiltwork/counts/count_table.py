@@ -62,6 +62,7 @@ class CountTable(ChartedResult):
             this is what accountants price.
         adjacency: "replace" or "add-remove".
         total: the declared public total that the values add up to, if there is one.
+        people: how many the beliefs are about, if there are beliefs; no count is above them.
         dimensions: the names of the columns that make up a label.
         at_most: how many rows of one person `epsilon` is for.
         limit: how that is known: "kept" by leaving out further rows, "declared", or "assumed".
@@ -82,6 +83,7 @@ class CountTable(ChartedResult):
     at_most: int = 1
     limit: Limit = "assumed"
     subject: str | None = None
+    people: int | None = None
 
     def __getitem__(self, cell: Cell) -> int:
         return self.values[self._index(cell)]
@@ -223,7 +225,8 @@ class CountTable(ChartedResult):
         return self._clip(self.noisy[index] - reach, self.noisy[index] + reach)
 
     def _clip(self, low: int, high: int) -> Interval:
-        top = high if self.total is None else min(high, self.total)
+        most = self.total if self.people is None else self.people * self.at_most
+        top = high if most is None else min(high, most)
         return Interval(max(0, min(low, top)), max(0, top))
 
 
@@ -293,6 +296,8 @@ def release_table(
     def draw() -> CountTable:
         noisy = _draw(list(exact.values()), law)
         values = project(noisy, [law.variance] * len(exact), total)
+        if believed is not None:
+            values = tuple(min(value, most * believed) for value in values)
         return CountTable(
             cells=tuple(exact),
             values=values,
@@ -306,6 +311,7 @@ def release_table(
             at_most=most,
             limit=limit,
             subject=subject,
+            people=believed,
         )
 
     def record() -> dict[str, Any]:
