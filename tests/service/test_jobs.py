@@ -97,6 +97,20 @@ def test_an_abandoned_job_is_taken_over_once_and_then_fails_with_a_sentence(serv
     assert "ended twice" in told(service, name).error
 
 
+def test_a_clock_that_is_set_back_strands_no_job_and_vouches_for_no_worker(service, monkeypatch):
+    name, real = submitted(service), jobs.now
+    submitted(service, "next")
+    lost = jobs.claim(service.storage, "gone", 10)
+    jobs.worker_beat(service.storage, "gone", jobs.now())
+    monkeypatch.setattr(jobs, "now", lambda: real() - 60_000)  # another machine's clock
+    assert jobs.claim(service.storage, "other", 10, only=name) is None
+    monkeypatch.setattr(jobs, "now", lambda: real() - 3_600_000)
+    assert "none is running" in told(service, submitted(service, "next")).waiting_for
+    held = jobs.claim(service.storage, "other", 10)
+    assert (held.id, held.fence) == (name, lost.fence + 1)
+    jobs.finish(service.storage, held, {})
+
+
 def test_a_job_that_is_put_back_keeps_its_place_and_its_attempts(service):
     first, _ = submitted(service, "a"), submitted(service, "b")
     for _ in range(3):

@@ -108,8 +108,9 @@ def preview_lines(found: AnswerPreview) -> Iterator[str]:
     """Say what an answer would cost and how far off it would be."""
     after = "an unknown total" if found.spent_after is None else f"{found.spent_after:.6g}"
     yield f"From {found.spent_before:.6g} to {after} of {found.budget:.6g}."
-    yield f"A cell ({found.cells} in all) errs by {found.expected_error:.6g} on average; "
+    yield f"A cell ({found.cells} in all) errs by {found.expected_error:.6g} on average."
     yield f"{100 * found.confidence:g} % intervals are ±{found.half_width:.6g} a cell."
-    yield found.reason or ""
+    if found.reason:
+        yield f"{found.reason[0].upper()}{found.reason[1:]}"
     if not found.granted:
         yield f"It would be refused: {found.refusal}"

@@ -104,6 +104,7 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
         if demo:
+            click.echo("Making up four stories: up to a minute after an install.", err=True)
             _tell({"address": address}, dashboard.fill(service))
         else:
             secret = first_owner(service, owner or _own_name())

@@ -25,6 +25,8 @@ from quiltwork.service.storage import Schema, Storage, Transaction
 State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 
 _MOST_ATTEMPTS = 2
+_AHEAD = 600_000
+"""Milliseconds: what is said to be later than that was written before the clock was set back."""
 _LAST = 2**62
 _TWICE = (
     "The worker ended twice while it was at this, without a word: it was killed, or there was not "
@@ -225,7 +227,9 @@ def place(transaction: Transaction, job: StoredJob) -> int | None:
 
 def worker_heard(transaction: Transaction) -> int | None:
     """Return when any worker was last heard of."""
-    (last,) = transaction.row("SELECT MAX(beat) FROM curator_workers")
+    (last,) = transaction.row(
+        "SELECT MAX(beat) FROM curator_workers WHERE beat < ?", now() + _AHEAD
+    )
     return None if last is None else int(last)
 
 
@@ -240,13 +244,17 @@ def claim(
     chosen = () if only is None else (only,)
     waiting = (
         f"SELECT {_FIELDS} FROM curator_jobs WHERE state IN ('queued', 'running') "  # noqa: S608
-        f"AND (state = 'queued' OR lease < ?) {names} ORDER BY number LIMIT 1"
+        f"AND (state = 'queued' OR lease < ? OR lease > ?) {names} ORDER BY number LIMIT 1"
     )
-    if storage.read(lambda found: found.row(waiting, now(), *chosen)) is None:
+
+    def oldest(transaction: Transaction) -> Any:
+        return transaction.row(waiting, now(), now() + _AHEAD, *chosen)
+
+    if storage.read(oldest) is None:
         return None  # looking takes no lock from those who spend
 
     def work(transaction: Transaction) -> StoredJob | None:
-        while (row := transaction.row(waiting, now(), *chosen)) is not None:
+        while (row := oldest(transaction)) is not None:
             job = _job(row)
             if job.cancel or job.attempts >= _MOST_ATTEMPTS:
                 _end(transaction, job, "cancelled" if job.cancel else "failed", error=_TWICE)

@@ -9,6 +9,8 @@ from scipy.optimize import linprog
 from quiltwork.influence.sweep import compiled
 from quiltwork.influence.sweep.program import Program, Rows
 
+PIVOTS = "quiltwork.influence.sweep.pivots"
+
 
 def by_solver(p, q, limits):
     """max log p·u − log q·u, u(z) ≤ e^A[z,y]·u(y), with q·u = 1."""
@@ -102,3 +104,9 @@ def test_limits_of_states_that_rows_do_not_reach_do_not_count():
     limits = np.array([[[0, 1, 900], [1, 0, 900], [np.inf, np.inf, 0]]], dtype=float)
     pair = Program(np.array([0]), 2).bound(Rows(p[:, :2], q[:, :2]), limits[:, :2, :2])
     assert Program(np.array([0]), 3).bound(Rows(p, q), limits) == pytest.approx(pair, abs=1e-9)
+
+
+def test_what_can_be_kept_nowhere_is_compiled_all_the_same(monkeypatch):
+    caching, pivots = (pytest.importorskip(name) for name in ("numba.core.caching", PIVOTS))
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    assert pivots.compiled(lambda number: number + 1)(1) == 2

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from quiltwork.influence.sweep.pivots import best_tree
+from quiltwork.influence.sweep.pivots import best_tree, compiled
 from quiltwork.influence.sweep.tolerances import LARGEST_LIMIT, SLACK, SMALLEST_ENTRY
 
-_njit = numba.njit(cache=True)
 _ROOT = SMALLEST_ENTRY**0.5
 
 
-@_njit
+@compiled
 def _two(above: Any, below: Any, high: float, low: float) -> float:
     """Both trees there are with two states: the second weighs e^A[1,0] or e^−A[0,1]."""
     best = 0.0
@@ -29,7 +27,7 @@ def _two(above: Any, below: Any, high: float, low: float) -> float:
     return float(np.log(best)) + 2.0**-48
 
 
-@_njit
+@compiled
 def _weighted(above: Any, below: Any, fading: Any, spread: Any) -> float:
     """Columns weighted in any way, as square roots: see `any_start.py`."""
     size, most = len(above), 0.0
@@ -49,7 +47,7 @@ def _weighted(above: Any, below: Any, fading: Any, spread: Any) -> float:
     return float(2 * np.log1p(most) * (1 + 2.0**-46) + 2.0**-48)
 
 
-@_njit
+@compiled
 def _without_trees(above: Any, below: Any, closed: Any) -> float:
     """A bound by the largest limit and by single entries alone."""
     size = len(above)
@@ -70,7 +68,7 @@ def _without_trees(above: Any, below: Any, closed: Any) -> float:
     return float(min(limited, unlimited + abs(unlimited) * 2.0**-50 + 2.0**-50))
 
 
-@_njit
+@compiled
 def solve(
     above: Any,
     below: Any,
@@ -103,7 +101,7 @@ def solve(
             low[m, z] = parent[m, z] if upper[m, z] else z
 
 
-@_njit
+@compiled
 def sweep(
     above: Any,
     below: Any,
@@ -218,7 +216,7 @@ def sweep(
                 result[g, place] = now
 
 
-@_njit
+@compiled
 def sweep_two(
     p: Any,
     q: Any,

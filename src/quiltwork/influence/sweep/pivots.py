@@ -5,18 +5,28 @@ Arrays are changed in place. Imported only where Numba is installed; compiled on
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
 from quiltwork.influence.sweep.tolerances import FEASIBLE, MARGIN, SIGN
 
-_njit = numba.njit(cache=True)
 _PASSES = 8
+Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 
-@_njit
+def compiled(loop: Loop) -> Loop:
+    """Compile at the first call, and keep it for other processes where there is a place for it."""
+    try:
+        made: Any = numba.njit(cache=True)(loop)
+    except RuntimeError:  # neither beside this file nor at home may be written
+        made = numba.njit(cache=False)(loop)
+    return cast("Loop", made)
+
+
+@compiled
 def _plant(above: Any, below: Any, a: Any, parent: Any, upper: Any, v: Any) -> None:
     """The best star: all nodes at their upper, or all at their lower limit over one."""
     size = len(above)
@@ -49,7 +59,7 @@ def _plant(above: Any, below: Any, a: Any, parent: Any, upper: Any, v: Any) -> N
                     upper[z] = side == 0
 
 
-@_njit
+@compiled
 def _ordered(a: Any, parent: Any, upper: Any, v: Any, order: Any) -> int:
     """Nodes from the root outwards, with their log u; how many hang together.
 
@@ -78,7 +88,7 @@ def _ordered(a: Any, parent: Any, upper: Any, v: Any, order: Any) -> int:
     return found
 
 
-@_njit
+@compiled
 def _hang(a: Any, parent: Any, upper: Any, v: Any, inside: Any, node: int, down: bool) -> float:
     """Move what hangs on `node` until another limit is met, and hang it there; how far it moved."""
     size = len(parent)
@@ -102,7 +112,7 @@ def _hang(a: Any, parent: Any, upper: Any, v: Any, inside: Any, node: int, down:
     return float(-least if down else least)
 
 
-@_njit
+@compiled
 def _weigh(above: Any, below: Any, v: Any, p: Any, q: Any) -> tuple[float, float]:
     """The shares of p·u and q·u that each node has, and both sums over e^(largest v)."""
     size = len(above)
@@ -123,7 +133,7 @@ def _weigh(above: Any, below: Any, v: Any, p: Any, q: Any) -> tuple[float, float
     return top, bottom
 
 
-@_njit
+@compiled
 def _climb(above: Any, below: Any, a: Any, parent: Any, upper: Any, work: Any, order: Any) -> bool:
     """From any v to a tree close to the best: all nodes of p as high as those of q let them be,
     those of q as low as possible, while that helps; then parts that hang together are joined.
@@ -210,7 +220,7 @@ def _climb(above: Any, below: Any, a: Any, parent: Any, upper: Any, work: Any, o
     return True
 
 
-@_njit
+@compiled
 def _best_tree(
     above: Any, below: Any, a: Any, parent: Any, upper: Any, planted: bool, work: Any, order: Any
 ) -> float:
@@ -274,7 +284,7 @@ def _best_tree(
     return float(np.log(top / bottom) + MARGIN) if holds else np.inf
 
 
-@_njit
+@compiled
 def _spare(a: Any, v: Any, q: Any, node: int, excess: float) -> bool:
     """Whether what a node has too much of p is nothing beside what the node richest in q has."""
     rich = 0
@@ -285,7 +295,7 @@ def _spare(a: Any, v: Any, q: Any, node: int, excess: float) -> bool:
     return bool(excess * np.exp(room) <= MARGIN / (4 * len(q)) * q[rich])
 
 
-@_njit
+@compiled
 def _kept(
     above: Any, below: Any, a: Any, parent: Any, upper: Any, order: Any, row: int, work: Any
 ) -> float:
@@ -336,7 +346,7 @@ def _kept(
     return float(np.log(top / bottom) + MARGIN)
 
 
-@_njit
+@compiled
 def best_tree(
     above: Any,
     below: Any,
