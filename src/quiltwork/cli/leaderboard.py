@@ -79,7 +79,7 @@ def create(
         labels,
         Columns(identity, target, group_),
         scoring,
-        mode=mode.replace("-", " "),
+        mode=mode,
         submissions=submissions,
         confidence=confidence,
         **options,

@@ -157,6 +157,7 @@ def create_leaderboard(
     """
     metric = instance(scoring, Scoring, "scoring").read()
     instance(columns, Columns, "columns")
+    mode = mode.replace("-", " ") if isinstance(mode, str) else mode
     counting = choice(mode, MODES, "mode") == "counting"
     for path in (labels, *([] if train is None else [train])):
         files.named(path)

@@ -187,7 +187,11 @@ def status_of_board(found: Board) -> BoardStatus:
         for rank, one in enumerate(reversed(found.standings), start=1)
     )
     left = 0 if found.final is not None else found.submissions - len(found.teams)
-    told = "the best score is within" if found.kind == "ladder" else "every verdict is right up to"
+    told = (
+        f"the best score is within {width:.4g} of the truth"
+        if found.kind == "ladder"
+        else f"every verdict is right where scores in truth differ by more than {width:.4g}"
+    )
     return BoardStatus(
         mode=found.kind,
         metric=metric.name,
@@ -200,8 +204,8 @@ def status_of_board(found: Board) -> BoardStatus:
         width=width,
         worst=metric.worst,
         best=metric.best,
-        promise=f"With probability {found.confidence:g} {told} {width:.4g} of the truth, as a "
-        "share of the metric's range, whatever anybody submits."
+        promise=f"With probability {found.confidence:g} {told}, as a share of the "
+        "metric's range, whatever anybody submits."
         + (" This is vacuous: too few rows for so many submissions." if width >= VACUOUS else ""),
         places=moved,
     )
