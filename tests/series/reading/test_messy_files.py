@@ -225,6 +225,23 @@ def test_files_of_a_folder_have_one_list_of_states(tmp_path, by):
         read_series(tmp_path, "s", subject="filename", beliefs=chain)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("x,1", "Row 2 of column 't' holds no"),
+        ("5,1", "Row 2 repeats"),
+        ("6", "Row 2 of '.*b.csv'"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_file(tmp_path, by, wrong, words):
+    for name, rows in (("a", "1,1\n2,2\n3,1\n"), ("b", f"5,1\n{wrong}\n"), ("c", "8,1\n9,1\n")):
+        (tmp_path / f"{name}.csv").write_text("t,s\n" + rows)
+    for subject in (None, "filename"):
+        with pytest.raises(InvalidInputError, match=rf"(b\.csv: )?{words}") as refused:
+            read_series(tmp_path, "s", time="t", subject=subject)
+        assert "b.csv" in str(refused.value)
+
+
 class Stream:
     """What any library that speaks Arrow hands over: nothing but a stream."""
 

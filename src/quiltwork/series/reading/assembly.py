@@ -6,6 +6,7 @@ Where file names tell subjects apart, only the codes of a file are kept when the
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -124,6 +125,18 @@ class Asked:
         return found
 
     def _read_one(self, source: Any) -> Paths:
+        begins: dict[str, int] = {}
+        try:
+            return self._read_all(source, begins)
+        except InvalidInputError as error:
+            row = re.match(r"Row (\d+) (?!of ')", str(error))  # not of a file that is named
+            if row is None or not begins:
+                raise
+            path, before = [one for one in begins.items() if one[1] < int(row[1])][-1]
+            words = f"{path}: Row {int(row[1]) - before} {str(error)[row.end() :]}"
+            raise InvalidInputError(words) from None
+
+    def _read_all(self, source: Any, begins: dict[str, int]) -> Paths:
         records = read_records(
             source,
             self.wanted,
@@ -133,6 +146,7 @@ class Asked:
             self.clock,
             quietly=self.quietly,
             apart=self.believed,
+            begins=begins,
         )
         table = None
         if self.bins is None:

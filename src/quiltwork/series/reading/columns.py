@@ -63,14 +63,17 @@ class Collector(Protocol):
 
 
 def read_columns(
-    source: Any, collectors: Sequence[Collector], given: GivenDialect | None = None
+    source: Any,
+    collectors: Sequence[Collector],
+    given: GivenDialect | None = None,
+    begins: dict[str, int] | None = None,
 ) -> str:
     """Show every row to the collectors, and return a sentence on how a file was written.
 
     `source` is a path (`-` is standard input, `.gz` is decompressed, `.parquet` and `.arrow` are
     read as such), a folder or pattern of files, a file that is open, a pandas, Polars (also lazy)
     or Arrow table, or what can be read as one, such as a relation of DuckDB. The sentence is empty
-    if there is nothing to say.
+    if there is nothing to say. `begins` gets how many rows are before each of several files.
 
     Raises:
         InvalidInputError: if a column or file is missing, or the file is not what it seems.
@@ -84,6 +87,8 @@ def read_columns(
     for path in found:
         for one in collectors:
             one.mark()
+        if begins is not None and len(found) > 1:
+            begins[str(path)] = collectors[0].rows
         if isinstance(path, str) and path.endswith(files.TABLES):
             _read_table_file(path, collectors)
             continue

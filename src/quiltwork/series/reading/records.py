@@ -92,10 +92,12 @@ def read_records(
     *,
     quietly: bool,
     apart: bool,
+    begins: dict[str, int],
 ) -> Records:
     """Read the wanted columns: labels, or numbers if there are bins, which a grid gathers first.
 
     `quietly`, what is no number is missing; `apart`, what is no label is for others to refuse.
+    `begins` is as in `read_columns`.
 
     Raises:
         InvalidInputError: naming the row that cannot be read.
@@ -109,7 +111,7 @@ def read_records(
     times = [TimeCollector(name) for name in (wanted.time, wanted.end) if name is not None]
     held = [] if wanted.duration is None else [DurationCollector(wanted.duration)]
     columns = [value, *owners, *times, *held]
-    note = read_columns(source, columns, given)
+    note = read_columns(source, columns, given, begins)
     if value.rows == 0:
         raise InvalidInputError(f"Column {wanted.value!r} has no rows; there is nothing to read.")
     if any(one.sizes != value.sizes for one in columns):
