@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from quiltwork.service.app import open_service
+from quiltwork.service.vault import Vault
 from tests.service.conftest import ROWS
 
 HISTOGRAM = {"query": {"kind": "histogram"}, "epsilon": 0.5}
@@ -77,10 +79,15 @@ def test_a_plan_uses_the_budget_exactly(team, steps):
     assert made["total"] == pytest.approx(1, abs=1e-6)
 
 
-def test_deleted_rows_are_gone_and_the_ledger_stays(team, steps):
+@pytest.mark.parametrize("killed", [False, True])
+def test_deleted_rows_are_gone_and_the_ledger_stays(team, steps, killed, settings, monkeypatch):
     team.told("anna", "POST", "/v1/datasets/steps/releases", "k1", json=HISTOGRAM)
     assert len(team.service.vault.names()) == 1
+    if killed:  # once it is written that they are deleted, and before they are
+        monkeypatch.setattr(Vault, "delete", lambda *_: None)
     team.told("olga", "DELETE", "/v1/datasets/steps/rows")
+    if killed:
+        open_service(settings).ledger.close()
     assert not team.service.vault.names()
     refused = team.ask("anna", "POST", "/v1/datasets/steps/releases", "k2", json=HISTOGRAM)
     assert refused.json()["kind"] == "budget-exceeded"

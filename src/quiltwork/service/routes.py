@@ -165,22 +165,25 @@ class Service:
         """Keep a file at rest that a transaction names; those that it replaces are deleted."""
         file = self.vault.write([content])
         try:
-            replaced = self.storage.write(lambda t: list(naming(t, file)))
+            replaced = self._unnamed(lambda t: naming(t, file))
         except StorageError:
             raise  # perhaps it was named: if not, the next start deletes it
         except BaseException:
             self.vault.delete(file)
             raise
-        for old in replaced:
-            if old != file:  # the transaction may have run twice
-                self.vault.delete(old)
+        for old in replaced - {file}:  # the transaction may have run twice
+            self.vault.delete(old)
 
     def forget(self, naming: Callable[[Transaction], Iterable[str]]) -> None:
         """Delete the files that a transaction no longer names, once it is committed."""
-        files: set[str] = set()  # of every time that it ran
-        self.storage.write(lambda t: files.update(naming(t)))
-        for file in files:
+        for file in self._unnamed(naming):
             self.vault.delete(file)
+
+    def _unnamed(self, naming: Callable[[Transaction], Iterable[str]]) -> set[str]:
+        """Do a transaction; what it no longer names is deleted by the next start at the latest."""
+        files: set[str] = set()  # of every time that it ran
+        self.storage.write(lambda t: files.update(map(self.vault.aged, naming(t))))
+        return files
 
     @property
     def routes(self) -> tuple[Route, ...]:
