@@ -307,6 +307,10 @@ def test_an_old_secret_beside_new_lines_is_refused(mode, monkeypatch):
         path.write_text(secret)
         with pytest.raises(qw.StorageError, match=r"older than (they|its lines)"):
             submit("race", "eve", said(0.7))
+    path.write_text(older[0])
+    for read in (leaderboard, lambda folder: certify(folder, "key.pem")):
+        with pytest.raises(qw.StorageError, match="older than they"):
+            read("race")  # it would tell of fewer submissions than there were
     path.write_text(older[-1])
     assert submit("race", "eve", said(0.7)).better is False
     assert leaderboard("race").places[0].team == "bob"

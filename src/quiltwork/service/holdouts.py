@@ -178,7 +178,7 @@ def open_holdout(service: Service, stored: Held) -> None:
         if "transcript" in stored.made:
             return
         if not stored.made.keys() >= set(sides_of(stored.asked.mode)):
-            raise InvalidInputError("Upload the training table and the holdout first.")
+            raise InvalidInputError(f"Upload first: {', '.join(sides_of(stored.asked.mode))}.")
         name = f"{secrets.token_hex(16)}.jsonl"
         path = _folder(service) / name
         if stored.asked.mode == "ladder":
