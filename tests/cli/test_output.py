@@ -5,7 +5,8 @@ import pty
 import subprocess
 import sys
 
-from quiltwork.cli.output import emit, progress, text_table
+from quiltwork.cli.output import emit, progress, text_table, working
+from quiltwork.influence.sweep import compiled
 
 
 def test_emit_prints_the_document_only_under_json(cli, probe):
@@ -59,6 +60,14 @@ def test_progress_draws_on_a_terminal_but_never_under_json(tmp_path):
     assert b"Releasing" in seen
     assert b"Releasing" not in out
     assert on_terminal("demo", "--output", str(tmp_path), "--json")[1] == b""
+
+
+def test_long_work_without_numba_names_what_takes_less(monkeypatch):
+    monkeypatch.setattr(compiled, "compilable", lambda: False)
+    monkeypatch.setattr(compiled._Work, "done", 10**6)
+    assert [" … with quiltwork[fast]" in working(s) for s in (9, 10, 44)] == [False, True, True]
+    monkeypatch.setattr(compiled._Work, "done", 0)
+    assert working(44) == "Working, 44 s …"
 
 
 def test_a_table_for_the_terminal_aligns():

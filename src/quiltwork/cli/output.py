@@ -144,12 +144,19 @@ class _Patience:
     def _tell(self) -> None:
         seconds, told = 2, False
         while not self._done.wait(2 if not told else 1):
-            sys.stderr.write(f"\rWorking, {seconds} s …")
+            sys.stderr.write(f"\r{working(seconds)}")
             sys.stderr.flush()
             seconds, told = seconds + 1, True
         if told:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
+
+
+def working(seconds: int) -> str:
+    """Return the line that tells so; from ten seconds on with what a sweep without Numba misses."""
+    sweeping = sys.modules.get("quiltwork.influence.sweep.compiled")  # too slow to load for this
+    missed = seconds >= 10 and sweeping is not None and sweeping.is_missed()
+    return f"Working, {seconds} s …{' with quiltwork[fast] it takes less' if missed else ''}"
 
 
 _PATIENCE = _Patience()
