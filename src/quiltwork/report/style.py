@@ -48,7 +48,7 @@ pre{background:var(--panel);padding:.85rem 1rem;border-radius:.5rem;overflow-x:a
 table{border-collapse:collapse;width:100%;margin:1rem 0;font-size:.94rem;
   font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--muted);padding-bottom:.5rem}
-th,td{padding:.4rem .8rem .4rem 0;text-align:left;border-bottom:1px solid var(--rule);
+th,td{padding:.4rem .6rem .4rem 0;text-align:left;border-bottom:1px solid var(--rule);
   vertical-align:top}
 th{font-weight:600;border-bottom-color:var(--muted)}
 .number{text-align:right;white-space:nowrap;padding-right:1.8rem}

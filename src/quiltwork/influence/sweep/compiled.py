@@ -48,11 +48,6 @@ def compilable() -> bool:
     return find_spec("numba") is not None
 
 
-def is_missed() -> bool:
-    """Whether this process has done so much that Numba would pay, and it is not installed."""
-    return _Work.done >= _PATIENCE and not compilable()
-
-
 @cache
 def _compiled() -> Kernels | None:
     if not compilable():
