@@ -134,6 +134,24 @@ def test_both_readers_agree_on_odd_cells(tmp_path, by):
             assert "read with encoding cp1252 where letters are no UTF-8" in letters.reading
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S", "%d-%b-%Y %H:%M", "%Y-%m-%d %H:%M:%S UTC", "ms"],
+)
+def test_times_as_exports_write_them(tmp_path, by, written):
+    days = [datetime(2026, 2, 27) + timedelta(days=i) for i in range(5)]
+    path = tmp_path / "export.csv"
+    texts = [
+        str(86_400_000 * (20511 + i)) if written == "ms" else f"{days[i]:{written}}"
+        for i in range(5)
+    ]
+    path.write_text("t,s\n" + "".join(f"{text},x\n" for text in texts))
+    read = read_series(path, "s", time="t")
+    assert (read.points, read.grid.step) == (5, 86400)
+    assert read.window("2026-03-01") == (3, 3)
+    assert ("times %" in read.reading) == (written[-1] in "dMS")
+
+
 def test_more_rows_are_looked_at_where_the_first_leave_open_what_is_a_day(tmp_path, by):
     days = [datetime(2026, 5, 1) + timedelta(hours=i) for i in range(12 * 24)]
     path = tmp_path / "american.csv"

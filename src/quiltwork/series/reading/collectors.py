@@ -28,6 +28,8 @@ from quiltwork.series.reading.values import as_numbers, as_seconds
 GAP = -1
 """The code of a missing value."""
 
+_MILLISECONDS = 10**11
+"""Whole numbers from here on are milliseconds: as seconds they would be after the year 5000."""
 _HASHABLE = {str, int, float, bool, type(None)}
 
 
@@ -234,6 +236,8 @@ class TimeCollector(_Batches):
                 "alike."
             )
         self.aware = aware if self.aware is None else self.aware
+        if self.counted:
+            seconds = np.where(np.abs(seconds) < _MILLISECONDS, seconds, seconds // 1000)
         self._keep(seconds, pack=True)
 
     def _from_arrow(self, cells: Any) -> tuple[bool | None, NDArray[np.int64]]:

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 
-_DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y")
+_DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d-%b-%Y")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S")
 _FORMATS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
+_DIGITS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+"""Dates without marks between their parts, by how many digits they have."""
 
 
 class AmbiguousTimesError(InvalidInputError):
@@ -54,6 +56,9 @@ class TimeReader:
         if date_format is not None:
             return cls(name, "format", date_format, "%z" in date_format)
         if cells and _whole(cells[0]):
+            digits = _DIGITS.get(len(cells[0]))
+            if digits and all(len(c) == len(cells[0]) and _fits(c, digits) for c in cells):
+                return cls(name, "format", digits)
             return cls(name, "seconds", aware=True)
         read = [_iso(cell) for cell in cells]
         if all(read) or not cells:
@@ -133,8 +138,9 @@ def _whole(cell: str) -> bool:
 
 
 def _iso(cell: str) -> datetime | None:
+    text = cell.strip()
     with suppress(ValueError):
-        return datetime.fromisoformat(cell.strip())
+        return datetime.fromisoformat(text[:-4] + "Z" if text.endswith(" UTC") else text)
     return None
 
 
