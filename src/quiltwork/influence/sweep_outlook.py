@@ -66,7 +66,7 @@ class SweptOutlook:
         if added == 0 and leak.own > 0:
             runs = question.charge.levels(self.length)
             ends = np.concatenate([[leak.node], runs.first, runs.last - more])
-            starts = np.unique(np.clip(ends, first, max(first, last - more)))
+            starts = np.clip(ends, first, max(first, last - more))  # the one found goes first
         changes = question.charge.changes(starts, np.minimum(starts + more, self.length))
         so_much = changes <= leak.own * float(scale) * (1 + 2.0**-24)
         which = int(np.argmax(np.where(so_much, changes, -1)))
