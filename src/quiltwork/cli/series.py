@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from quiltwork import files
 from quiltwork.cli.command import exact_number, option, with_options
 from quiltwork.cli.config import config_options
-from quiltwork.cli.output import note
+from quiltwork.cli.output import in_options, note
 from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
@@ -134,7 +134,7 @@ def read(
         check(file, column, arguments)
     series = take(file, column, **arguments, beliefs=beliefs)
     if series.reading and check is None:
-        note(series.reading)
+        note(in_options(series.reading))
     return series
 
 

@@ -243,6 +243,20 @@ def test_files_of_a_folder_have_one_list_of_states(tmp_path, by):
         read_series(tmp_path, "s", subject="filename", beliefs=chain)
 
 
+def test_holes_in_regular_times_are_told_or_refused_where_nobody_would_see_them(tmp_path, by):
+    path = tmp_path / "holes.csv"
+    hours = [hour for hour in range(24) if hour not in (7, 8)]
+    path.write_text("t,s\n" + "".join(f"2026-03-01 {hour:02}:00,x\n" for hour in hours))
+    assert (
+        "the series goes on over the holes, unless every='1h'"
+        in read_series(path, "s", time="t").reading
+    )
+    for missing in ("split", "state"):
+        with pytest.raises(InvalidInputError, match=f"every='1h' too, so that missing='{missing}'"):
+            read_series(path, "s", time="t", missing=missing)
+        assert read_series(path, "s", time="t", missing=missing, every="1h").missing == 2
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

@@ -12,6 +12,7 @@ from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Grid, as_beliefs
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Rule
+from quiltwork.beliefs.grids import duration as duration_words
 from quiltwork.beliefs.origins import Origin, resolved
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.delimited import GivenDialect
@@ -211,6 +212,18 @@ def read_series(
     limits = None if days is None else period_seconds(days, clock)
     ask = Asked(wanted, given, bins, grid, clock, public, limits, bool(members), free)
     read = ask.read(source)
+    note = read.note
+    if time is not None and grid.step is None is not read.grid.step and not free:
+        step = duration_words(read.grid.step)
+        if any(path.start is None for path in read.paths):  # regular but for holes
+            hole = f"Times are {step} apart, and some are missing"
+            if missing != "error":
+                raise InvalidInputError(
+                    f"{hole}: say every={step!r} too, so that missing={missing!r} sees them."
+                )
+            note = (
+                f"{note} {hole}: the series goes on over the holes, unless every={step!r} is said."
+            )
     if missing == "state" and missing_state in (public or () if free else read.states):
         raise InvalidInputError(
             f"The state for missing values, {missing_state!r}, is a state already; name another "
@@ -235,7 +248,7 @@ def read_series(
     data, found = sequences(read.paths, read.states, gap, origin, cut=missing == "split")
     gone = sum(int((path.codes == GAP).sum()) for path in read.paths)
     points = sum(len(path.codes) for path in read.paths)
-    return Series(data, found, public is not None, points, gone, read.grid, read.note, clock)
+    return Series(data, found, public is not None, points, gone, read.grid, note.strip(), clock)
 
 
 def _together(text: str) -> str:
