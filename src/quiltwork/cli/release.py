@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 @ledger_options
 @option(
     "--beginning",
-    "With --ledger: FILE is the beginning of a dataset of which more is to come.",
+    "With --ledger: FILE has the dataset from its first time point on, and more is to come.",
     bool,
 )
 @curator_option("--query, --window, --epsilon, --key, --preview")
