@@ -37,7 +37,8 @@ def test_the_worst_node_of_the_profile_is_the_calibration(chain, length, data):
     nodes, scales = found.per_node().arrays()
     assert nodes.tolist() == list(range(1, length + 1))
     assert scales.max() == pytest.approx(found.scale, rel=1e-8)
-    assert scales[found.node - 1] == pytest.approx(found.scale, rel=1e-8)
+    if found.nearby < length:  # else all nodes are paid for at once, and none is the worst
+        assert scales[found.node - 1] == pytest.approx(found.scale, rel=1e-8)
 
 
 @given(chains(2, 3), st.integers(2, 40), st.data())

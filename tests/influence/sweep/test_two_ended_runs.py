@@ -66,6 +66,9 @@ def test_windows_of_a_few_points_get_the_noise_that_they_need(length):
         found = qw.calibrate(belief, length, 0.5, query=qw.queries.count(0).on(9, 12), episode=2)
         assert found.change == 2  # both nodes of the worst episode are asked about
         assert found.change / found.scale + found.influence == pytest.approx(0.5)
+    stuck = qw.MarkovChain([[0, 0.8, 0.2], [0, 0, 1], [0, 0, 1]], initial="any")
+    asked = qw.queries.histogram().on(1, 2)  # and from node 3 on there is one state
+    assert qw.calibrate(stuck, length, 0.5, query=asked, episode=2).scale == 8
     mixed = qw.MarkovChain([[0.3, 0.7], [0.3, 0.7]])
     query = qw.queries.count(0).on_runs([(3, 3), (8, 9)])
     found = qw.calibrate(mixed, length, 0.5, query=query, episode=2)

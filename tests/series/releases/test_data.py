@@ -97,37 +97,30 @@ HOSTILE = [
     ([[]], "empty"),
     ([WORDS, []], "Subject 2"),
     (["rest", "run"], "Position 2 holds none"),
-    ([WORDS, ["rest", "run"]], "Subject 2: Position 2"),
+    ([WORDS[:2], ["rest", "run"]], "Subject 2: Position 2"),
     (["rest", None], "missing"),
     (["rest", float("nan")], "missing"),
     (np.array([0.0, np.nan]), "Position 1"),
     (["rest", float("inf")], "Position 2 holds none"),
     (["rest", ["walk"]], "single label"),
-    ([{"rest": 1}], "label"),
+    ([{"rest": 1}, "rest"], "label"),
     (np.array([WORDS, WORDS]), "dimension"),
     (np.array("rest"), "sequence"),
     (3, "sequence"),
     (None, "sequence"),
     (["rest", "rést"], "Position 2 holds none"),
-    (["REST"], "Position 1 holds none"),
+    (["REST", "rest"], "Position 1 holds none"),
     ("no-such-file.csv", "no-such-file"),
 ]
 
 
 @pytest.mark.parametrize(("data", "words"), HOSTILE, ids=[str(i) for i in range(len(HOSTILE))])
-def test_hostile_data_are_refused_with_a_sentence_before_anything_is_spent(data, words):
-    class Untouched(Ledger):
-        def __init__(self):
-            pass
-
-        def check(self, *_):
-            pass
-
-        def debit(self, *_):
-            raise AssertionError("spent")
-
-    with pytest.raises(QuiltworkError, match=words) as caught:
-        release(data, queries.histogram(), CHAIN, ledger=Untouched(), dataset="d")
+def test_hostile_data_are_refused_with_a_sentence_before_anything_is_spent(data, words, tmp_path):
+    with Ledger.open(f"sqlite:///{tmp_path}/budget.db") as ledger:
+        ledger.create("d", CHAIN, 2, budget=1)
+        with pytest.raises(QuiltworkError, match=words) as caught:
+            release(data, queries.histogram(), CHAIN, ledger=ledger, dataset="d")
+        assert ledger.history("d") == ()
     assert len(str(caught.value)) > 15
 
 

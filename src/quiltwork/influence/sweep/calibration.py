@@ -253,6 +253,8 @@ def _balanced(
     pairs = sweep.walk.pairs
     tilt = sweep.walk.tilts(np.array([1 << 40]))[0][pairs]
     asked = np.isfinite(tilt) & sweep.walk.tells[pairs]
+    if not asked.any():  # late nodes have one state left
+        return None
     alone = own + (sweep.episode - 1) * forward
     alike = (before.start(1.0) + tilt)[asked], after.start(1.0)[asked]
     most = backward * alike[0].max(initial=0.0) + forward * alike[1].max(initial=0.0)
