@@ -174,7 +174,9 @@ def one_case(seed: int, noise: float = 1.0) -> float:
         return most / epsilon
     by_sweep = found.method == "sweep" and 0 < found.nearby < length
     said = found.change / scale + found.influence
-    assert not by_sweep or abs(said / epsilon - 1) < 0.02, ("another secret is named", case, said)
+    # Where even the plain answer leaks less than ε, that is what is said.
+    named = min(abs(said / epsilon - 1), abs(said / most - 1) if most else 1.0) < 0.02
+    assert not by_sweep or named, ("another secret is named", case, said)
     exact = size == 2 and episode == 1 and method == "sweep" and query.moves[1:] == (0, 0)
     known = len(members) == 1 and members[0].values == (0, 1) and not isinstance(made[0], Box)
     plain = secrets is None and members[0].period is None
