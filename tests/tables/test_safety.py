@@ -63,6 +63,7 @@ def test_what_cannot_be_tried_counts_as_breached():
     found = max_m(table, never, limit=1000)
     assert found == 0
     assert not found.breach.settled
+    assert found.explain().startswith("Proven safe only against outsiders. More may be withstood.")
     assert "Undecided" in found.explain()
     with pytest.raises(TypeError):
         max_m(table)

@@ -128,12 +128,14 @@ def verify_counts(
 class _First(NamedTuple):
     """The verdict on some groups, and the first that does not pass (−1: none).
 
-    `refused` says why nothing is known of it, if that is so.
+    `refused` says why nothing is known of it, if that is so; `searched` is how many checks were
+    those of searches.
     """
 
     verdict: Verdict
     group: int
     refused: UnsupportedError | None = None
+    searched: int = 0
 
 
 def _first_breach(
@@ -152,7 +154,7 @@ def _first_breach(
         else np.zeros(some.groups, dtype=np.int8)
         for part in constraint.parts
     ]
-    checks = int(sum((status != 0).sum() for status in statuses))
+    checks, searched = int(sum((status != 0).sum() for status in statuses)), 0
     verdict = Verdict(True, (), (), checks, m, method, str(constraint))
     doubtful = np.any([status != SAFE for status in statuses], axis=0)
     first = _First(verdict, -1)
@@ -170,11 +172,13 @@ def _first_breach(
                     first = _First(replace(verdict, private=False, settled=False), g, error)
                 continue
             checks -= known  # naming the coalition is no further check
-        checks += found.checks
+        checks, searched = checks + found.checks, searched + found.checks
         if found.breach is not None or not found.settled:
             named = replace(verdict, private=False, group=table.group_values(g), checks=checks)
-            return _First(_named(named, found, group, table), g)
-    return first if first.refused else _First(replace(verdict, checks=checks), -1)
+            return _First(_named(named, found, group, table), g, searched=searched)
+    if first.refused is not None:
+        return first._replace(searched=searched)
+    return _First(replace(verdict, checks=checks), -1, searched=searched)
 
 
 def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled) -> Verdict:
@@ -239,7 +243,9 @@ class MaxM(int):
             safe = f"{'Safe only' if self == 0 else 'Not safe even'} against outsiders."
         asked = f"withstand {self.breach.m}" if self.breach.m else "be safe against outsiders"
         mend = ""
-        if self.mending_k is not None:
+        if not self.breach.settled:
+            safe = f"Proven {safe[0].lower()}{safe[1:]} More may be withstood."
+        elif self.mending_k is not None:
             mend = f" With k = {self.mending_k} it would {asked}."
         elif "-anonymity" in self.breach.constraint:
             mend = f" No smaller k would make it {asked}."
@@ -251,7 +257,9 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
 
     Verifies every group about once, exactly, and the weakest ones O(log n) times. A group that
     cannot be settled within the limit, or a constraint with too many sets to try, counts as
-    breached.
+    breached. All searches together make about three times as many checks as `limit`, each at most
+    a quarter of those that are left: a second or two for many providers. The answer may then be too
+    small, and its `breach` is not settled.
 
     Raises:
         InvalidInputError: if the constraint is none.
@@ -270,9 +278,14 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
     bound = as_constraint(constraint).bind(read_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     safe, breach, start = len(table.encoded.providers) - 1, None, 0
+    left = 3 * limit
 
     def first_breach(groups: NDArray[np.int64], m: int) -> _First:
-        found = _first_breach(table, counts, groups, bound, m, "exact", limit)
+        nonlocal left
+        found = _first_breach(
+            table, counts, groups, bound, m, "exact", max(left // 4, limit // 50, 1)
+        )
+        left -= found.searched
         if found.refused is not None and m == 0:
             raise found.refused
         return found
