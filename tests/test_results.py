@@ -156,6 +156,7 @@ MAKERS = {
     "Status": lambda: ledger().status("steps"),
     "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
     "TableReport": lambda: published().report(),
+    "TableComparison": lambda: qw.tables.compare(table(), {"k=2": published()}, queries=9),
     "Verdict": lambda: qw.verify_m_privacy(table(), qw.KAnonymity(1), m=1),
 }
 

@@ -198,3 +198,30 @@ def test_the_encoding_of_files_is_found_and_can_be_said(cli, hospitals, tmp_path
     (tmp_path / "all.csv").write_bytes("a;b;d\n1;1;ü\n1;1;x\n".encode("latin-1"))
     one = ("verify", str(tmp_path / "all.csv"), "--quasi", "a,b", "--sensitive", "d", "--m", "0")
     assert cli(*one, "--k", "2", "--encoding", "latin-1").code == 0
+
+
+def test_a_hierarchy_is_made_of_the_files_and_used(cli, hospitals, tmp_path):
+    tree, out = str(tmp_path / "zip.csv"), tmp_path / "published.csv"
+    ran = cli("hierarchy", *hospitals, "--column", "zip", "--prefixes", "3,1", "-o", tree, "--json")
+    assert (ran.document["levels"], ran.document["output"]) == (4, tree)
+    asked = (*ROLES, "--k", "3", "--m", "1", "--hierarchy", f"zip={tree}", "-o", str(out))
+    assert cli("anonymize", *hospitals, *asked).code == 0
+    assert set(pandas.read_csv(out, dtype=str)["zip"].str[-1]) <= {*"*0123456789"}
+    ages = ("hierarchy", hospitals[0], "--column", "age")
+    assert cli(*ages, "--intervals", "5,10", "-o", tree).code == 0
+    assert cli(*ages, "-o", tree).code == 2
+    assert cli(*ages, "--prefixes", "x", "-o", tree).code == 2
+    assert cli("hierarchy", hospitals[0], "--column", "no", "--dates", "year", "-o", tree).code == 2
+
+
+def test_candidates_are_compared_in_one_picture(cli, hospitals, tmp_path):
+    plot = tmp_path / "points.svg"
+    asked = ("compare", *hospitals, *ROLES, "--k", "2,3,99", "--m", "0,1", "--plot", str(plot))
+    ran = cli(*asked)
+    assert ran.code == 0
+    assert "k=99, m=0: Even one group" in ran.out
+    assert "Risk against utility" in plot.read_text("utf-8")
+    document = cli(*asked[:-2], "--method", "baseline,separate", "--json").document
+    assert document["candidates"][0]["name"] == "k=2, m=0, baseline"
+    assert cli("compare", *hospitals, *ROLES, "--k", "99", "--m", "0").code == 1
+    assert cli("compare", *hospitals, *ROLES, "--k", "2", "--m", "0", "--split", "no").code == 2

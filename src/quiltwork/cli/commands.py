@@ -30,6 +30,8 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Tables": {
         "verify": "quiltwork.cli.verify:verify",
         "anonymize": "quiltwork.cli.anonymize:anonymize",
+        "hierarchy": "quiltwork.cli.hierarchy:hierarchy",
+        "compare": "quiltwork.cli.compare:compare",
         "risk": "quiltwork.cli.risk:risk",
     },
     "Curator": {

@@ -6,6 +6,7 @@ from . import risk as risk
 from . import spark as spark
 from . import verification as verification
 from .anonymization import anonymize as anonymize
+from .comparison import compare as compare
 from .constraints import Constraint as Constraint
 from .constraints import Custom as Custom
 from .constraints import EntropyLDiversity as EntropyLDiversity
@@ -14,6 +15,7 @@ from .constraints import LDiversity as LDiversity
 from .constraints import RecursiveLDiversity as RecursiveLDiversity
 from .constraints import TCloseness as TCloseness
 from .constraints.monotonicity import refute as refute
+from .generalization.hierarchies import Hierarchy as Hierarchy
 from .metrics.query_error import query_error as query_error
 from .provider_side import own_view as own_view
 from .table import Table as Table

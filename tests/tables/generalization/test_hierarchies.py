@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables import KAnonymity, anonymize
@@ -108,3 +110,62 @@ def test_a_column_may_have_hardly_a_value(cells, quality):
     expected = {"missing"} if cells[0] is None else {"missing", "{a, missing}"}
     assert set(made.frame["town"]) == expected
     assert made.report().assessment.models.k == 2
+
+
+def test_it_is_written_as_arx_writes_it_and_read_back(tmp_path):
+    awkward = [('a;"b', "x, y, z", "*"), ("c\nd", "x, y, z", "*"), ("e", "ü;", "*")]
+    for name, tree in (("zips", Hierarchy.read(ZIPS)), ("awkward", Hierarchy.read(awkward))):
+        path = tree.write(tmp_path / f"{name}.csv")
+        assert Hierarchy.read(path).paths == tree.paths
+    assert (tmp_path / "zips.csv").read_text("utf-8").splitlines()[0] == "12367;123**;1****;*"
+    commas = tmp_path / "commas.csv"
+    commas.write_text("one, two, three;[0, 5[;*\nfour;[5, 9[;*\n", encoding="utf-8")
+    assert Hierarchy.read(commas).leaves == ("one, two, three", "four")
+
+
+@given(
+    st.lists(st.integers(-60, 60), min_size=1, max_size=12),
+    st.sampled_from([(1,), (5,), (5, 10, 20), (3, 12)]),
+    st.integers(-3, 9),
+)
+def test_intervals_hold_what_their_labels_say(values, widths, origin):
+    tree = Hierarchy.intervals(values, widths, origin)
+    for leaf, *labels, root in tree.paths:
+        assert root == "*"
+        for label, width in zip(labels, widths, strict=True):
+            ends = [int(end) for end in label.split("-" if label[0] != "-" else " to ")]
+            assert ends[0] <= int(leaf) <= ends[-1]
+            assert ends[-1] - ends[0] + 1 == width
+            assert (ends[0] - origin) % width == 0
+    assert sorted(map(int, tree.leaves)) == sorted(set(values))
+
+
+def test_decimals_prefixes_and_dates():
+    heights = Hierarchy.intervals([1.55, "1.8", None, 1.6], [0.25])
+    assert {path[1] for path in heights.paths} == {"1.5 to under 1.75", "1.75 to under 2"}
+    codes = Hierarchy.prefixes(["02410", "0245", "9", None])
+    assert codes.paths[0] == ("02410", "0241*", "024**", "02***", "0****", "*")
+    assert codes.paths[-1] == ("9", "9", "9", "9", "9", "*")
+    days = pandas.to_datetime(["2024-11-30", "1999-02-01", None])
+    tree = Hierarchy.dates(days, ["month", "quarter", "year", "decade"])
+    assert tree.paths[0][1:] == ("1999-02", "1999-Q1", "1999", "1990s", "*")
+    frame = pandas.DataFrame({"day": days[:2], "ill": ["x", "y"]})
+    table = Table(frame, None, ["day"], "ill", hierarchies={"day": Hierarchy.dates(days, ["year"])})
+    assert anonymize(table, KAnonymity(1), m=0, split="range").frame["day"].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Hierarchy.intervals([1, 2], [5, 7]), "a multiple of the one before"),
+        (lambda: Hierarchy.intervals([1, 2], []), "Give one width"),
+        (lambda: Hierarchy.intervals(["flu"], [5]), "no number"),
+        (lambda: Hierarchy.intervals([None], [5]), "no values"),
+        (lambda: Hierarchy.prefixes(["abc"], [1, 2]), "become fewer"),
+        (lambda: Hierarchy.dates(["03/09/2024"], ["year"]), "no date"),
+        (lambda: Hierarchy.dates(["2024-03-09"], ["year", "month"]), "growing"),
+    ],
+)
+def test_rules_that_make_no_tree_are_refused(make, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        make()

@@ -2,25 +2,35 @@
 
 Each line is a path from a value to the root: `12367;1236*;123**;12***;*`. Leaves are put in an
 order in which every label covers neighbours, so that a generalized value is an interval of it.
+`intervals`, `prefixes` and `dates` make one by rule of the values that are to be covered, in any
+order and as often as they occur; missing ones are left out, since tables keep them apart.
 """
 
 from __future__ import annotations
 
 import csv
+import io
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
+from math import floor
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.arguments import listed
+from quiltwork.arguments import choice, listed
 from quiltwork.errors import InvalidInputError
-from quiltwork.files import text_of
-from quiltwork.tables.meanings import number
+from quiltwork.exact import Number, integer, positive_fraction, shortened, to_fraction
+from quiltwork.files import text_of, write
+from quiltwork.tables.meanings import number, place
 
 _DIGITS = 20
+DateLevel: TypeAlias = Literal["month", "quarter", "year", "decade"]
+DATE_LEVELS: tuple[DateLevel, ...] = get_args(DateLevel)
 ROOT = "*"
 """The label of everything, for hierarchies whose lines do not end in a common one."""
 
@@ -49,6 +59,87 @@ class Hierarchy:
             return source
         rows = _file_rows(Path(source)) if isinstance(source, (str, Path)) else _rows(source)
         return cls(_tree(rows, name))
+
+    @classmethod
+    def intervals(
+        cls, values: Iterable[Any], widths: Iterable[Number], origin: Number = 0
+    ) -> Hierarchy:
+        """Cover numbers by intervals of growing widths, each a multiple of the one before.
+
+        Labels are `20-24` if all numbers, widths and the origin are whole, else `20 to under 25`.
+
+        >>> Hierarchy.intervals([23, 24], widths=[5, 10]).paths
+        (('23', '20-24', '20-29', '*'), ('24', '20-24', '20-29', '*'))
+
+        Raises:
+            InvalidInputError: for values that are no numbers, and widths that do not nest.
+        """
+        steps = [positive_fraction(width, "width") for width in listed(widths, "widths")]
+        if not steps or any(wide <= narrow or wide % narrow for narrow, wide in pairwise(steps)):
+            raise InvalidInputError(
+                "Give one width or more, each a multiple of the one before, such as 5, 10, 20."
+            )
+        start = to_fraction(origin, "origin")
+        found = sorted((_number(value), leaf_text(value)) for value in _present(values))
+        whole = all(number.denominator == 1 for number in [start, *steps, *(n for n, _ in found)])
+
+        def label(number: Fraction, width: Fraction) -> str:
+            low = start + width * floor((number - start) / width)
+            if not whole:
+                return f"{_decimal(low)} to under {_decimal(low + width)}"
+            if width == 1:
+                return str(low)
+            return f"{low}{'-' if low >= 0 else ' to '}{low + width - 1}"
+
+        return cls.read([(text, *(label(n, w) for w in steps), ROOT) for n, text in found])
+
+    @classmethod
+    def prefixes(cls, values: Iterable[Any], keep: Iterable[int] | None = None) -> Hierarchy:
+        """Cover codes by their first characters, with a star for each one that is hidden.
+
+        `keep` are the numbers of characters that levels show, falling; None: one less at each.
+
+        >>> Hierarchy.prefixes([12367, 12399, 98745], keep=[3, 1]).paths[0]
+        ('12367', '123**', '1****', '*')
+
+        Raises:
+            InvalidInputError: for numbers that do not fall.
+        """
+        texts = sorted({leaf_text(value) for value in _present(values)})
+        longest = max(map(len, texts))
+        shown = range(longest - 1, 0, -1) if keep is None else listed(keep, "keep")
+        levels = [integer(number, "keep", 1) for number in shown]
+        if any(after >= before for before, after in pairwise(levels)):
+            raise InvalidInputError("The characters to keep must become fewer, such as 3, 2, 1.")
+        return cls.read([(t, *(t[:n] + "*" * (len(t) - n) for n in levels), ROOT) for t in texts])
+
+    @classmethod
+    def dates(
+        cls, values: Iterable[Any], levels: Iterable[DateLevel] = DATE_LEVELS[::2]
+    ) -> Hierarchy:
+        """Cover dates (`2024-03-09`, with or without a time) by months, quarters, years or decades.
+
+        >>> Hierarchy.dates(["2024-03-09", "2024-11-30"], levels=["quarter", "year"]).paths[0]
+        ('2024-03-09', '2024-Q1', '2024', '*')
+
+        Raises:
+            InvalidInputError: for values that are no dates, and levels that do not grow.
+        """
+        chosen: list[DateLevel] = listed(levels, "levels")
+        order = [DATE_LEVELS.index(choice(level, DATE_LEVELS, "A level")) for level in chosen]
+        if not order or any(after <= before for before, after in pairwise(order)):
+            raise InvalidInputError(
+                f"Give one level or more, growing, out of {', '.join(DATE_LEVELS)}."
+            )
+        rows = []
+        for value in _present(values):
+            text, where = str(value), place(value)
+            if where is None or where[0] != "date":
+                raise InvalidInputError(f"{shortened(value)} is no date; write 2024-03-09.")
+            rows.append(
+                (where[1], (leaf_text(text), *(_PERIODS[level](text) for level in chosen), ROOT))
+            )
+        return cls.read([row for _, row in sorted(rows)])
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -85,6 +176,17 @@ class Hierarchy:
         text = str(value)
         return self.place[text if text in self.place else leaf_text(value)]
 
+    def write(self, path: str | Path) -> Path:
+        """Write it in ARX's format, `value;label;…;root`, a line per leaf in the tree's order.
+
+        Raises:
+            StorageError: if the file cannot be written; then it is as it was.
+        """
+        text = io.StringIO()
+        csv.writer(text, delimiter=";", lineterminator="\n").writerows(self.paths)
+        write(path, text.getvalue())
+        return Path(path)
+
     def cover(
         self, low: NDArray[np.integer[Any]], high: NDArray[np.integer[Any]]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -104,6 +206,33 @@ class Hierarchy:
         return level, first, last
 
 
+_PERIODS: dict[DateLevel, Callable[[str], str]] = {
+    "month": lambda text: text[:7],
+    "quarter": lambda text: f"{text[:4]}-Q{(int(text[5:7]) + 2) // 3}",
+    "year": lambda text: text[:4],
+    "decade": lambda text: f"{text[:3]}0s",
+}
+
+
+def _present(values: Iterable[Any]) -> list[Any]:
+    """Return the distinct values without missing ones."""
+    known = [v for v in dict.fromkeys(listed(values, "values")) if v is not None and v == v]
+    if not known:
+        raise InvalidInputError("There are no values to make a hierarchy of.")
+    return known
+
+
+def _number(value: Any) -> Fraction:
+    where = place(value)
+    if where is None or where[0] != "number":
+        raise InvalidInputError(f"{shortened(value)} is no number, of which intervals are made.")
+    return Fraction(where[1])
+
+
+def _decimal(number: Fraction) -> str:
+    return leaf_text(float(number))
+
+
 def leaf_text(value: Any) -> str:
     """Return how a hierarchy writes a value: 31, 31.0 and the text `31.0` are all `31`."""
     if isinstance(value, float) and value.is_integer():
@@ -120,11 +249,16 @@ def _rows(source: Any) -> list[list[str]]:
 
 
 def _file_rows(path: Path) -> list[list[str]]:
+    """Read with the first separator that parts all lines alike; labels may contain the others."""
     text = text_of(path)
-    first = text.partition("\n")[0]
-    separator = max((";", ",", "\t"), key=first.count)
-    rows = list(csv.reader(text.splitlines(), delimiter=separator))
-    return [[cell.strip() for cell in row] for row in rows if row]
+    for separator in (";", "\t", ","):
+        found = list(filter(None, csv.reader(io.StringIO(text, ""), delimiter=separator)))
+        if {len(row) for row in found} - {1} and len({len(row) for row in found}) == 1:
+            break
+    else:
+        separator = max((";", ",", "\t"), key=text.partition("\n")[0].count)
+        found = list(filter(None, csv.reader(io.StringIO(text, ""), delimiter=separator)))
+    return [[cell.strip() for cell in row] for row in found]
 
 
 def _tree(rows: list[list[str]], name: str) -> tuple[tuple[str, ...], ...]:

@@ -1,0 +1,111 @@
+"""`quiltwork compare`: several candidate tables of the same records, risk against utility."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import click
+
+from quiltwork.cli.anonymize import METHODS, SPLITS
+from quiltwork.cli.command import command, exact_number, option, plot_option
+from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
+from quiltwork.cli.tables import (
+    TableFiles,
+    declaration_options,
+    read_constraint,
+    read_table,
+    require_provider,
+    split,
+    table_options,
+)
+
+_CHOICES: dict[str, Any] = {"k": int, "l": int, "t": exact_number, "m": int}
+_CHOICES |= {"suppression": exact_number, "method": METHODS, "split": SPLITS}
+
+
+@command(
+    example="""
+    quiltwork compare a.csv b.csv c.csv --quasi age,zip --sensitive disease \\
+        --k 3,5,10 --l 2 --m 1 --plot candidates.svg
+    quiltwork compare all.parquet --provider hospital --quasi age,zip --sensitive disease \\
+        --k 30 --l 2,4 --m 0,1,3 --method baseline,provider-aware --plot candidates.png
+    """
+)
+@table_options
+@option("--k LIST", "k-anonymity: records in every group.")
+@option("--l LIST", "Distinct sensitive values in every group.")
+@option("--t LIST", "t-closeness, all values equally far apart.")
+@option("--m LIST", "How many providers may collude.", required=True)
+@option("--suppression LIST", "Shares of rows that may be left out.", default="0")
+@option("--method LIST", "provider-aware, baseline, separate.", default="provider-aware")
+@option("--split LIST", "loss, range, fitness.", into="cut")
+@option("--quality", "Take more time for smaller boxes and groups.", bool)
+@declaration_options()
+@plot_option
+def compare(
+    source: TableFiles, quality: bool, declared: dict[str, Any], plot: str | None, **given: Any
+) -> None:
+    """Compare candidate tables before one is published.
+
+    Each option takes one value or several, and every combination is a candidate, made as
+    `anonymize` makes it; those that cannot be made are named. Shown are how many people a recipient
+    recognises, how many sensitive values it guesses, and the error of random range queries.
+    """
+    from quiltwork.errors import NotPrivateError
+    from quiltwork.tables.anonymization import anonymize
+    from quiltwork.tables.comparison import compare as measured
+
+    given["split"] = given.pop("cut")
+    varied = {name: _listed(name, text) for name, text in given.items() if text is not None}
+    require_provider(source, max(varied["m"]))
+    check_targets(None, None, plot, (*source.files, *declared["hierarchies"].values()))
+    table = read_table(source, **declared)
+    made, refused = {}, {}
+    with progress([*product(*varied.values())], "Anonymizing") as each:
+        for values in each:
+            chosen = dict(zip(varied, values, strict=True))
+            several = [n for n, all_ in varied.items() if len(all_) > 1] or ["m"]
+            name = ", ".join(
+                v if n in ("method", "split") else f"{n}={float(v):g}"
+                for n, v in chosen.items()
+                if n in several
+            )
+            constraint = read_constraint(
+                chosen.pop("k", None), chosen.pop("l", None), t=chosen.pop("t", None)
+            )
+            try:
+                made[name] = anonymize(table, constraint, quality=quality, **chosen)
+            except NotPrivateError as error:
+                refused[name] = str(error)
+    if not made:
+        raise NotPrivateError(next(iter(refused.values())))
+    found = measured(table, made)
+    header = ["table", "groups", "left out", "recognised", "guessed", "GCP", "query error"]
+    rows = [
+        (
+            one.name,
+            f"{one.groups:,}",
+            f"{one.suppressed:,}",
+            f"{one.recognised:.2%}",
+            f"{one.guessed:.1%}",
+            f"{one.gcp:.3f}",
+            f"{one.error:.3f}",
+        )
+        for one in found.candidates
+    ]
+    lines = [*text_table(header, rows), *(f"{name}: {why}" for name, why in refused.items())]
+    deliver(found.to_json(), lines, pictures(found, None, plot))
+
+
+def _listed(name: str, text: str) -> list[Any]:
+    """Read the values of an option, each once."""
+    kind, found = _CHOICES[name], list(dict.fromkeys(split(text)))
+    try:
+        values = [one if isinstance(kind, tuple) else kind(one) for one in found]
+    except ValueError:
+        values = []
+    if not values or (isinstance(kind, tuple) and not {*values} <= {*kind}):
+        what = f"of {', '.join(kind)}" if isinstance(kind, tuple) else "of numbers"
+        raise click.UsageError(f"--{name} is a list {what}, separated by commas, not {text!r}")
+    return values

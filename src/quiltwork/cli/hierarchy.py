@@ -1,0 +1,70 @@
+"""`quiltwork hierarchy`: generalizations of a column by rule, in ARX's CSV format."""
+
+from __future__ import annotations
+
+import click
+
+from quiltwork.cli.command import command, exact_number, option
+from quiltwork.cli.output import check_targets, emit
+from quiltwork.cli.tables import counted, split
+from quiltwork.files import dump
+
+
+@command(
+    example="""
+    quiltwork hierarchy a.csv b.csv --column age --intervals 5,10,20 -o age.csv
+    quiltwork hierarchy a.csv b.csv --column zip --prefixes 3,2 -o zip.csv
+    quiltwork hierarchy visits.csv --column day --dates month,year -o day.csv
+    """
+)
+@click.argument("files", nargs=-1, required=True)
+@option("--column NAME", "The column whose values are to be covered.", required=True)
+@option("--intervals WIDTHS", "Intervals of numbers, each width a multiple of the one before.")
+@option("--origin NUMBER", "Where intervals begin.", exact_number, default="0")
+@option("--prefixes CHARACTERS", "The first characters of codes: how many each level keeps.")
+@option("--dates LEVELS", "Periods of dates: month, quarter, year, decade.")
+@option("-o --output FILE", "Where to write the hierarchy; edit it as you like.", required=True)
+def hierarchy(
+    files: tuple[str, ...],
+    column: str,
+    intervals: str | None,
+    origin: object,
+    prefixes: str | None,
+    dates: str | None,
+    output: str,
+) -> None:
+    """Make a hierarchy for a column, in ARX's format.
+
+    For `anonymize --hierarchy`, or ARX itself. FILES are CSV or Parquet tables. Each line of the
+    hierarchy is a value and its generalizations up to `*`, separated by semicolons. Values that
+    occur in no file are not covered: add their lines by hand.
+    """
+    from quiltwork.tables.frames import arrow_column, column_names, opened_alike
+    from quiltwork.tables.generalization.hierarchies import Hierarchy
+
+    if sum(rule is not None for rule in (intervals, prefixes, dates)) != 1:
+        raise click.UsageError("give one of --intervals, --prefixes and --dates")
+    check_targets(output, inputs=files)
+    values: list[object] = []
+    for name, frame in zip(
+        files, opened_alike([*files], [column] if prefixes else []), strict=True
+    ):
+        if column not in column_names(frame):
+            raise click.UsageError(f"{name} has no column {column!r}")
+        values += arrow_column(frame, column).to_pylist()
+    if intervals is not None:
+        made = Hierarchy.intervals(values, map(exact_number, split(intervals)), origin)  # type: ignore[arg-type]
+    elif prefixes is not None:
+        made = Hierarchy.prefixes(values, _whole(prefixes))
+    else:
+        made = Hierarchy.dates(values, split(dates))  # type: ignore[arg-type]
+    made.write(output)
+    body = {"column": column, "values": len(made.paths), "levels": made.depth, "output": output}
+    line = f"{counted(len(made.paths), 'value')} in {made.depth} levels: {output}"
+    emit(dump("hierarchy", 1, body), [line, ";".join(made.paths[0])])
+
+
+def _whole(numbers: str) -> list[int]:
+    if not all(number.isdecimal() for number in split(numbers)):
+        raise click.UsageError("--prefixes are whole numbers, such as 3,2")
+    return [int(number) for number in split(numbers)]
