@@ -76,13 +76,13 @@ def _number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def run_check(name: str, force: bool) -> bool:
+def run_check(name: str, force: bool, folder: Path = RESULTS) -> bool:
     """Whether the check holds; its result is stored if it does."""
     check = importlib.import_module(f"evidence.checks.{name}")
-    result = RESULTS / f"{name}.txt"
+    result = folder / f"{name}.txt"
     print(f"{check.NAME}: {check.CLAIM}")
     if not force and unchanged(check, result):
-        print(f"  unchanged since the last run: {result.relative_to(HERE.parent)}")
+        print(f"  unchanged since the last run: {result}")
         return True
     start = time.monotonic()
     try:
@@ -94,7 +94,7 @@ def run_check(name: str, force: bool) -> bool:
     for line in lines:
         print(f"  {line}")
     print(f"  holds ({time.monotonic() - start:.0f} s)")
-    RESULTS.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     rooms = rooms_in_use()
     stamp = [f"rooms: {' '.join(rooms)}", f"source: {fingerprint(check, rooms)}"]
     body = "\n".join([check.NAME, check.CLAIM, "", *lines, "", *stamp])

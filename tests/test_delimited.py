@@ -10,7 +10,6 @@ import pytest
 from pyarrow import feather
 from pyarrow import parquet as pq
 
-from quiltwork import files
 from quiltwork.delimited import GivenDialect, column_position, even_rows, split_line, with_csv
 from quiltwork.errors import InvalidInputError
 
@@ -47,36 +46,30 @@ def test_damaged_files_say_so(tmp_path, name, content, words):
         with_csv(str(path), lambda rows: list(even_rows(rows, 2, str(path))))
 
 
-@pytest.fixture
-def little(monkeypatch):
-    """A megabyte is free, instead of sixteen."""
-    monkeypatch.setattr(files, "_UNPACKED_FREELY", 10**6)
-
-
 LONG = b"1" * 99_999 + b"\n"  # few rows are many bytes
 
 
-def test_a_small_file_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch, little):
+def test_a_small_file_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch):
     bomb = tmp_path / "bomb.csv.gz"
-    bomb.write_bytes(gzip.compress(b"s\n" + LONG * 28, mtime=0))
-    assert 50 * bomb.stat().st_size < 10**6
-    with pytest.raises(InvalidInputError, match=r"more than 1 MB.* set QUILTWORK_UNPACKED_MB"):
+    bomb.write_bytes(gzip.compress(b"s\n" + LONG * 178, mtime=0))
+    assert 50 * bomb.stat().st_size < 16 * 10**6
+    with pytest.raises(InvalidInputError, match=r"more than 16 MB.* set QUILTWORK_UNPACKED_MB"):
         with_csv(str(bomb), list)
     assert with_csv(str(bomb), next) == ["s"]
-    monkeypatch.setenv("QUILTWORK_UNPACKED_MB", "3")
-    assert len(with_csv(str(bomb), list)) == 29
-    monkeypatch.setenv("QUILTWORK_UNPACKED_MB", "3 MB")
-    with pytest.raises(InvalidInputError, match="whole number of megabytes, not '3 MB'"):
+    monkeypatch.setenv("QUILTWORK_UNPACKED_MB", "18")
+    assert len(with_csv(str(bomb), list)) == 179
+    monkeypatch.setenv("QUILTWORK_UNPACKED_MB", "18 MB")
+    with pytest.raises(InvalidInputError, match="whole number of megabytes, not '18 MB'"):
         with_csv(str(bomb), list)
 
 
-def test_a_file_that_is_large_itself_may_unpack_to_much(tmp_path, little):
-    noise = np.random.default_rng(0).integers(0, 10**9, 10_000)
-    text = b"s\n" + LONG * 18 + b"".join(b"%d\n" % number for number in noise)
+def test_a_file_that_is_large_itself_may_unpack_to_much(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 10**9, 80_000)
+    text = b"s\n" + LONG * 170 + b"".join(b"%d\n" % number for number in noise)
     large = tmp_path / "large.csv.gz"
     large.write_bytes(gzip.compress(text, 1))
-    assert 10**6 < len(text) < 50 * large.stat().st_size
-    assert len(with_csv(str(large), list)) == 10_019
+    assert 16 * 10**6 < len(text) < 50 * large.stat().st_size
+    assert len(with_csv(str(large), list)) == 80_171
 
 
 def test_standard_input_is_read_as_a_file_is(monkeypatch):

@@ -25,32 +25,33 @@ def check(tmp_path, monkeypatch):
 
     module.run = run
     monkeypatch.setitem(sys.modules, "evidence.checks.sample", module)
-    monkeypatch.setattr(runner, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(runner, "HERE", tmp_path / "evidence")
     return module
 
 
 def test_a_result_is_stored_and_reused_until_the_source_changes(check, tmp_path):
-    assert runner.run_check("sample", force=False)
-    stored = (tmp_path / "results" / "sample.txt").read_text()
+    results = tmp_path / "results"
+    assert runner.run_check("sample", force=False, folder=results)
+    stored = (results / "sample.txt").read_text()
     assert "one is one" in stored
     assert "cases: 20,000" in stored
-    runner.run_check("sample", force=False)
+    runner.run_check("sample", force=False, folder=results)
     assert check.runs == 1
-    runner.run_check("sample", force=True)
+    runner.run_check("sample", force=True, folder=results)
     assert check.runs == 2
     (tmp_path / "sample.py").write_text("changed")
-    runner.run_check("sample", force=False)
+    runner.run_check("sample", force=False, folder=results)
     assert check.runs == 3
 
 
 def test_a_counterexample_fails_and_stores_nothing(check, tmp_path, capsys):
+    results = tmp_path / "results"
+
     def run(progress):
         raise AssertionError("leaks 1.2 at epsilon 1")
 
     check.run = run
-    assert not runner.run_check("sample", force=False)
-    assert not (tmp_path / "results" / "sample.txt").exists()
+    assert not runner.run_check("sample", force=False, folder=results)
+    assert not (results / "sample.txt").exists()
     assert "leaks 1.2" in capsys.readouterr().err
 
 

@@ -128,12 +128,14 @@ def figure_7(progress: Progress, groups: int, most: int) -> Findings:
     quick={"groups": 2, "most": 25},
     full={"groups": 10, "most": 50},
 )
-def figure_8(progress: Progress, groups: int, most: int) -> Findings:
+def figure_8(
+    progress: Progress, groups: int, most: int, providers: int = PROVIDERS, m: int = M
+) -> Findings:
     """Vary |T_G| for 15 providers and m = 5; fit the average score against |T_G|/n_G."""
     import numpy as np
 
     steps = [n for n in (2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50) if n <= most]
-    settings = [(float(n), PROVIDERS, n * PROVIDERS, M) for n in steps]
+    settings = [(float(n), providers, n * providers, m) for n in steps]
     result = _figure(
         settings,
         groups,
@@ -143,7 +145,7 @@ def figure_8(progress: Progress, groups: int, most: int) -> Findings:
         "top-down wins. The average fitness score of the providers is nearly a linear function "
         "of the records per provider, which is why it can choose the method.",
     )
-    points = _scores(steps, groups)
+    points = _scores(steps, groups, providers)
     xs, ys = np.array([x for x, _ in points]), np.array([y for _, y in points])
     slope, start = np.polyfit(xs, ys, 1)
     explained = float(np.corrcoef(xs, ys)[0, 1] ** 2)
@@ -267,7 +269,7 @@ def _occupations() -> np.ndarray:
 _ADULT: dict[object, np.ndarray] = {}
 
 
-def _scores(steps: Sequence[int], groups: int) -> list[tuple[float, float]]:
+def _scores(steps: Sequence[int], groups: int, providers: int) -> list[tuple[float, float]]:
     """Return (records per provider, average of equation (1)) of groups with exponential shares.
 
     As in the paper's fit, what violates the constraint is not kept below 1 here.
@@ -275,7 +277,7 @@ def _scores(steps: Sequence[int], groups: int) -> list[tuple[float, float]]:
     found = []
     for n in steps:
         for seed in range(groups):
-            group = _group("exponential", PROVIDERS, n * PROVIDERS, seed)
+            group = _group("exponential", providers, n * providers, seed)
             sizes = group.weights.sum(axis=1) / K
             values = (group.weights > 0).sum(axis=1) / L
             found.append((float(n), float(((1 - ALPHA) * sizes + ALPHA * values).mean())))

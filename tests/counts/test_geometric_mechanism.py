@@ -19,6 +19,7 @@ from quiltwork.errors import (
     NotPrivateError,
     UnsupportedError,
 )
+from quiltwork.noise import TwoSidedGeometric
 from tests.counts.oracle import ALPHAS, geometric, is_private
 
 
@@ -137,7 +138,7 @@ def test_a_ledger_is_debited_before_drawing_and_keys_repeat_the_answer(ledger, m
     again = {mechanism.release(500, ledger=ledger, dataset="d", key="k") for _ in range(5)}
     assert again == {first}
     drawn = []
-    monkeypatch.setattr(GeometricMechanism, "_draw", lambda *_: drawn.append(1))
+    monkeypatch.setattr(TwoSidedGeometric, "draw_one", lambda _: drawn.append(1))
     with pytest.raises(BudgetExceeded):
         mechanism.release(500, ledger=ledger, dataset="d")
     assert not drawn

@@ -213,8 +213,8 @@ def at_ends(found: Ends, laws: Laws) -> Leakage:
     )
 
 
-def by_laws(laws: Laws) -> Leakage:
-    """The level under one belief from the law of the answer at every node.
+def by_laws(laws: Laws, logs: bool = False) -> Leakage:
+    """The level under one belief from the law of the answer at every node; see `levels`.
 
     Raises:
         TooLargeError: if the law is out of reach.
@@ -223,7 +223,7 @@ def by_laws(laws: Laws) -> Leakage:
     per_node = np.zeros(len(laws.nodes))
     best, states = _nothing(laws.nodes), laws.chain.states
     starts = np.arange(laws.nodes.start, laws.nodes.stop)
-    for part in levels(laws):
+    for part in levels(laws, logs):
         per_node[part.nodes - laws.nodes.start] = part.leak
         worst = int(part.leak.argmax())
         level = float(part.leak[worst])

@@ -121,10 +121,10 @@ class Laws:
         return 16 * _UNIT * steps * (1 + magnitude)
 
 
-def levels(laws: Laws) -> Iterator[NodeLevels]:
-    """What each uncertain node leaks, block by block; in logarithms where floats do not do."""
+def levels(laws: Laws, logs: bool = False) -> Iterator[NodeLevels]:
+    """What each uncertain node leaks, block by block; in `logs` also where floats do not do."""
     rates = tuple(rate(scale) for scale in laws.statistic.scales)
-    if laws.in_floats and all(np.isfinite(rates)):
+    if not logs and laws.in_floats and all(np.isfinite(rates)):
         found = []
         for block in laws.blocks(logs=False):
             level = block_levels(block, laws, rates)

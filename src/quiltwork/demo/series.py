@@ -11,6 +11,7 @@ from quiltwork.report import Estimate, IntervalChart, code, facts, figure, parag
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import MarkovChain
+    from quiltwork.series import Release
 
 STATES = ("rest", "walk", "run")
 TRANSITION = ((0.85, 0.13, 0.02), (0.35, 0.55, 0.10), (0.20, 0.50, 0.30))
@@ -25,24 +26,8 @@ MOVED = 2
 
 
 def chapter() -> Chapter:
-    """Fit a belief on volunteers, release another person's series under it."""
-    from quiltwork.beliefs import MarkovChain
-    from quiltwork.queries import histogram
-    from quiltwork.series import release
-
-    days = MarkovChain(TRANSITION, states=STATES)
-    volunteers = [days.sample(LENGTH, SEED + one) for one in range(1, VOLUNTEERS + 1)]
-    belief = MarkovChain.fit(volunteers, smoothing=0.5, states=STATES)
-    person = days.sample(LENGTH, SEED)
-    answer = release(person, histogram(), belief, epsilon=EPSILON)
-    low, high = answer.interval(CONFIDENCE)
-    estimates = tuple(
-        Estimate(
-            state, int(answer.value[i]), max(0, int(low[i])), int(high[i]),
-            truth=int((person == state).sum()),
-        )
-        for i, state in enumerate(answer.cells)
-    )  # fmt: skip
+    """Tell what a release of one person's series is worth, and what other ways would take."""
+    belief, answer, estimates = released()
     scales = _scales(belief)
     ignored = _level_if_ignored(belief)
     return Chapter(
@@ -57,6 +42,27 @@ def chapter() -> Chapter:
             "truth": {one.label: one.truth for one in estimates},
         },
     )
+
+
+def released() -> tuple[MarkovChain, Release, tuple[Estimate, ...]]:
+    """Fit a belief on volunteers, release another person's series under it."""
+    from quiltwork.beliefs import MarkovChain
+    from quiltwork.queries import histogram
+    from quiltwork.series import release
+
+    days = MarkovChain(TRANSITION, states=STATES)
+    volunteers = [days.sample(LENGTH, SEED + one) for one in range(1, VOLUNTEERS + 1)]
+    belief = MarkovChain.fit(volunteers, smoothing=0.5, states=STATES)
+    person = days.sample(LENGTH, SEED)
+    answer = release(person, histogram(), belief, epsilon=EPSILON)
+    low, high = answer.interval(CONFIDENCE)
+    return belief, answer, tuple(
+        Estimate(
+            state, int(answer.value[i]), max(0, int(low[i])), int(high[i]),
+            truth=int((person == state).sum()),
+        )
+        for i, state in enumerate(answer.cells)
+    )  # fmt: skip
 
 
 def _scales(belief: MarkovChain) -> dict[str, float]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from papers import all_experiments
-from papers.experiments import m_privacy
 
 
 def quietly(done: int, total: int) -> None:
@@ -32,10 +31,9 @@ def test_the_figures_have_every_method_with_its_spread():
                 assert low <= y <= high
 
 
-def test_the_score_is_nearly_linear_in_the_records_per_provider(monkeypatch):
+def test_the_score_is_nearly_linear_in_the_records_per_provider():
     """Fewer providers than in the paper, whose searches take seconds and are not looked at here."""
-    monkeypatch.setattr(m_privacy, "PROVIDERS", 10)
-    monkeypatch.setattr(m_privacy, "M", 3)
-    rows = {row.quantity: row for row in run("m-privacy-figure-8", groups=1, most=10).rows}
+    found = run("m-privacy-figure-8", groups=1, most=10, providers=10, m=3)
+    rows = {row.quantity: row for row in found.rows}
     assert rows["R²"].ours > 0.85
     assert rows["slope of the score by records per provider"].ours > 0.014
