@@ -24,10 +24,12 @@ from quiltwork.influence.sweep.two_ended_runs import TwoEndedRun
 _CLOSE = 2.0**-32
 _FAIR = 2.0**-9
 _HARDLY = 2.0**-8
-_ROUGH = 2.0**-6
+_ROUGH = 2.0**-4
+_LOST, _MUCH, _RISING = 0.007, 0.25, 0.125
+_CLOSE_BY = 0.01
+_TRIES, _TIMES = 4, 8
 _FINE = 2.0**-12
 _LITTLE, _MANY = 2000, 20_000
-_LONG, _STRIDES = 256, (4, 8)
 _TURNS = 80
 _NEWTON = 20
 _NEAR = 2.0**-20
@@ -38,6 +40,8 @@ _MOST_STATES = 24
 _MOST_AT_ALL = 8_000_000  # where the other way is to protect all nodes at once
 
 NOTHING = Leak(0.0, 1, 0.0, 0.0, 0.0)
+Balance = tuple[float, FloatArray, FloatArray]
+"""A factor, and what the two sides tell at it."""
 
 
 class Sweepable(Protocol):
@@ -59,7 +63,7 @@ def largest_factor(
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
     Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; of
-    slow chains whose ends are felt far inside within about a percent.
+    slow chains whose ends are felt far inside within about two percent.
     """
     if isinstance(sweep, Sweep):
         unit = sweep.charged(unit)
@@ -70,19 +74,28 @@ def largest_factor(
     if isinstance(sweep, Sweep):
         _forget(sweep)
     if isinstance(sweep, Sweep) and own == most and unit.length > _FEW:
-        endless = _endless(sweep, unit, epsilon, epsilon / own)
-        together = low, _all_at_once(epsilon, own * low)
-        factor, leak = together if endless is None or endless[0] < low else endless
-        if _unfelt(sweep, unit, nodes, factor):
-            return _short(factor), replace(leak, node=_middle(sweep, unit, nodes))
-        low = factor
-        several = sweep.walk.spans != (1,) and _long_work(sweep, unit.length)
-        some = len(nodes) < unit.length  # secrets near an end, say, of which less is told
-        between = None if several or some else TwoEndedRun.of(sweep, unit, nodes)
+        best = low, _all_at_once(epsilon, own * low)
+        between = _between(sweep, unit, nodes)
+        if between is not None and (rising := _in_strides(between, low, epsilon, _RISING)):
+            best = _secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
+            return _short(best[0]), best[1]
+        about = _balanced(sweep, unit, epsilon, _HARDLY)
+        unfelt = about is not None and about[0] > low and _unfelt(sweep, unit, nodes, about[0])
+        between = None if unfelt else between
+        if between is not None and about is not None:
+            best = _between_ends(between, best, about[0], epsilon)
+            if best[0] > about[0] * (1 + 2 * _HARDLY):
+                return _short(best[0]), best[1]
+        endless = _endless(sweep, unit, epsilon, about)
+        best = best if endless is None or endless[0] < best[0] else endless
+        if unfelt or (about is None and _unfelt(sweep, unit, nodes, best[0])):
+            return _short(best[0]), replace(best[1], node=_middle(sweep, unit, nodes))
+        if between is not None and about is None:
+            best = _between_ends(between, best, 0.0, epsilon)
+        factor, leak = best
         if between is not None:
-            if between.worthwhile:
-                factor, leak = _between_ends(between, (factor, leak), epsilon)
             return _short(factor), leak
+        low = factor
     if isinstance(sweep, Sweep) and sweep.coarse is not None and _long_work(sweep, unit.length):
         factor, leak = _whatever_the_start(sweep, sweep.coarse, unit, epsilon)
         return _short(factor), replace(leak, node=nodes.start)
@@ -98,29 +111,72 @@ def largest_factor(
     return _short(factor), leak
 
 
+def _between(sweep: Sweep, unit: Levels, nodes: range) -> TwoEndedRun | None:
+    """A series of one level that is swept from end to end; None where it is not, or too long."""
+    several = sweep.walk.spans != (1,) and _long_work(sweep, unit.length)
+    if several or len(nodes) < unit.length:  # secrets near an end, say, of which less is told
+        return None
+    return TwoEndedRun.of(sweep, unit, nodes)
+
+
 def _between_ends(
-    between: TwoEndedRun, fits: tuple[float, Leak], epsilon: float
+    between: TwoEndedRun, fits: tuple[float, Leak], endless: float, epsilon: float
 ) -> tuple[float, Leak]:
     """The largest factor for a run of one level that feels both its ends, from one that fits.
 
-    Long strides are quick, and what they add to a leak grows with them: so the factor is met at
-    the first or second try with short ones.
+    Long strides are quick, and what they add to a leak grows with them: so the stride that costs
+    little is known beforehand, and the factor is met at the first or second try. It is not looked
+    for where an endless series, which has about the factor given, allows as much.
     """
-    start, slope, endless = fits[0], 1.0, fits
-    if between.steps > _LONG and between.sweep.walk.spans == (1,):
-        long, longer = (between.in_strides(times * between.stride) for times in _STRIDES)
-        fits, slope = _secants(longer.leak, fits, start, slope, epsilon, _ROUGH)
-        leak = long.leak(fits[0]).leak
-        leak -= (
-            (fits[1].leak - leak) * (long.stride - between.stride) / (longer.stride - long.stride)
-        )
-        ahead = (math.log(epsilon / leak) - _FAIR / 2) / slope if leak > 0 else 0.0
-        start = fits[0] * math.exp(max(ahead, 0.0))
-        if start < endless[0] * (1 + _HARDLY):
-            return endless
-    programs = between.steps * len(between.sweep.walk.pairs[0])
-    close = _CLOSE if programs <= _LITTLE else _FAIR
+    start, slope, close = max(fits[0], endless), 1.0, _CLOSE
+    if not between.worthwhile:
+        return fits
+    if between.programs > _LITTLE:
+        close = _FAIR
+        if (found := _in_strides(between, start, epsilon)) is not None:
+            between, start, slope = found
+            close = _CLOSE_BY
+            if start < endless * (1 + _CLOSE_BY):
+                return fits
     return _secants(between.leak, fits, start, slope, epsilon, close)[0]
+
+
+def _in_strides(
+    between: TwoEndedRun, factor: float, epsilon: float, rising: float = -math.inf
+) -> tuple[TwoEndedRun, float, float] | None:
+    """The longest strides that cost little; about the factor there, and how leaks grow with it.
+
+    None where it is not known, or where one node more than there are would add less to the leak
+    than a share of its level: then an endless series may do.
+    """
+    if between.sweep.walk.spans != (1,) or between.programs <= _LITTLE or not between.worthwhile:
+        return None
+    stride = _TIMES * between.short
+    while True:
+        long, longer = between.in_strides(stride), between.in_strides(2 * stride)
+        last, further = longer.outlook(factor)
+        if further < rising * factor * between.levels[1]:
+            return None
+        each = (last - long.outlook(factor)[0]) / (longer.stride - long.stride)
+        least = last - each * (longer.stride - between.stride)
+        if not math.isfinite(least):
+            return None
+        if stride <= 4 * between.stride or least > last * (1 - _MUCH):
+            break
+        stride = max(stride // 4, 4 * between.stride)
+    strides = np.arange(between.stride, between.short + 1)
+    extra = np.array([between.beyond(stride) for stride in strides.tolist()])
+    told = max(least, last / 4) + each * (strides - between.stride) + extra * further
+    best = int(np.flatnonzero(told <= told[0] * (1 + _LOST))[-1])
+    share, slope = float(told[best]) / last, 1.0
+    for _ in range(_TRIES):
+        step = (math.log(epsilon / (share * last)) - _CLOSE_BY / 2) / slope
+        factor *= math.exp(step)
+        if abs(step) < _ROUGH:
+            break
+        before, last = last, longer.outlook(factor)[0]
+        slope = min(max(math.log(last / before) / step, 0.25), 4.0)
+    return between.in_strides(int(strides[best])), factor, slope
 
 
 def _secants(
@@ -180,7 +236,7 @@ def _whatever_the_start(
     found = [(low, _all_at_once(epsilon, own * low))]
     for one, other in ((side, side), (left, sweep.right)):
         endless = replace(sweep, walk=walk, left=one, right=other)
-        if (better := _endless(endless, unit, epsilon, epsilon / own)) is not None:
+        if (better := _endless(endless, unit, epsilon)) is not None:
             found.append(better)
     return max(found, key=lambda one: one[0])
 
@@ -212,7 +268,9 @@ def _highest(unit: Levels, nodes: range) -> tuple[float, float]:
     return own, max(float(row.max()) for row in (unit.own, unit.forward, unit.backward))
 
 
-def _endless(sweep: Sweep, unit: Levels, epsilon: float, high: float) -> tuple[float, Leak] | None:
+def _endless(
+    sweep: Sweep, unit: Levels, epsilon: float, about: Balance | None = None
+) -> tuple[float, Leak] | None:
     """The largest factor in an endless series of the highest levels."""
     own, forward, backward = (float(row.max()) for row in (unit.own, unit.forward, unit.backward))
 
@@ -224,11 +282,12 @@ def _endless(sweep: Sweep, unit: Levels, epsilon: float, high: float) -> tuple[f
         coarse = sweep.coarse if isinstance(sweep.left, Exact) else None
         start = None
         if coarse is not None:
-            start = _endless(replace(sweep, left=coarse, right=coarse), unit, epsilon, high)
+            start = _endless(replace(sweep, left=coarse, right=coarse), unit, epsilon)
         low = epsilon / unit.total
         fits = (low, _all_at_once(epsilon, own * low)) if start is None else start
         return _secants(leak_at, fits, fits[0], 1.0, epsilon, _FINE)[0]
-    low = high = _balanced(sweep, own, forward, backward, epsilon, high) or high
+    found = _balanced(sweep, unit, epsilon, _NEAR, about)
+    low = high = epsilon / own if found is None else found[0]
     worst: Leak | None = None
     while (best := leak_at(low)).leak > epsilon:
         worst, high = best, low
@@ -241,9 +300,13 @@ def _endless(sweep: Sweep, unit: Levels, epsilon: float, high: float) -> tuple[f
 
 
 def _balanced(
-    sweep: Sweep, own: float, forward: float, backward: float, epsilon: float, high: float
-) -> float | None:
-    """About the factor at which ε leaks: Newton's method on both sides and the factor at once."""
+    sweep: Sweep, unit: Levels, epsilon: float, near: float, about: Balance | None = None
+) -> Balance | None:
+    """About the factor at which ε leaks, with what both sides tell then.
+
+    Newton's method on both sides and the factor at once, from what was found before.
+    """
+    own, forward, backward = (float(row.max()) for row in (unit.own, unit.forward, unit.backward))
     left, right = sweep.left, sweep.right
     if not (isinstance(left, Exact) and isinstance(right, Exact)):
         return None
@@ -258,8 +321,10 @@ def _balanced(
     alone = own + (sweep.episode - 1) * forward
     alike = (before.start(1.0) + tilt)[asked], after.start(1.0)[asked]
     most = backward * alike[0].max(initial=0.0) + forward * alike[1].max(initial=0.0)
-    factor = min(high, epsilon / (alone + float(most)))
+    factor, high = epsilon / (alone + float(most)), epsilon / own
     told, tells = before.start(backward * factor), after.start(forward * factor)
+    if about is not None:
+        factor, told, tells = about
     for _ in range(_NEWTON):
         one, two = before.tangent(backward * factor, told), after.tangent(forward * factor, tells)
         sides = [(one.ahead + tilt)[asked], two.ahead[asked]]
@@ -275,10 +340,10 @@ def _balanced(
         told = np.maximum(one.ahead + step * backward * one.rate, before.rest)
         tells = np.maximum(two.ahead + step * forward * two.rate, after.rest)
         factor += step
-        if abs(step) <= _NEAR * factor and max(one.moved, two.moved) <= _NEAR:
+        if abs(step) <= near * factor and max(one.moved, two.moved) <= near:
             before.guess(backward * factor, told)
             after.guess(forward * factor, tells)
-            return factor
+            return factor, told, tells
     return None
 
 

@@ -188,10 +188,10 @@ class Homogeneous:
 
     def felt(self, level: float, most: int, bits: int) -> int:
         """How many nodes away an end is felt by a share of 2^-bits, about; at most `most`."""
-        found = self.solve(level)
-        if found is None:
+        if (self._last is None or self._last[0] != level) and self.solve(level) is None:
             return most
-        r = found[0, self.x, self.y]
+        assert self._last is not None  # noqa: S101  (solved just now, or guessed before)
+        r = self._last[1]
         bounds, gaps = self.step(level, r)
         both = np.isfinite(r) & np.isfinite(self.rest)
         jacobian = self.jacobian(bounds, ~both)

@@ -23,9 +23,7 @@ from quiltwork.influence.sweep.sides import Exact
 from quiltwork.influence.sweep.stretches import endless
 
 _CELLS = 1 << 22
-_LOST, _LOST_OF_TWO = 2.0**-7, 2.0**-9
-"""Of what neighbours add; two states are swept so quickly that less is given away."""
-_MOST_STRIDE = 64
+_NEXT = 2.0**-7
 _TOO_FAR = 0.5
 _MOST_WORK = 1 << 27
 """So many entries of programs are looked at for one side: some seconds for 51 states."""
@@ -69,14 +67,18 @@ class TwoEndedRun:
         asked = range(nodes.start, stop)
         levels, total = (highest[0], highest[1], highest[2]), unit.total
         whole = cls(sweep, left, right, levels, total, first, last, asked)
-        size = sweep.walk.size
-        long = (last - first) * len(sweep.walk.pairs[0]) * size**2 // _MOST_WORK
-        return whole.in_strides(max(whole.harmless, long))
+        work = (last - first) * len(sweep.walk.pairs[0]) * sweep.walk.size**2
+        return whole.in_strides(1 + work // _MOST_WORK)
 
     @property
     def steps(self) -> int:
         """How many steps lead from one end to the other."""
         return -(-(self.last - self.first) // self.stride)
+
+    @property
+    def programs(self) -> int:
+        """How many programs one side takes."""
+        return self.steps * len(self.sweep.walk.pairs[0])
 
     @property
     def overlap(self) -> float:
@@ -89,11 +91,13 @@ class TwoEndedRun:
         return float(np.minimum(matrix[x], matrix[y]).sum(axis=1).max())
 
     @property
-    def harmless(self) -> int:
-        """The stride that costs eight thousandths of what neighbours add, or less."""
-        lost = _LOST if self.sweep.walk.size > 2 else _LOST_OF_TWO
-        few = 2 * lost / max(self.overlap, lost / _MOST_STRIDE), (self.last - self.first) * lost
-        return 1 + min(*map(int, few), _MOST_STRIDE)
+    def short(self) -> int:
+        """The stride for which the way to the next node stepped on is little of the whole run.
+
+        Two states are swept so quickly that every node is stepped on.
+        """
+        nodes = self.last - self.first if self.sweep.walk.size > 2 else 0
+        return max(self.stride, 1 + int(nodes * _NEXT))
 
     @property
     def worthwhile(self) -> bool:
@@ -103,13 +107,39 @@ class TwoEndedRun:
     def in_strides(self, stride: int) -> TwoEndedRun:
         """The same in steps of so many nodes, where one is taken at a time."""
         walk = self.sweep.walk
-        if stride == 1 or walk.spans != (1,):
+        if stride == self.stride or walk.spans != (1,):
             return self
         steps = np.linalg.matrix_power(walk.steps[0], stride)[np.newaxis]
         longer = replace(walk, steps=steps)
         sides = (Exact(longer, to_left=to_left) for to_left in (True, False))
         left, right = sides
         return replace(self, left=left, right=right, stride=stride)
+
+    def outlook(self, factor: float) -> tuple[float, float]:
+        """About what the worst node leaks, and how much more it would in a run of one node more.
+
+        No bound: what lies between two nodes that are stepped on is interpolated.
+        """
+        own, forward, backward = (level * factor for level in self.levels)
+        more = self.sweep.episode - 1
+        left, right = self._bounds(self.left, backward, 1), self._bounds(self.right, forward, -1)
+        nodes = max(self.last - self.first - more, 0)
+        steps = min(nodes // self.stride, self.steps - 1)
+        told = []
+        for whole in (steps, steps + 1):
+            behind = np.arange(whole + 1)
+            where = np.full(whole + 1, self.nodes.start)
+            before, after = self.sweep.parts(where, left[behind], right[whole - behind])
+            told.append(float((before + after).max()))
+        each = (told[1] - told[0]) / self.stride
+        return own + more * forward + told[0] + (nodes - steps * self.stride) * each, each
+
+    def beyond(self, stride: int) -> int:
+        """How many nodes too many are counted where distances are rounded up to strides."""
+        rest = (self.last - self.first) % stride
+        return (
+            stride - 1 if rest == 1 or stride == 1 else stride if rest == 0 else 2 * stride - rest
+        )
 
     def leak(self, factor: float) -> Leak:
         """What the worst node leaks at these levels times a factor."""
