@@ -319,13 +319,14 @@ def test_a_dear_request_under_the_key_of_a_cheap_one_that_waits_for_its_answer_i
             ledger.debit_all("d", [{**cheap, "dp_epsilon": 50}], keys=["k"])
 
 
-def test_a_row_sealed_again_with_another_budget_is_found(sqlite_url, tmp_path):
+@pytest.mark.parametrize("change", [{"budget": "1000000"}, {"peak": "1/31"}, {"most": "1/31"}])
+def test_a_row_that_is_changed_and_sealed_again_is_found(sqlite_url, tmp_path, change):
     with Ledger.open(sqlite_url) as ledger:
         ledger.create("d", MarkovChain(P), LENGTH, 1)
-        ledger.debit("d", Spending.dp(Fraction(1, 30), 1, 200))
+        ledger.debit_all("d", [Spending.dp(Fraction(1, 30), 1, 200)])
     with closing(sqlite3.connect(tmp_path / "budget.db")) as raw, raw:
         (text,) = raw.execute("SELECT body FROM quiltwork_totals").fetchone()
-        forged = canonical({**json.loads(text), "budget": "1000000"})
+        forged = canonical({**json.loads(text), **change})
         raw.execute("UPDATE quiltwork_totals SET body = ?, hash = ?", (forged, seal("d", forged)))
     with Ledger.open(sqlite_url) as ledger, pytest.raises(StorageError, match="somebody changed"):
         ledger.verify()

@@ -108,6 +108,8 @@ class Kept:
         times = np.concatenate([np.empty(0, dtype=np.int64), *(part[0] for part in parts)])
         rises = np.concatenate([np.empty((0, 4), dtype=np.int64), *(part[1] for part in parts)])
         usage = Usage.of_rises(denominator, times, rises, self.narrowest)
+        if len(times) and usage.highest(1, int(times[-1])) > self.peak:
+            raise ValueError("a time point is charged more than was kept")
         return Account(secrets, usage, None, self.count, self.others, self.latest)
 
     def body(self) -> dict[str, Any]:

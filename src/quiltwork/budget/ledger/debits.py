@@ -64,17 +64,21 @@ def debited(
     if earlier is not None:
         return _repeated(tables, earlier, request, analyst)
     grant = totals.granted(tables, state, request.spending, analyst, checked=checked, earlier=grant)
-    entry = _appended(tables, state.name, identity, request, key, analyst, grant.charge)
+    draft = drafted(state.name, identity, request, key, analyst, grant.charge)
+    entry = _appended(tables, draft, key, analyst)
     totals.debited(tables, state, entry, grant, keep=keep)
     return Receipt(entry.dataset, entry.seq, request.spending, None, entry.hash)
 
 
 def debited_at_once(
-    tables: Tables, totals: Totals, glance: Glance, identity: str, asked: Any, key: str | None
+    tables: Tables, totals: Totals, glance: Glance, draft: Draft | str, asked: Any, key: str | None
 ) -> Receipt | None:
     """Append a debit for nobody in particular by the dataset's row alone; None if that is not
     enough to tell that it fits.
+
+    It is given as a draft, or as its identity if the request is still to be read.
     """
+    identity = draft.id if isinstance(draft, Draft) else draft
     mine = tables.with_id(identity)
     if mine is not None:
         return _receipt(mine)
@@ -87,7 +91,9 @@ def debited_at_once(
     if after is None:
         totals.refuse_again(glance, request.spending)
         return None
-    entry = _appended(tables, glance.name, identity, request, key, None, None)
+    if not isinstance(draft, Draft):
+        draft = drafted(glance.name, identity, request, key)
+    entry = _appended(tables, draft, key)
     totals.debited_at_once(tables, after, entry)
     return Receipt(entry.dataset, entry.seq, request.spending, None, entry.hash)
 
@@ -117,7 +123,7 @@ def debited_together(
         totals.keep(tables, state)
         return found
     entries = [
-        _appended(tables, state.name, identity, request, key, None, None)
+        _appended(tables, drafted(state.name, identity, request, key), key)
         for (identity, _), request, key in zip(asked, requests, keys, strict=True)
     ]
     totals.debited_together(tables, state, entries, account)
@@ -127,15 +133,15 @@ def debited_together(
     ]
 
 
-def _appended(
-    tables: Tables,
+def drafted(
     dataset: str,
     identity: str,
     request: Request,
     key: str | None,
-    analyst: str | None,
-    charge: Fraction | None,
-) -> Entry:
+    analyst: str | None = None,
+    charge: Fraction | None = None,
+) -> Draft:
+    """Write a debit as an entry that has no place in the log yet."""
     body = {
         **request.body,
         "at": now(),
@@ -143,8 +149,17 @@ def _appended(
         "analyst": analyst,
         "charge": None if charge is None else str(charge),
     }
-    mark = None if key is None else scoped_key(key, analyst)
-    return tables.append(Draft(identity, dataset, "debit", canonical(body)), key=mark)
+    return Draft(identity, dataset, "debit", canonical(body))
+
+
+def ready_draft(dataset: str, identity: str, asked: Any, key: str | None) -> Draft | str:
+    """Write a debit before others have to wait for it, if the dataset need not be looked at."""
+    is_read = isinstance(asked, DeclaredSpending)
+    return drafted(dataset, identity, asked, key) if is_read else identity
+
+
+def _appended(tables: Tables, draft: Draft, key: str | None, analyst: str | None = None) -> Entry:
+    return tables.append(draft, key=None if key is None else scoped_key(key, analyst))
 
 
 def priced(

@@ -37,6 +37,7 @@ from quiltwork.budget.ledger.debits import (
     previewed,
     priced,
     read_keys,
+    ready_draft,
     stored_answer,
 )
 from quiltwork.budget.ledger.entries import Draft, canonical
@@ -234,6 +235,7 @@ class Ledger(ReadableLedger):
         used_key = None if key is None else identifier(key, "key")
         who = None if analyst is None else identifier(analyst, "analyst")
         identity, asked = secrets.token_hex(16), prepared(spending)
+        ready = ready_draft(name, identity, asked, used_key)
         noting = self._refusals.draft(name, who)
 
         def price(tables: Tables) -> Grant | Receipt:
@@ -255,7 +257,7 @@ class Ledger(ReadableLedger):
             if glance is None:
                 return None
             try:
-                return debited_at_once(tables, self._totals, glance, identity, asked, used_key)
+                return debited_at_once(tables, self._totals, glance, ready, asked, used_key)
             except REFUSALS as refusal:
                 noting.write(tables, refusal)
                 return refusal
@@ -328,9 +330,8 @@ class Ledger(ReadableLedger):
     def note(self, kind: str, text: str, dataset: str | None = None, who: str = "") -> None:
         """Write down that somebody did something, among the entries and chained like them.
 
-        A refused debit is noted by the ledger itself, the first hundred of an hour for each
-        dataset and analyst. Who merely reads the database leaves no
-        trace in it: a service that reads for others notes that here.
+        A refused debit is noted by the ledger itself, the first hundred of an hour for each dataset
+        and analyst. Who merely reads leaves no trace; a service that reads for others notes it.
 
         Args:
             kind: "refusal", "read", or "act" for anything else that was done.

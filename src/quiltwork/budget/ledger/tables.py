@@ -28,7 +28,7 @@ _LINKED = (
 )
 _ENDS = (
     "SELECT seq, hash FROM quiltwork_entries "
-    "WHERE seq IN ({seen:d}, (SELECT MAX(seq) FROM quiltwork_entries)) ORDER BY seq"
+    "WHERE seq IN (?, (SELECT MAX(seq) FROM quiltwork_entries)) ORDER BY seq"
 )
 _LAST_STEP = (
     f"SELECT seq, hash FROM quiltwork_entries WHERE dataset = ? AND {IS_STEP} "  # noqa: S608
@@ -74,7 +74,7 @@ class Tables:
         self.pending: Any = None
         """A dataset's state after debits whose totals this transaction has not written yet."""
         count = 0 if seen is None else seen.count
-        questions: list[Statement] = [(_ENDS.format(seen=count), ())]
+        questions: list[Statement] = [(database.sql(_ENDS), (count,))]
         if about is not None:
             questions.append((database.sql(_LAST_STEP_AND_TOTAL), (about, about)))
         ledger, ends, *step = database.begin_with(connection, questions, write=write)
