@@ -382,3 +382,26 @@ def test_the_page_of_a_release_tells_what_others_would_learn(cli, folder):
     (folder / "other.json").write_text(other.to_json())
     ran = cli(*asked, "--report", "page.html", "--others", "other.json")
     assert (ran.code, "in their order" in ran.err) == (2, True)
+
+
+def test_a_window_of_series_cut_at_gaps_is_each_piece_s_own_part_of_it(cli, folder):
+    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    hours = [(day, hour) for day in range(1, 9) for hour in range(24) if (day, hour) != (4, 5)]
+    states = chain.sample(len(hours), seed=5)
+    rows = [f"2026-03-{d:02d} {h:02d}:00,{s}" for (d, h), s in zip(hours, states, strict=True)]
+    (folder / "gap.csv").write_text("\n".join(["time,activity", *rows]))
+    asked = ["release", "gap.csv", "--value", "activity", "--time", "time", "--every", "1h"]
+    asked += ["--missing", "split", "--belief", "belief.json", "--epsilon", "900"]
+    ran = cli(*asked, "--window", "2026-03-04:2026-03-05")
+    inside = [s for (day, _), s in zip(hours, states, strict=True) if day in (4, 5)]
+    assert ran.code == 0, ran.err
+    found = {line.split()[0]: line.split()[1] for line in ran.out.splitlines()[1:3]}
+    assert found == {name: str(inside.count(name)) for name in ("rest", "walk")}
+    assert "From 2026-03-04T00:00 to 2026-03-06T00:00." in ran.out
+    ran = cli(*asked, "--window", "Mondays 18:00-22:00")
+    assert ran.code == 2
+    assert "--days 2026-03-01:2026-03-31 and --missing state" in ran.err
+    made = ["--belief", "belief.json", "--length", "90", "--budget", "9"]
+    assert cli("ledger", "create", "sqlite:///b.db", "d", *made).code == 0
+    ran = cli(*asked, "--window", "2026-03-04", "--ledger", "sqlite:///b.db", "--dataset", "d")
+    assert "a ledger accounts for one window of all" in ran.err

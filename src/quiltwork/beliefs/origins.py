@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
@@ -186,21 +186,17 @@ def index_step(table: Any) -> int | None:
     return regular_step(np.diff(moments), 10**6)
 
 
-def regular_step(
-    gaps: NDArray[np.int64], ticks: int = 1, weights: Sequence[int] | None = None
-) -> int | None:
+def regular_step(gaps: NDArray[np.int64], ticks: int = 1) -> int | None:
     """Return the step of times with these gaps between them, in seconds of so many ticks.
 
     Most gaps must be one step, the others several: records that are missing do not hide it.
-    `weights` say how often each gap is, if more than once.
 
     >>> regular_step(np.array([600, 600, 1200])), regular_step(np.array([600, 1200, 900]))
     (600, None)
     """
     step = int(gaps.min(initial=2**62))
-    often = np.ones(len(gaps), dtype=np.int64) if weights is None else np.asarray(weights)
-    single = int(often[gaps == step].sum())
-    if step <= 0 or step % ticks or (gaps % step).any() or 2 * single <= often.sum():
+    single = int((gaps == step).sum())
+    if step <= 0 or step % ticks or (gaps % step).any() or 2 * single <= len(gaps):
         return None
     return step // ticks
 

@@ -42,10 +42,11 @@ from quiltwork.cli.series import (
     read_states,
     reading_options,
 )
+from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
-    from quiltwork.series import Release
+    from quiltwork.series import Release, Series
 
 
 @command(
@@ -177,7 +178,7 @@ def release(
 
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
     if window is not None and not apart:
-        query = query.on_runs(series.windows(window))
+        query, series = _on_window(query, series, window, beliefs, paid=bool(debit))
     asked = {
         "epsilon": epsilon,
         "method": method,
@@ -222,6 +223,26 @@ def release(
         document, lines = released.to_json(), _lines(released, confidence)
         writes = pictures(released, report, plot, confidence, others=alternatives)
     deliver(document, lines, writes, output)
+
+
+def _on_window(
+    query: Query, series: Series, window: str, beliefs: Any, *, paid: bool
+) -> tuple[Query, Series]:
+    """Return the query on a window of all sequences; or on each one's own part of it."""
+    from quiltwork.series.reading.clock import is_span
+    from quiltwork.series.reading.read import refuse_cutting
+
+    begins = {(one.start, len(one)) for one in series.data.coded.values()}
+    if len(begins) == 1 or not is_span(window):
+        return query.on_runs(series.windows(window)), series
+    if paid:
+        raise InvalidInputError(
+            "The sequences do not begin together, and a ledger accounts for one window of all: put "
+            "them on public days with --days and --missing state, under a belief that has the "
+            "state 'missing' too, and create the dataset for these."
+        )
+    refuse_cutting(beliefs)
+    return query, series.during(window)
 
 
 def _ask(

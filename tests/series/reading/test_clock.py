@@ -12,10 +12,11 @@ from quiltwork import MarkovChain, queries, release
 from quiltwork.beliefs import CyclicChain, candidates
 from quiltwork.beliefs.origins import start_of
 from quiltwork.beliefs.placement import placed
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import fit_warnings
 from quiltwork.series import read_series
 from quiltwork.series.reading.clock import Clock, TimePoints, local_seconds, utc_seconds
+from quiltwork.series.reading.read import refuse_cutting
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SPRING = datetime(2026, 3, 26, 11, tzinfo=UTC)  # clocks go forward on the 29th
@@ -234,3 +235,54 @@ def test_phases_of_a_day_are_those_of_the_clock(tmp_path, zone):
     assert start_of(read.data[None]) % 86400 == 0
     later = read_series(path, "s", time="t", timezone=zone).data[None][6:]
     assert start_of(later) % 86400 == 6 * 3600
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize(
+    ("words", "begin", "end"),
+    [
+        ("2026-03-28:2026-03-29", "2026-03-28", "2026-03-30"),
+        ("2026-03-28 07:00..2026-03-28 19:00", "2026-03-28 07:00", "2026-03-28 19:00"),
+        ("last 2 days", "2026-03-30", "2026-04-01"),
+    ],
+)
+def test_pieces_between_gaps_are_cut_to_a_window_as_pandas_cuts_them(zone, words, begin, end):
+    times = pd.date_range("2026-03-26 07:15", "2026-03-31 23:45", freq="15min", tz=zone)
+    random = np.random.default_rng(2)
+    whole = pd.DataFrame({"t": times, "s": random.choice(["x", "y"], len(times))})
+    rows = [
+        whole.drop(range(gap, gap + 20)).loc[first:].assign(who=who)
+        for who, first, gap in (("a", 0, 90), ("b", 150, 240), ("c", 300, 400))
+    ]
+    read = read_series(
+        pd.concat(rows), "s", time="t", subject="who", every="15min", missing="split", timezone=zone
+    )
+    cut = read.during(words)
+    a, b = (pd.Timestamp(one, tz=zone) for one in (begin, end))
+    for own in rows:
+        inside = own[(own.t >= a) & (own.t < b)]
+        pieces = [one for (who, _), one in cut.data.items() if who == own.who.iloc[0]]
+        assert [label for piece in pieces for label in piece] == inside.s.tolist()
+    assert cut.points == sum(cut.lengths)
+    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["x", "y"])
+    period = release(cut.data, queries.histogram(), chain).period
+    shown = pd.concat(rows).query("t >= @a and t < @b").t
+    assert [pd.Timestamp(one) for one in period] == [shown.min(), shown.max() + times.freq]
+
+
+def test_what_is_left_out_of_a_window_is_protected_as_what_stays():
+    """The exact leakage of every moment of the whole series, by the noise for the part alone."""
+    for stay in (0.6, 0.95):
+        chain = MarkovChain([[stay, 1 - stay], [0.3, 0.7]])
+        count = queries.count(1)
+        part = qw.calibrate(chain, 2, 1.0, method="optimal-scale", query=count)
+        told = qw.audit.leakage(chain, 2, [(count, part.scale)])
+        whole = qw.audit.leakage(chain, 7, [(count.on(4, 5), part.scale)])
+        assert 0.95 < told <= 1 + 1e-9
+        assert whole <= told + 1e-9
+    remembers = qw.MarkovChain.fit([chain.sample(500, seed=1)], order=2)
+    started = MarkovChain(chain.transition, initial=[0.5, 0.5])
+    refuse_cutting([chain, qw.ChainBox([[0.1, 0.1]] * 2, [[0.9, 0.9]] * 2)])
+    for belief in (remembers, started):
+        with pytest.raises(UnsupportedError, match=r"read it alone with days="):
+            refuse_cutting([chain, belief])

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import warnings
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -13,7 +14,7 @@ from pyarrow import csv, dataset, feather
 
 from quiltwork import Clusters, MarkovChain
 from quiltwork.delimited import GivenDialect, found_dialect
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.series import read_series
 from quiltwork.series.reading import columns
 
@@ -247,14 +248,57 @@ def test_holes_in_regular_times_are_told_or_refused_where_nobody_would_see_them(
     path = tmp_path / "holes.csv"
     hours = [hour for hour in range(24) if hour not in (7, 8)]
     path.write_text("t,s\n" + "".join(f"2026-03-01 {hour:02}:00,x\n" for hour in hours))
-    assert (
-        "the series goes on over the holes, unless every='1h'"
-        in read_series(path, "s", time="t").reading
-    )
+    with pytest.warns(QuiltworkWarning, match="goes on over the holes, unless every='1h'"):
+        read_series(path, "s", time="t")
     for missing in ("split", "state"):
         with pytest.raises(InvalidInputError, match=f"every='1h' too, so that missing='{missing}'"):
             read_series(path, "s", time="t", missing=missing)
         assert read_series(path, "s", time="t", missing=missing, every="1h").missing == 2
+
+
+WHOLE, LOST = range(0, 480 * 900, 900), [*range(0, 86400, 900), *range(172800, 432000, 900)]
+
+
+@pytest.mark.parametrize(
+    ("times", "starts"),
+    [
+        ([WHOLE, LOST], [0, None]),
+        ([WHOLE, [0, 86400]], [0, None]),
+        ([WHOLE, [0, 900, 86400], [7]], [0, None, 7]),
+    ],
+    ids=["a lost day", "two records", "three, and one"],
+)
+@pytest.mark.parametrize("edges", [None, [0.5]])  # files are read together, or one by one
+def test_fleets_do_not_go_on_over_a_lost_day_in_silence(tmp_path, times, starts, edges):
+    for name, seconds in zip("abc", times, strict=False):
+        rows = "".join(f"{second + 10**6},{second % 7 % 2}\n" for second in seconds)
+        (tmp_path / f"{name}.csv").write_text(f"t,kw\n{rows}")
+    options = {"time": "t", "subject": "filename", "edges": edges}
+    with pytest.warns(QuiltworkWarning, match="Times are 15min apart, and some are missing"):
+        read = read_series(tmp_path, "kw", **options)
+    begins = [one.start and one.start - 10**6 for one in read.data.coded.values()]
+    assert (begins, read.grid.step) == (starts, 900)
+    with pytest.raises(InvalidInputError, match="every='15min' too, so that missing='split'"):
+        read_series(tmp_path, "kw", missing="split", **options)
+
+
+def test_a_lost_day_of_times_that_are_about_regular_or_of_other_steps_is_told(tmp_path):
+    random = np.random.default_rng(3)
+    drifting = [second + int(random.integers(-20, 20)) for second in LOST]
+    for seconds, other in ((drifting, drifting), (LOST, range(0, 480 * 1800, 1800))):
+        frame = pd.DataFrame(
+            {
+                "t": [*seconds, *other],
+                "who": [*len(seconds) * "a", *len(other) * "b"],
+                "s": "x",
+            }
+        )
+        with pytest.warns(QuiltworkWarning, match=r"about \w+ apart, and once 1 day, .* as every="):
+            read_series(frame, "s", time="t", subject="who")
+    events = pd.DataFrame({"t": random.exponential(900, 500).astype(int).cumsum(), "s": "x"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", QuiltworkWarning)
+        read_series(events.drop_duplicates("t"), "s", time="t")
 
 
 @pytest.mark.parametrize(

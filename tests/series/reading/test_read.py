@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from quiltwork import ChainBox, MarkovChain, files
 from quiltwork.beliefs import Grid
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.series import read_series, read_states
 
 
@@ -351,7 +351,8 @@ def test_missing_values_as_a_state_survive_the_way_through_a_belief(tmp_path):
 
 
 def test_a_step_that_nobody_named_is_that_of_the_times(kw):
-    belief = MarkovChain.fit(read_series(kw, "kw", time="time", edges=[0.5]).data)
+    with pytest.warns(QuiltworkWarning, match="15min apart, and some are missing"):
+        belief = MarkovChain.fit(read_series(kw, "kw", time="time", edges=[0.5]).data)
     assert belief.grid == Grid("15min", (0.5,), ("<0.5", ">=0.5"))
     with pytest.raises(InvalidInputError, match="for steps of 15min, and steps of 1h"):
         read_series(kw, "kw", time="time", every="1h", beliefs=belief)

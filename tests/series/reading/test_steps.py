@@ -62,6 +62,7 @@ def test_an_index_of_moments_shows_its_step(step, agrees):
         assert MarkovChain.fit(given).grid == Grid(step=step)
 
 
+@pytest.mark.filterwarnings("ignore:Times are 15min apart, and some are missing")
 @pytest.mark.parametrize(
     ("minutes", "step"),
     [

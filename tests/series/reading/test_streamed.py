@@ -1,18 +1,19 @@
-"""Files that are read block by block, against pandas, and columns in few bytes."""
+"""Files that are read block by block, against pandas, and through temporary files."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series import read_series
-from quiltwork.series.reading import assembly, columns, streamed
-from quiltwork.series.reading.packing import Progressions, packed, unpacked
+from quiltwork.series.reading import assembly, columns, spilled, streamed
+from quiltwork.series.reading.spilled import Spilled
 
 EDGES, LABELS = [-0.5, 0.5], ["low", "middle", "high"]
 
@@ -20,7 +21,9 @@ EDGES, LABELS = [-0.5, 0.5], ["low", "middle", "high"]
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(columns, "_BLOCK", 2048)
-    monkeypatch.setattr(streamed, "_AT_ONCE", 50)  # rows that are sorted in one of 16 passes
+    monkeypatch.setattr(streamed, "_AT_ONCE", 50)
+    monkeypatch.setattr(streamed, "_EACH", 3)
+    monkeypatch.setattr(spilled, "_IN_MEMORY", 1000)
 
 
 def _rows(kind, seed):
@@ -114,29 +117,48 @@ def test_many_small_files_are_read_as_one_by_one(tmp_path, monkeypatch, missing)
         read_series(tmp_path, "kw", **options, missing=missing)
 
 
+@given(st.lists(st.integers(0, 60), max_size=20), st.integers(0, 20))
+def test_what_does_not_fit_in_memory_is_read_back_from_a_file(sizes, number):
+    parts = [np.arange(n, dtype=(np.int8, np.int64, np.float64)[n % 3]) for n in sizes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spilled, "_IN_MEMORY", 100)
+        found = Spilled()
+        for part in parts:
+            found.add(part)
+    for _ in range(2):
+        for one, part in zip(found, parts, strict=True):
+            assert (one.tolist(), one.dtype) == (part.tolist(), part.dtype)
+    found.cut(number)
+    assert [one.tolist() for one in found] == [part.tolist() for part in parts[:number]]
+
+
+def test_a_full_disk_is_told(monkeypatch):
+    monkeypatch.setattr(spilled, "_IN_MEMORY", 100)
+    monkeypatch.setattr(spilled, "TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
+    with pytest.raises(StorageError, match="No space left on device; name a folder with room in T"):
+        Spilled().add(np.zeros(100))
+
+
 @given(
-    arrays.arrays(
-        st.sampled_from([np.int8, np.int32, np.int64]),
-        st.integers(0, 60),
-        elements=st.integers(-5, 5),
-    )
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(-(10**11), 10**11)), max_size=30),
+        min_size=1,
+    ).filter(any),
+    st.integers(1, 20),
 )
-def test_integers_are_read_back(part):
-    for one in (part, part.cumsum(), np.repeat(part, 30)):
-        assert unpacked(packed(one)).tolist() == one.tolist()
-        assert unpacked(packed(one)).dtype == one.dtype
-
-
-@given(st.lists(st.floats(-3, 3).map(lambda x: round(x, 1)) | st.just(float("nan")), max_size=400))
-def test_numbers_are_read_back(values):
-    part = np.array(values, dtype=np.float64)
-    np.testing.assert_array_equal(unpacked(packed(part)), part)
-
-
-def test_a_year_of_quarters_takes_a_few_numbers():
-    moments = np.tile(np.arange(0, 35_040 * 900, 900), 20)
-    kept = packed(moments)
-    assert isinstance(kept, Progressions)
-    assert len(kept.lengths) < 60
-    spread = np.sort(np.random.default_rng(1).integers(0, 10**8, 1000))
-    assert packed(spread).distances.nbytes == 4000
+def test_rows_are_sorted_by_subject_and_time_and_equal_ones_stay_in_order(drawn, at_once):
+    blocks, count = [], 0
+    for some in drawn:
+        who, when = np.array(some, dtype=np.int64).reshape(-1, 2).T
+        blocks.append((who.astype(np.int8), when, np.arange(count, count + len(some))))
+        count += len(some)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streamed, "_AT_ONCE", at_once)
+        patch.setattr(spilled, "_IN_MEMORY", 64)
+        again = streamed.in_time(lambda: iter(blocks))
+    rows = [row for block in drawn for row in block]
+    order = sorted(range(count), key=rows.__getitem__)
+    for _ in range(2):
+        who, when, place = (np.concatenate(one).tolist() for one in zip(*again(), strict=True))
+        assert place == order
+        assert list(zip(who, when, strict=True)) == sorted(rows)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from quiltwork import files
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Grid
-from quiltwork.beliefs.origins import Origin, index_step, regular_step
+from quiltwork.beliefs.origins import Origin, index_step
 from quiltwork.beliefs.sequences import label_array, position_of
 from quiltwork.beliefs.states import Label, show_labels
 from quiltwork.delimited import GivenDialect, joined
@@ -35,32 +34,73 @@ from quiltwork.series.reading.streamed import (
     Block,
     Outline,
     in_order,
+    in_time,
     on_steps,
     refuse_twice,
-    sorted_blocks,
 )
 from quiltwork.series.reading.values import as_labels, match_labels
 
 _SMALL, _MOST_TOGETHER = 1 << 20, 1000
+_MANY = 20
+"""Fewer gaps may be about alike by chance."""
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """The states of one subject in order, `GAP` where one is missing, and when they begin."""
+    """The states of one subject in order, `GAP` where one is missing, and when they begin.
+
+    On no grid `gaps` tells of the times: how often the shortest gap is there, that, what all are
+    multiples of, the longest, and how long the path is.
+    """
 
     subject: Any
     codes: NDArray[Any]
     start: int | None
+    gaps: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """What was read: the paths of all subjects, by codes of `states`."""
+    """What was read: the paths of all subjects, by codes of `states`.
+
+    Attributes:
+        counted: whether times are plain whole numbers.
+        holes: the step of times that would be regular if none were missing; None if none is.
+        pause: without such a step, about how far apart the times of a path are that has a much
+            longer pause, and how long that is.
+    """
 
     states: tuple[Label, ...]
     paths: list[Path]
     grid: Grid
     note: str
+    counted: bool = False
+    holes: int | None = None
+    pause: tuple[int, int] | None = None
+
+    def regular(self) -> Paths:
+        """Find the step of times without a grid; a path with other gaps begins at no known time.
+
+        Most gaps must be one step, the others several.
+        """
+        if self.paths[0].gaps is None:
+            return self
+        rows = [(*path.gaps, len(path.codes) - 1) for path in self.paths if path.gaps is not None]
+        often, least, common, longest, span, number = np.array(rows, dtype=np.int64).T
+        step = int(least.min())
+        most = 2 * int(often[least == step].sum()) > int(number.sum())
+        if most and np.gcd.reduce(common) == step and not (step == 1 and self.counted):
+            whole = [gap in (step, 0) for gap in longest.tolist()]  # 0 of a path of one record
+            paths = [
+                one if keeps else replace(one, start=None)
+                for one, keeps in zip(self.paths, whole, strict=True)
+            ]
+            holes = None if all(whole) else step
+            return replace(self, paths=paths, grid=replace(self.grid, step=step), holes=holes)
+        usual = (span - longest) / np.maximum(number - 1, 1)
+        pauses = np.flatnonzero((number >= _MANY) & (2 * least > usual) & (longest > 2 * usual))
+        pause = (int(least[pauses[0]]), int(longest[pauses[0]])) if len(pauses) else None
+        return replace(self, paths=[replace(one, start=None) for one in self.paths], pause=pause)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,15 +139,15 @@ class Asked:
         """
         named = FILE_NAME in self.wanted.subjects and isinstance(source, (str, os.PathLike))
         if not named or self.public is None:
-            return self._read_one(source)
+            return self._read_one(source).regular()
         sources = files.listed_files(os.fspath(source))
         if len(sources) == 1:
-            return self._read_one(source)
+            return self._read_one(source).regular()
         alike = self.grid.step is not None or self.wanted.time is None
         found: list[Paths] = []
         for group in _groups(sources) if alike else ([path] for path in sources):
             found += self._read_group(group)
-        return _merged(found)
+        return _merged(found).regular()
 
     def _read_group(self, paths: list[str]) -> list[Paths]:
         """Read small files as one, and each on its own if they are not alike, or one is wrong."""
@@ -153,26 +193,26 @@ class Asked:
             known, table = _coded(records.value, self.public, believed=self.believed)
         else:
             known = self.bins.labels
-        return Paths(known, *self._placed(source, records, table), records.note)
+        return Paths(known, *self._placed(source, records, table), records.note, records.counted)
 
     def _placed(
         self, source: Any, records: Records, table: NDArray[Any] | None
     ) -> tuple[list[Path], Grid]:
         """Put the records of each subject in order, on the grid if there is one, block by block."""
         step, limits, alone = self.grid.step, self.limits, len(records.subjects) == 1
-        read = records.blocks
 
-        def blocks() -> Iterator[Block]:
-            for who, when, values in read():
+        def recorded() -> Iterator[Block]:
+            for who, when, values in records.blocks():
                 codes = values if table is None else table[values]
                 if limits is not None and when is not None:
                     inside = (when >= limits[0]) & (when < limits[1])
                     who, when, codes = who[inside], when[inside], codes[inside]
                 yield who, when, codes
 
+        blocks = recorded
         outline = Outline.of(blocks(), len(records.subjects))
         if outline is None:  # not in order of time
-            read = partial(sorted_blocks, records.blocks, len(records.subjects))
+            blocks = in_time(recorded)
             outline = Outline.of(blocks(), len(records.subjects))
         assert outline is not None  # noqa: S101  (they are sorted now)
         timed = int(outline.first.max()) > NEVER
@@ -185,14 +225,15 @@ class Asked:
         kind = np.int8 if table is None else table.dtype
         if self.bins is not None:
             kind = smallest(len(self.bins.labels))
-        begins: Any = None
+        gaps: list[tuple[int, ...] | None] = [None] * len(records.subjects)
+        begins = outline.first if timed else None
         if step is None or not timed:
             if outline.twice is not None:
                 refuse_twice(records.blocks(), outline.twice)
-            gaps = outline.gaps if timed else None
-            step = _regular(source, gaps, alone=alone, counted=records.counted)
-            if timed and step is not None and set(outline.gaps) == {step}:
-                begins = outline.first
+            if timed:
+                gaps = outline.gaps()
+            elif alone:
+                step = index_step(source)
             codes, bounds = in_order(blocks(), outline, kind)
         else:
             period = None if limits is None else (limits[0] // step, (limits[1] - 1) // step)
@@ -205,6 +246,7 @@ class Asked:
                 records.subjects[i],
                 codes[bounds[i] : bounds[i + 1]],
                 None if begins is None else int(begins[i]),
+                gaps[i],
             )
             for i in np.flatnonzero(outline.counts).tolist()
         ]
@@ -234,8 +276,6 @@ def _merged(found: Sequence[Paths]) -> Paths:
     """Put what was read from several files together, by codes of the states of all."""
     states = list(dict.fromkeys(label for one in found for label in one.states))
     index = {label: i for i, label in enumerate(states)}
-    steps = {one.grid.step for one in found}
-    grid = found[0].grid if len(steps) == 1 else replace(found[0].grid, step=None)
     paths: dict[Any, Path] = {}
     for one in found:
         table = np.array([*(index[label] for label in one.states), GAP])
@@ -248,11 +288,11 @@ def _merged(found: Sequence[Paths]) -> Paths:
                     "their own."
                 )
             codes = path.codes if same else small[path.codes]  # code −1 is the last
-            start = path.start if len(steps) == 1 else None
-            paths[path.subject] = Path(path.subject, codes, start)
+            paths[path.subject] = replace(path, codes=codes)
     notes = dict.fromkeys(one.note for one in found if one.note)
     told = next(iter(notes), "")
-    return Paths(tuple(states), list(paths.values()), grid, told)
+    counted = any(one.counted for one in found)
+    return Paths(tuple(states), list(paths.values()), found[0].grid, told, counted)
 
 
 def _coded(
@@ -285,14 +325,6 @@ def _coded(
     index = {label: i for i, label in enumerate(known)}
     table = np.array([GAP if label is None else index[label] for label in read])
     return tuple(known), table.astype(smallest(len(known) + 1))
-
-
-def _regular(source: Any, gaps: Counter[int] | None, *, alone: bool, counted: bool) -> int | None:
-    """Return the step that regular times show: those of a column, or of the index of one series."""
-    if gaps is None:
-        return index_step(source) if alone else None
-    step = regular_step(np.array(list(gaps), dtype=np.int64), weights=list(gaps.values()))
-    return None if step == 1 and counted else step
 
 
 def refuse_gaps(paths: Sequence[Path], *, named: bool) -> None:

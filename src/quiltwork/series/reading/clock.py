@@ -198,7 +198,7 @@ class TimePoints:
         ([(25, 72)], [(115, 118), (283, 286)])
         """
         words = text.strip()
-        if (span := self._span(words)) is not None:
+        if (span := self.span(words)) is not None:
             found = [self._points(*span)]
         else:
             found = self._recurring(words)
@@ -215,7 +215,7 @@ class TimePoints:
         last = -((self.start - end) // self.step)
         return max(first, 1), min(last, self.count)
 
-    def _span(self, text: str) -> tuple[int, int] | None:
+    def span(self, text: str) -> tuple[int, int] | None:
         """Return from when to before when, in seconds of the series, if it is one span of time."""
         if found := _RANGE.fullmatch(text):
             begin, end = self._begin(found[1], found[2]), self._end(found[3], found[4])
@@ -262,9 +262,11 @@ class TimePoints:
         return [(int(a) + 1, int(b)) for a, b in zip(turns[::2], turns[1::2], strict=True)]
 
 
-def is_dated(text: str) -> bool:
-    """Whether words mean one span of time, whatever the series."""
-    return any(re.fullmatch(one, text.strip()) for one in (_RANGE, _DAY))
+def is_span(text: str) -> bool:
+    """Whether words mean one span of time; 1000:2000 are positions."""
+    if re.fullmatch(r"\d+\s*:\s*\d+", text.strip()):
+        return False
+    return TimePoints(0, 1, 1, Clock()).span(text.strip()) is not None
 
 
 def check_window(text: str) -> None:
@@ -273,9 +275,8 @@ def check_window(text: str) -> None:
     Raises:
         InvalidInputError: with those that do.
     """
-    words = text.strip()
-    if TimePoints(0, 1, 1, Clock())._span(words) is None:
-        _recurrence(words)
+    if not is_span(text):
+        _recurrence(text.strip())
 
 
 def _recurrence(text: str) -> tuple[set[int], int, int]:
@@ -328,8 +329,8 @@ def period_seconds(text: str, clock: Clock) -> tuple[int, int]:
     Raises:
         InvalidInputError: if it is none.
     """
-    whole, words = TimePoints(0, 1, 1, clock), text.strip()
-    span = whole._span(words) if is_dated(words) else None
+    words = text.strip()
+    span = None if _LAST.fullmatch(words) else TimePoints(0, 1, 1, clock).span(words)
     if span is None:
         raise InvalidInputError(
             f"Cannot read the days {text!r}; write 2026-03-01:2026-03-31, or a month 2026-03."

@@ -7,7 +7,7 @@ takes one. Errors name rows and columns, never what a cell holds, nor do the err
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,15 +21,15 @@ from quiltwork.delimited import Dialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.columns import AwareMoments
-from quiltwork.series.reading.packing import Packed, packed, unpacked
+from quiltwork.series.reading.spilled import Spilled
 from quiltwork.series.reading.times import TimeReader
 from quiltwork.series.reading.values import as_numbers, as_seconds
 
 GAP = -1
 """The code of a missing value."""
 
-_MILLISECONDS = 10**11
-"""Whole numbers from here on are milliseconds: as seconds they would be after the year 5000."""
+_MOST = 10**11
+"""Whole numbers from here on are finer: as seconds they would be after the year 5000."""
 _HASHABLE = {str, int, float, bool, type(None)}
 
 
@@ -46,43 +46,31 @@ class _Batches:
         self.dialect = Dialect()
         self.rows = 0
         self.sizes: list[int] = []
-        self._parts: list[Packed] = []
+        self.parts = Spilled()
         self._mark = (0, 0)
 
     def mark(self) -> None:
         """Remember how much there is before a file."""
-        self._mark = (self.rows, len(self._parts))
+        self._mark = (self.rows, len(self.parts))
 
     def undo(self) -> None:
         """Go back to where that was."""
         self.rows, parts = self._mark
-        del self._parts[parts:], self.sizes[parts:]
+        self.parts.cut(parts)
+        del self.sizes[parts:]
 
-    def _keep(self, part: NDArray[Any], *, pack: bool = False) -> None:
+    def _keep(self, part: NDArray[Any]) -> None:
         if len(part):
-            self._parts.append(packed(part) if pack else part)
+            self.parts.add(part)
             self.sizes.append(len(part))
             self.rows += len(part)
 
-    @property
-    def parts(self) -> Iterator[NDArray[Any]]:
-        """The arrays in order."""
-        return map(unpacked, self._parts)
-
     def join(self) -> NDArray[Any]:
-        """Put all of them in one array; each goes as soon as it is copied."""
-        if len(self._parts) != 1 or not isinstance(self._parts[0], np.ndarray):
-            whole, end = np.empty(0, dtype=np.int8), self.rows
-            while self._parts:
-                part = unpacked(self._parts.pop())
-                kind = np.result_type(whole, part) if len(whole) else part.dtype
-                if end == self.rows:
-                    whole = np.empty(self.rows, dtype=kind)
-                whole = whole.astype(kind, copy=False)
-                whole[end - len(part) : end] = part
-                end -= len(part)
-            self._parts, self.sizes = [whole], [self.rows]
-        return self._parts[0]  # type: ignore[return-value]
+        """Put all of them in one array."""
+        whole = self.parts[0] if len(self.parts) == 1 else np.concatenate(list(self.parts))
+        self.parts, self.sizes = Spilled(), [self.rows]
+        self.parts.add(whole)
+        return whole
 
 
 class LabelCollector(_Batches):
@@ -91,12 +79,11 @@ class LabelCollector(_Batches):
     With `apart` what cannot be a label stays one that cannot.
     """
 
-    def __init__(self, name: str, *, apart: bool = False, runs: bool = False) -> None:
-        """Begin with no rows; `runs`, if codes go on as they began."""
+    def __init__(self, name: str, *, apart: bool = False) -> None:
+        """Begin with no rows."""
         super().__init__(name)
         self.textual = False
         self._apart = apart
-        self._runs = runs
         self._codes: dict[Any, int] = {}
 
     def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
@@ -117,7 +104,7 @@ class LabelCollector(_Batches):
         for cell in distinct:
             self._codes.setdefault(cell, len(self._codes))
         table = np.array([self._codes[cell] for cell in distinct], smallest(len(self._codes)))
-        self._keep(table[codes], pack=self._runs)
+        self._keep(table[codes])
 
     def _factorized(self, cells: Any) -> tuple[NDArray[Any], list[Any]]:
         if hasattr(cells, "to_pylist"):
@@ -176,7 +163,7 @@ class NumberCollector(_Batches):
             cells, self.name, quietly=self._quietly, dialect=self.dialect, before=self.rows
         )
         if self._bins is None:
-            self._keep(numbers, pack=True)
+            self._keep(numbers)
         else:
             self._keep(binned(numbers, self._bins))
 
@@ -237,8 +224,9 @@ class TimeCollector(_Batches):
             )
         self.aware = aware if self.aware is None else self.aware
         if self.counted:
-            seconds = np.where(np.abs(seconds) < _MILLISECONDS, seconds, seconds // 1000)
-        self._keep(seconds, pack=True)
+            for _ in ("milliseconds", "microseconds", "nanoseconds"):
+                seconds = np.where(np.abs(seconds) < _MOST, seconds, seconds // 1000)
+        self._keep(seconds)
 
     def _from_arrow(self, cells: Any) -> tuple[bool | None, NDArray[np.int64]]:
         kind = str(cells.type)

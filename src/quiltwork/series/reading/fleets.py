@@ -24,7 +24,7 @@ from quiltwork.beliefs.sequences import encode
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.series.reading.columns import FILE_NAME
-from quiltwork.series.reading.read import Series, read_series
+from quiltwork.series.reading.read import Series, read_series, tell_holes
 
 Evaluate = Callable[[Any, tuple[Label, ...]], NDArray[Any]]
 
@@ -157,6 +157,10 @@ def _tasks(session: Any) -> int:
 def _together(read: Sequence[Series], source: Any, places: Any, task: _Task) -> Series:
     first, grids = read[0], {one.grid for one in read}
     grid = first.grid if len(grids) == 1 else replace(first.grid, step=None)
+    steps = sorted(one.step for one in grids if one.step is not None)
+    uneven = len(steps) > 1 and not any(step % steps[0] for step in steps)  # of few records
+    holes = steps[0] if uneven else next((one.holes for one in read if one.holes), None)
+    tell_holes(holes, next((one.pause for one in read if one.pause), None), "error")
     sequences = [pair for one in read for pair in one.data.coded.items()]
     origin = Origin(grid, resolved(source), len(sequences), first.clock.zone, first.clock.local)
     coded = {

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import NDArray
 
 from quiltwork.arguments import choice, instance
-from quiltwork.beliefs import Belief, Grid, as_beliefs
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, Grid, MarkovChain, as_beliefs
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.grids import duration as duration_words
 from quiltwork.beliefs.origins import Origin, resolved
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.delimited import GivenDialect
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.series.reading.assembly import Asked, refuse_gaps, sequences
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import (
     Clock,
     TimePoints,
     check_window,
-    is_dated,
+    is_span,
     period_seconds,
     read_zone,
     series_clock,
@@ -52,6 +54,8 @@ class Series:
             on them keeps it, and a release from them compares it.
         reading: how the file is written, where that was found and is not plain; else empty.
         clock: the zone of the times.
+        holes: the step of regular times of which some are missing, over which sequences go on.
+        pause: about how far apart irregular times are, and the longest pause, if that is longer.
     """
 
     data: CodedSequences
@@ -62,6 +66,8 @@ class Series:
     grid: Grid
     reading: str = ""
     clock: Clock = field(default_factory=Clock)
+    holes: int | None = None
+    pause: tuple[int, int] | None = None
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -85,23 +91,66 @@ class Series:
         check_window(text)
         every = self.data.coded
         chosen = list(every.values()) if subject is ... else [every[subject]]
-        starts, lengths = {one.start for one in chosen}, [len(one) for one in chosen]
-        if None in starts or self.grid.step is None:
-            raise InvalidInputError(
-                f"When is {text!r}? The times of this series are not known or not regular: name "
-                "the time column and a grid (time and every), or give positions START:STOP."
-            )
+        starts, lengths = {self._begin(one, text) for one in chosen}, [len(one) for one in chosen]
         if len(starts) > 1:
             raise InvalidInputError(
                 f"The sequences begin at {len(starts)} different times, so that {text!r} is "
                 f"another window for each. {_together(text)}"
             )
-        (start,) = starts
-        whole = TimePoints(int(start or 0), self.grid.step, max(lengths), self.clock)
-        found = whole.windows(text)
+        found = TimePoints(*starts.pop(), max(lengths), self.clock).windows(text)
         if found[-1][1] > min(lengths):
             raise InvalidInputError(f"Some sequences end before {text!r} does. {_together(text)}")
         return found
+
+    def during(self, text: str) -> Series:
+        """Cut every sequence to the one span of time that words mean, and drop those without one.
+
+        For sequences that do not begin and end together, such as subjects with records from
+        different days on, or the pieces that missing="split" makes: each has its own window, and
+        what is left of it is a sequence that begins when the span or the sequence does. `last 7
+        days` are those before the latest time point of all.
+
+        Time points that are left out are protected as those that stay, since an answer knows of
+        them through the nearest one that stays, under chains without a start or longer memory of
+        their own; `refuse_cutting` refuses other beliefs.
+
+        Raises:
+            InvalidInputError: for words that recur, or mean no time point, and if it is not known
+                when a sequence begins.
+
+        Theorem: docs/how-to/read-a-series.md (time zones and windows)
+        """
+        check_window(instance(text, str, "A window"))
+        if hasattr(self.data, "total"):
+            raise UnsupportedError(
+                f"Series on Spark are not cut here; read the span alone with days={text!r}."
+            )
+        begun = {key: self._begin(one, text) for key, one in self.data.coded.items()}
+        ends = [start + step * len(self.data.coded[key]) for key, (start, step) in begun.items()]
+        first, step = min(begun.values())
+        whole = TimePoints(first, step, -(-(max(ends) - first) // step), self.clock)
+        if (span := whole.span(text)) is None:
+            raise InvalidInputError(f"{text!r} is no one span of time. {_together(text)}")
+        begin, end = span
+        cut: dict[Any, CodedSequence] = {}
+        for key, one in self.data.coded.items():
+            start, step = begun[key]
+            a, b = (min(max(-((start - when) // step), 0), len(one)) for when in (begin, end))
+            if a < b:
+                cut[key] = replace(one, codes=one.codes[a:b], start=start + step * a)
+        if not cut:
+            raise InvalidInputError(f"No time point is in {text!r}.")
+        points = sum(map(len, cut.values()))
+        return replace(self, data=CodedSequences(cut), points=points, missing=0)
+
+    def _begin(self, one: CodedSequence, text: str) -> tuple[int, int]:
+        """Return when a sequence begins, and its step."""
+        if one.start is None or self.grid.step is None:
+            raise InvalidInputError(
+                f"When is {text!r}? The times of this series are not known or not regular: name "
+                "the time column and a grid (time and every), or give positions START:STOP."
+            )
+        return one.start, self.grid.step
 
     def window(self, text: str, subject: Any = ...) -> tuple[int, int]:
         """Return the one run of time points that words mean, for `query.on(*series.window(…))`.
@@ -212,18 +261,8 @@ def read_series(
     limits = None if days is None else period_seconds(days, clock)
     ask = Asked(wanted, given, bins, grid, clock, public, limits, bool(members), free)
     read = ask.read(source)
-    note = read.note
-    if time is not None and grid.step is None is not read.grid.step and not free:
-        step = duration_words(read.grid.step)
-        if any(path.start is None for path in read.paths):  # regular but for holes
-            hole = f"Times are {step} apart, and some are missing"
-            if missing != "error":
-                raise InvalidInputError(
-                    f"{hole}: say every={step!r} too, so that missing={missing!r} sees them."
-                )
-            note = (
-                f"{note} {hole}: the series goes on over the holes, unless every={step!r} is said."
-            )
+    if all(belief.length is None for belief in members):
+        tell_holes(read.holes, read.pause, missing)
     if missing == "state" and missing_state in (public or () if free else read.states):
         raise InvalidInputError(
             f"The state for missing values, {missing_state!r}, is a state already; name another "
@@ -248,18 +287,62 @@ def read_series(
     data, found = sequences(read.paths, read.states, gap, origin, cut=missing == "split")
     gone = sum(int((path.codes == GAP).sum()) for path in read.paths)
     points = sum(len(path.codes) for path in read.paths)
-    return Series(data, found, public is not None, points, gone, read.grid, note.strip(), clock)
+    return Series(
+        *(data, found, public is not None, points, gone, read.grid, read.note, clock),
+        holes=read.holes,
+        pause=read.pause,
+    )
+
+
+def tell_holes(holes: int | None, pause: tuple[int, int] | None, missing: Missing) -> None:
+    """Say that series go on over time points that are missing, of which only a grid knows.
+
+    Raises:
+        InvalidInputError: where missing ones were to be treated, and would not be.
+    """
+    if holes is not None:
+        step = duration_words(holes)
+        told = f"Times are {step} apart, and some are missing"
+        if missing != "error":
+            raise InvalidInputError(
+                f"{told}: say every={step!r} too, so that missing={missing!r} sees them."
+            )
+        unless = f"over the holes, unless every={step!r} is said"
+    elif pause is not None:
+        least, longest = duration_words(pause[0]), timedelta(seconds=pause[1])
+        told = f"Times of a series are about {least} apart, and once {longest}"
+        unless = "over such a pause, unless its steps are said, as every='15min'"
+    else:
+        return
+    sentence = f"{told}: the series goes on {unless}."
+    warnings.warn(sentence, QuiltworkWarning, stacklevel=3)
+
+
+def refuse_cutting(beliefs: Sequence[Belief]) -> None:
+    """Refuse beliefs under which a part of a sequence tells of the rest by more than its ends.
+
+    Raises:
+        UnsupportedError: for those with a start of their own, a longer memory, or no states.
+    """
+    for belief in beliefs:
+        chain = isinstance(belief, (MarkovChain, CyclicChain)) and isinstance(belief.initial, str)
+        if not chain and not isinstance(belief, ChainBox):
+            raise UnsupportedError(
+                f"The sequences do not begin together, and cut to the window under this "
+                f"{type(belief).__name__}, which has a start of its own or remembers more than one "
+                "time point, they would tell too much of moments before it. If only those in it "
+                "are to be protected, read it alone with days='2026-03-01:2026-03-31'; or give a "
+                "chain that remembers one time point (fit --order 1), or a box."
+            )
 
 
 def _together(text: str) -> str:
     """How to ask about sequences that do not begin or end together."""
-    state = "and missing='state', under a belief that has the state 'missing' too; or release them"
-    if is_dated(text):
-        return (
-            f"Read that period alone, of series cut at gaps too, with days='{text}' instead; or "
-            f"put all on it with days='{text}' {state} apart."
-        )
-    return f"Put all on one public period, with days='2026-03-01:2026-03-31' {state} apart."
+    state = "under a belief that has the state 'missing' too; or release them apart."
+    apart = f"put all on public days with days='2026-03-01:2026-03-31' and missing='state', {state}"
+    if is_span(text):
+        return f"Cut each to it with series.during({text!r}); or {apart}"
+    return f"Words that recur need sequences that begin together: {apart}"
 
 
 def read_states(

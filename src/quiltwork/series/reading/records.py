@@ -107,7 +107,7 @@ def read_records(
         if bins is None
         else NumberCollector(wanted.value, None if step else bins, quietly=quietly)
     )
-    owners = [LabelCollector(name, runs=True) for name in wanted.subjects]
+    owners = [LabelCollector(name) for name in wanted.subjects]
     times = [TimeCollector(name) for name in (wanted.time, wanted.end) if name is not None]
     held = [] if wanted.duration is None else [DurationCollector(wanted.duration)]
     columns = [value, *owners, *times, *held]

@@ -2,13 +2,12 @@
 
 A first pass over the blocks finds how long each sequence is, a second puts every record in its
 place. Rows of each subject must come in order of time, subjects may follow each other or take
-turns; other XX"""
+turns; other rows are sorted first, through a temporary file (`in_time`).
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NoReturn, TypeAlias
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs.grids import Rule
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.regular import check_points, reduced
+from quiltwork.series.reading.spilled import Spilled
 
 IntArray: TypeAlias = NDArray[np.int64]
 Block: TypeAlias = "tuple[NDArray[Any], IntArray | None, NDArray[Any]]"
@@ -26,26 +26,28 @@ Block: TypeAlias = "tuple[NDArray[Any], IntArray | None, NDArray[Any]]"
 NEVER = -(2**62)
 """Before all moments."""
 
-_AT_ONCE, _PASSES = 1 << 20, 16
+_AT_ONCE, _EACH = 1 << 18, 1 << 10
 
 
-@dataclass(eq=False)
 class Outline:
-    """What a first pass finds of each subject: how many records, from when to when.
+    """What a first pass finds of each subject: how many records, from when to when, how far apart.
 
-    `twice` is whose record is at the time of another, and when.
+    `least` is the shortest gap between two of its records, which is there `often` times, `longest`
+    the longest, and all are multiples of `common`. `twice` is whose record is at the time of
+    another, and when.
     """
 
-    counts: IntArray
-    first: IntArray
-    last: IntArray
-    gaps: Counter[int] = field(default_factory=Counter)
-    twice: tuple[int, int] | None = None
+    def __init__(self, subjects: int) -> None:
+        """Begin with no records."""
+        self.counts, self.often, self.common, self.longest = np.zeros((4, subjects), np.int64)
+        self.first, self.last, least = np.full((3, subjects), NEVER)
+        self.least = -least
+        self.twice: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, blocks: Iterator[Block], subjects: int) -> Outline | None:
         """Look at all records; None if those of a subject are not in order of time."""
-        found = cls(np.zeros(subjects, np.int64), *np.full((2, subjects), NEVER))
+        found = cls(subjects)
         for who, when, _ in blocks:
             if not found.take_in(*in_turn(who, when, None)[:2]):
                 return None
@@ -56,23 +58,41 @@ class Outline:
         self.counts += np.bincount(who, minlength=len(self.counts))
         if when is None or not len(who):
             return True
-        same, gaps = who[1:] == who[:-1], np.diff(when)
-        begins = np.flatnonzero(np.append(True, ~same))
-        ends = np.append(begins[1:], len(who)) - 1
-        seen = self.last[who[begins]] > NEVER
-        again = (when[begins] - self.last[who[begins]])[seen]
-        gaps = np.concatenate([gaps[same], again])
-        if (gaps < 0).any():
-            return False
-        if self.twice is None and not gaps.all():
-            among = np.flatnonzero(same & (when[1:] == when[:-1])) + 1
-            at = among[0] if len(among) else begins[seen][np.argmax(again == 0)]
-            self.twice = int(who[at]), int(when[at])
-        distinct, often = np.unique(gaps, return_counts=True)
-        self.gaps.update(dict(zip(distinct.tolist(), often.tolist(), strict=True)))
-        self.first[who[begins[~seen]]] = when[begins[~seen]]
-        self.last[who[ends]] = when[ends]
+        begins = _turns(who)
+        new = begins[self.last[who[begins]] == NEVER]
+        gaps = np.diff(when, prepend=0)
+        gaps[begins] = when[begins] - self.last[who[begins]]
+        gaps[new] = 1
+        if (gaps <= 0).any():
+            if (gaps < 0).any():
+                return False
+            at = np.argmax(gaps == 0)
+            self.twice = self.twice or (int(who[at]), int(when[at]))
+        self.first[who[new]] = when[new]
+        self.last[who] = when  # the last of each stays
+        self._compare(np.delete(who, new), np.delete(gaps, new))
         return True
+
+    def gaps(self) -> list[tuple[int, ...] | None]:
+        """Return, for each subject, what a path on no grid tells of its times."""
+        parts = (self.often, self.least, self.common, self.longest, self.last - self.first)
+        return list(zip(*(part.tolist() for part in parts), strict=True))
+
+    def _compare(self, who: NDArray[Any], gaps: IntArray) -> None:
+        if not len(who):
+            return
+        begins = _turns(who)
+        own, least = who[begins], np.minimum.reduceat(gaps, begins)
+        self.often[own[least < self.least[own]]] = 0
+        self.least[own] = np.minimum(self.least[own], least)
+        self.often += np.bincount(who[gaps == self.least[who]], minlength=len(self.often))
+        self.common[own] = np.gcd(self.common[own], np.gcd.reduceat(gaps, begins))
+        self.longest[own] = np.maximum(self.longest[own], np.maximum.reduceat(gaps, begins))
+
+
+def _turns(who: NDArray[Any]) -> IntArray:
+    """Return where the records of a subject begin, of records sorted by subject."""
+    return np.flatnonzero(np.append(True, who[1:] != who[:-1]))
 
 
 def in_turn(
@@ -86,39 +106,67 @@ def in_turn(
     return who[order], one, other
 
 
-def sorted_blocks(
-    blocks: Callable[[], Iterator[tuple[NDArray[Any], Any, NDArray[Any]]]], subjects: int
-) -> Iterator[Block]:
-    """Yield records by subject and time, some subjects, or times of one, after the other.
+def in_time(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
+    """Sort records by subject and time; return what yields them, as often as it is asked.
 
-    Sixteen passes over the blocks at most, in each of which a sixteenth of the records is sorted.
+    They are parted by keys between which about `_AT_ONCE` of them are, as a sample of the rows
+    tells, and each part is sorted on its own: three passes, O(1) memory beside the disk's.
+
+    Raises:
+        InvalidInputError: for times that no calendar has.
     """
-    counts, first, last = np.zeros(subjects, np.int64), *np.full((2, subjects), NEVER)
-    first = -first
+    seen: list[tuple[int, int, int, int, NDArray[Any], IntArray]] = []
     for who, when, _ in blocks():
-        counts += np.bincount(who, minlength=subjects)
-        np.minimum.at(first, who, when)
-        np.maximum.at(last, who, when)
-    size = max(_AT_ONCE, -(-int(counts.sum()) // _PASSES))
-    slots = np.maximum(-(-counts // size), 1)
-    begins, spans = np.cumsum(slots) - slots, np.maximum(last - first + 1, 1)
+        if when is not None and len(who):
+            ends = int(who.max()), int(when.min()), int(when.max())
+            seen.append((len(who), *ends, who[::_EACH].copy(), when[::_EACH].copy()))
+    rows, subjects = sum(one[0] for one in seen), 1 + max(one[1] for one in seen)
+    low, high = min(one[2] for one in seen), max(one[3] for one in seen)
+    span = high - low + 1
+    if subjects * span >= 2**63:
+        raise InvalidInputError("Times are too far apart; write seconds, or ISO 8601.")
 
-    def slot(who: NDArray[Any], when: Any) -> IntArray:
-        found: IntArray = begins[who] + (when - first[who]) * slots[who] // spans[who]
+    def keys(who: NDArray[Any], when: Any) -> IntArray:
+        found: IntArray = who * np.int64(span) + (when - low)
         return found
 
-    often = np.zeros(int(slots.sum()), np.int64)
-    for who, when, _ in blocks():
-        often += np.bincount(slot(who, when), minlength=len(often))
-    turn = (np.cumsum(often) - often) // size
-    for now in np.unique(turn[often > 0]).tolist():
-        chosen = []
-        for who, when, values in blocks():
-            mine = turn[slot(who, when)] == now
-            chosen.append((who[mine], when[mine], values[mine]))
-        who, when, values = (np.concatenate(column) for column in zip(*chosen, strict=True))
-        order = np.lexsort((when, who))
-        yield who[order], when[order], values[order]
+    sample = np.sort(np.concatenate([keys(*one[4:]) for one in seen]))
+    parts = -(-rows // _AT_ONCE)
+    limits = sample[np.arange(1, parts) * len(sample) // parts]
+    stored, pieces = (Spilled(), Spilled()), [list[int]() for _ in range(parts)]
+    for who, when, values in blocks():
+        found = keys(who, when)
+        part = np.searchsorted(limits, found, side="right").astype(np.uint16)
+        order = np.argsort(part, kind="stable")
+        turns = np.cumsum(np.bincount(part, minlength=parts))[:-1]
+        columns = [np.split(column[order], turns) for column in (found, values)]
+        for number, *piece in zip(range(parts), *columns, strict=True):
+            if len(piece[0]):
+                pieces[number].append(len(stored[0]))
+                for kept, column in zip(stored, piece, strict=True):
+                    kept.add(column)
+    done = Spilled(), Spilled()
+    for some in filter(None, pieces):
+        found, values = (np.concatenate([kept[one] for one in some]) for kept in stored)
+        order = _sorting(found)
+        done[0].add(found[order])
+        done[1].add(values[order])
+
+    def again() -> Iterator[Block]:
+        for found, values in zip(*done, strict=True):
+            who, when = np.divmod(found, span)
+            yield who, when + low, values
+
+    return again
+
+
+def _sorting(keys: IntArray) -> IntArray:
+    """Return the order of keys, equal ones as they are; with their places behind them, if short."""
+    behind = len(keys).bit_length()
+    keys = keys - keys.min()
+    if int(keys.max()) >> (63 - behind):
+        return np.argsort(keys, kind="stable")
+    return np.sort((keys << behind) | np.arange(len(keys))) & ((1 << behind) - 1)
 
 
 def refuse_twice(blocks: Iterator[Block], twice: tuple[int, int]) -> NoReturn:
@@ -143,7 +191,7 @@ def in_order(blocks: Iterator[Block], outline: Outline, kind: Any) -> tuple[NDAr
     found, filled = np.empty(int(bounds[-1]), kind), bounds[:-1].copy()
     for block in blocks:
         who, _, values = in_turn(*block)
-        begins = np.flatnonzero(np.append(True, who[1:] != who[:-1]))
+        begins = _turns(who)
         sizes = np.diff(np.append(begins, len(who)))
         within = np.arange(len(who)) - np.repeat(begins, sizes)
         found[filled[who] + within] = values

@@ -296,23 +296,28 @@ def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
 
 
 def period_of(source: Source, query: Query) -> tuple[str, str] | None:
-    """Return from when to when the window of a query is, if all sequences begin at one known time.
+    """Return from when to when the window of a query is, if it is known when sequences begin.
 
-    Of sequences that end at different times it is the longest window.
+    Of sequences that begin or end at different times, from the first to the last of them.
     """
-    starts = set(map(moment_of, source.given))
+    begins = list(map(moment_of, source.given))
     grids = {grid.step if grid is not None else None for grid in map(known_grid, source.given)}
-    start, step = starts.pop(), grids.pop()
-    if starts or grids or start is None or step is None:
+    step = grids.pop()
+    known = [begin for begin in begins if begin is not None]
+    if grids or step is None or len(known) < len(begins):
         return None
+    each = set(zip(known, source.lengths, strict=True))
+    pairs = [(begin, query.window(length)) for begin, length in each]
+    ends = (
+        min(begin + step * (first - 1) for begin, (first, _) in pairs),
+        max(begin + step * last for begin, (_, last) in pairs),
+    )
     origin, place = origin_of(source.given[0]), clock_of(source.given[0])
-    first, last = query.window(max(source.lengths))
     if origin is None and place is not None:  # of the index
-        ends = (start + step * (first - 1), start + step * last)
         begin, end = (datetime.fromtimestamp(one, place).isoformat("T", "minutes") for one in ends)
         return begin, end
     clock = Clock() if origin is None else Clock(origin.zone, origin.local)
-    return clock.written(start + step * (first - 1)), clock.written(start + step * last)
+    return clock.written(ends[0]), clock.written(ends[1])
 
 
 def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
