@@ -95,6 +95,7 @@ ORDINARY = (
     "hierarchy P1.csv P2.csv --column age --intervals 5,10 --origin 0 -o ages.csv",
     "hierarchy P1.csv --column zip --prefixes 3,1 -o zips.csv",
     "compare P1.csv P2.csv --quasi age,zip --sensitive disease --k 2,3 --m 0,1 --plot points.svg",
+    "verify published.csv --originals P1.csv P2.csv --quasi age,zip --sensitive disease --k 2",
     "anonymize P1.csv P2.csv --quasi age,zip --sensitive disease --k 2 --m 1 --output out.csv",
     "risk published.csv --quasi age,zip --sensitive disease",
     "risk published.csv --quasi age,zip --sensitive disease --against published.csv",

@@ -103,7 +103,7 @@ CALLS = {
     ),
     "own_view": (
         own_view,
-        {"published": TABLE, "own": TABLE, "constraint": K, "others": 0, "at_most": None},
+        {"published": TABLE, "own": TABLE, "constraint": K, "left_out": 0, "placed": None},
     ),
     "refute": (refute, {"constraint": K, "which": "eg"}),
     "assess": (

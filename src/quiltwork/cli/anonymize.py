@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fractions import Fraction
 from pathlib import Path
@@ -82,6 +82,10 @@ SPLITS = ("loss", "range", "fitness")
     bool,
 )
 @option("--report FILE", "Write what is revealed and kept as an HTML page.")
+@option(
+    "--placed FOLDER",
+    "A new folder with each provider's own rows as published, for it alone, to check with.",
+)
 def anonymize(
     source: TableFiles,
     constraint: Constraint,
@@ -96,6 +100,7 @@ def anonymize(
     output: str,
     escape_formulas: bool,
     report: str | None,
+    placed: str | None,
 ) -> None:
     """Anonymize the records of several providers.
 
@@ -105,6 +110,8 @@ def anonymize(
     1: no such table was found, and nothing is written.
     """
     from quiltwork.tables.anonymization import anonymize as run
+    from quiltwork.tables.for_providers import write_placed
+    from quiltwork.tables.publication import LocalPublication
     from quiltwork.tables.writing import check_ending, check_formulas
 
     require_provider(source, m)
@@ -121,6 +128,8 @@ def anonymize(
     )
     if backend == "spark" and Path(output).exists():
         raise InvalidInputError(f"{output!r} exists already; choose another folder.")
+    if placed is not None and (backend == "spark" or Path(placed).exists()):
+        raise click.UsageError("--placed names a new folder, and goes with --backend local")
     table = read_table(source, backend, **declared)
     with _at_work(backend):
         with progress(1 if table.kind == "spark" else table.encoded.rows, "Anonymizing") as bar:
@@ -141,13 +150,18 @@ def anonymize(
         if report is not None:
             publication.report(report)
         body = publication.summary()
+        more: list[str] = []
+        if isinstance(publication, LocalPublication):
+            more = [publication.for_providers.explain(), publication.pooled]
+            if placed is not None:
+                write_placed(publication, placed, formulas)
     body |= {
         "constraint": publication.constraint,
         "m": publication.m,
         "method": publication.method,
         "output": output,
     }
-    lines = _lines(body, getattr(publication, "pooled", ""), report)
+    lines = _lines(body, filter(None, more), (report, placed))
     if printed:
         for line in lines:
             note(line)
@@ -191,7 +205,9 @@ def _whoever(m: int) -> str:
     return f"whichever {m} providers collude" if m > 1 else "whichever provider looks"
 
 
-def _lines(body: dict[str, Any], pooled: str, report: str | None) -> Iterator[str]:
+def _lines(
+    body: dict[str, Any], more: Iterable[str], written: Iterable[str | None]
+) -> Iterator[str]:
     left_out = f", {body['suppressed']:,} left out" if body["suppressed"] else ""
     loss = body["loss"]
     yield (
@@ -201,9 +217,7 @@ def _lines(body: dict[str, Any], pooled: str, report: str | None) -> Iterator[st
     yield f"Ranges cover {100 * loss['gcp']:.1f} % of their columns on average (GCP)."
     size, alike = loss["average_class_size"], loss["discernibility"]
     yield f"{size:.1f} records per group; discernibility {alike:,}."
-    if pooled:
-        yield pooled
-    if body["output"] != "-":
-        yield f"wrote {body['output']}"
-    if report is not None:
-        yield f"wrote {report}"
+    yield from more
+    for path in (body["output"], *written):
+        if path is not None and path != "-":
+            yield f"wrote {path}"

@@ -216,6 +216,8 @@ _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
     "at_most": "--max-rows",
     "max_rows": "--max-rows",
     "date_format": "--date-format",
+    "left_out": "--left-out",
+    "placed": "--placed",
     "na_values": "--na",
 }
 _ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")

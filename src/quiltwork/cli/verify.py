@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +21,7 @@ from quiltwork.cli.tables import (
     require_provider,
     table_options,
 )
+from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
     quiltwork verify a.csv b.csv c.csv --quasi age,zip --sensitive disease --k 3 --l 2 --max-m
     quiltwork verify all.parquet --provider hospital --quasi age,zip --sensitive disease --k 30 \\
         --m 3 --backend spark
+    quiltwork verify published.csv --originals a.csv b.csv c.csv --quasi age,zip \\
+        --sensitive disease --k 3 --m 2
     quiltwork verify published.csv --own mine.csv --quasi age,zip --sensitive disease --k 3 \\
         --hierarchy zip=zip.csv
     """
@@ -56,8 +61,16 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 )
 @declaration_options()
 @backend_option
-@option("--others", "With --own: colluding providers without rows.", int, default=0)
-@option("--at-most", "With --others: how many records of a group each has.", int)
+@option("--left-out", "With --own: rows of yours that were not published.", int, default=0)
+@option(
+    "--placed PATH",
+    "With --own, your rows as published, from the publisher; the folder of all with --originals.",
+)
+@option(
+    "--originals",
+    "The first file is published, the others are the providers' rows that it was made of.",
+    bool,
+)
 def verify(
     source: TableFiles,
     constraint: Constraint,
@@ -68,15 +81,17 @@ def verify(
     own: tuple[str, ...],
     declared: dict[str, Any],
     backend: str,
-    others: int,
-    at_most: int | None,
+    left_out: int,
+    placed: str | None,
+    originals: bool,
 ) -> None:
     """Check a table against colluding providers.
 
     FILES are CSV or Parquet: one with a column that names providers, or one per provider. Groups
-    are the rows with equal quasi-identifiers. With --own the file is a published table without
-    providers, and the answer is what you could learn from it; --ordinal and --hierarchy say how its
-    labels are read. Exit code 1: not private, or not shown to be, as for rows that are not found.
+    are the rows with equal quasi-identifiers. With --originals the first file is a published table
+    without providers, verified against the rows of the others; with --own it is the only one, and
+    the answer is what you can tell alone. --ordinal and --hierarchy say how its labels are read.
+    Exit code 1: not private, or not shown to be.
     """
     from quiltwork.tables.verification import LIMIT
 
@@ -86,28 +101,38 @@ def verify(
     )
     if largest and m_is_given:
         raise click.UsageError("--max-m finds the largest m; leave --m out")
-    if backend == "spark" and (own or largest or method != "exact" or limit is not None):
+    special = own or largest or originals or method != "exact" or limit is not None
+    if backend == "spark" and special:
         raise click.UsageError(
-            "--backend spark verifies exactly, for one m: leave --own, --max-m, --method and "
-            "--limit out"
+            "--backend spark verifies exactly, for one m: leave --own, --originals, --max-m, "
+            "--method and --limit out"
         )
     if own:
-        roles = source.provider is not None or source.subject is not None
+        roles = source.provider is not None or source.subject is not None or originals
         if m_is_given or largest or method != "exact" or len(source.files) > 1 or roles:
             raise click.UsageError(
-                "--own goes with one published file, without --provider, --subject, --m, --max-m "
-                "and --method; pool the rows of those who collude, or say --others"
-            )
-        if bool(others) != (at_most is not None):
-            raise click.UsageError(
-                "--others and --at-most go together: how many providers whose rows are not here, "
-                "and how many records of one group each of them has at most"
+                "--own goes with one published file, without --provider, --subject, --m, --max-m, "
+                "--method and --originals; pool the rows of those who collude"
             )
         rows = read_table(source.others(own), **declared)
-        private = _own(read_table(source), rows, constraint, others, at_most)
+        told = None if placed is None else read_table(source.others((placed,)))
+        private = _own(read_table(source), rows, constraint, left_out, told)
+    elif left_out or (placed is not None and not originals):
+        raise click.UsageError("--left-out and --placed go with --own; --placed with --originals")
+    elif originals:
+        if len(source.files) < 2 or largest or method != "exact" or source.subject is not None:
+            raise click.UsageError(
+                "--originals goes with a published file and then those of the providers, without "
+                "--subject, --max-m and --method"
+            )
+        shown = read_table(source.others(source.files[:1]))
+        rest = replace(source, files=source.files[1:])
+        require_provider(rest, m)
+        told = None if placed is None else _all_placed(source, placed)
+        private = _against(shown, read_table(rest, **declared), constraint, m, bound, told)
     else:
-        if others or at_most is not None or any(declared.values()):
-            raise click.UsageError("--others, --at-most, --ordinal and --hierarchy go with --own")
+        if any(declared.values()):
+            raise click.UsageError("--ordinal and --hierarchy go with --own and --originals")
         require_provider(source, 1 if largest else m)
         table = read_table(source, backend)
         if backend == "spark":
@@ -154,11 +179,33 @@ def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
 
 
 def _own(
-    published: Table, rows: Table, constraint: Constraint, others: int, at_most: int | None
+    published: Table, rows: Table, constraint: Constraint, left_out: int, placed: Table | None
 ) -> bool:
     from quiltwork.tables.provider_side import own_view
 
-    view = own_view(published, rows, constraint, others, at_most)
-    body = {**view.body(), "constraint": str(constraint), "others": others}
-    emit(dump("own-view", 1, body), [view.explain()])
-    return view.withstood is True
+    view = own_view(published, rows, constraint, left_out, placed)
+    emit(dump("own-view", 2, {**view.body(), "constraint": str(constraint)}), [view.explain()])
+    return view.verdict == "holds"
+
+
+def _all_placed(source: TableFiles, folder: str) -> Table:
+    """Read the rows of every provider as they were published, a file each."""
+    found = sorted(str(path) for path in Path(folder).glob("*.csv"))
+    if not found:
+        raise InvalidInputError(f"There is no CSV file in the folder {folder!r}.")
+    return read_table(replace(source, files=tuple(found), provider=None))
+
+
+def _against(
+    published: Table,
+    rows: Table,
+    constraint: Constraint,
+    m: int,
+    limit: int,
+    placed: Table | None,
+) -> bool:
+    from quiltwork.tables.originals import verify_published
+
+    found = verify_published(published, rows, constraint, m, limit, placed)
+    emit(dump("published-verdict", 1, found.body()), [found.explain()])
+    return found.private is True

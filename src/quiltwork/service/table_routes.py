@@ -70,7 +70,8 @@ class PublishedReport(Document, frozen=True):
     """What a published table reveals as a whole; there is no record in it.
 
     `withstands` is the largest number of colluding providers it withstands, `sizes` how many
-    groups there are of each size.
+    groups there are of each size, `groups_of_one` how many have the rows of one provider alone;
+    `providers` has the rows of each, and how many of them are published.
     """
 
     name: str
@@ -85,6 +86,8 @@ class PublishedReport(Document, frozen=True):
     risk: dict[str, Any]
     loss: dict[str, Any]
     query_error: float
+    providers: tuple[dict[str, str | int], ...] = ()
+    groups_of_one: int = 0
 
 
 class SelfCheck(Document, frozen=True):

@@ -209,7 +209,7 @@ def publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) ->
         pooled = Table.concat(paths, rules.quasi_identifiers, rules.sensitive)
         made = anonymize(pooled, rules.constraint, rules.m, progress=progress)
     progress(progress.total, progress.total)
-    report = _described(made, rules)
+    report = _described(made)
     file = service.vault.write([_csv(service, made)])
 
     def store(t: Transaction) -> None:
@@ -219,12 +219,8 @@ def publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) ->
     return jobs.Outcome({"table": table.name, "groups": report["groups"]}, store)
 
 
-def _described(made: Publication, rules: TableRules) -> dict[str, Any]:
+def _described(made: Publication) -> dict[str, Any]:
     """What a publication reveals as a whole, without a single record: for its owner."""
-    from quiltwork.tables import max_m
-
-    safe = max_m(made.table, rules.constraint)
-    breach = safe.breach
     report = made.report().body()
     return {
         **made.summary(),
@@ -233,15 +229,6 @@ def _described(made: Publication, rules: TableRules) -> dict[str, Any]:
         "risk": {name: report[name] for name in ("models", "reidentification", "warnings")},
         "query_error": report["query_error"],
         "sizes": report["reidentification"]["sizes"],
-        "withstands": int(safe),
-        "weakest": None
-        if breach is None
-        else {
-            "coalition": [str(one) for one in breach.coalition],
-            "group": [str(one) for one in breach.group],
-            "breaks": breach.broken,
-            "left": breach.left_size,
-        },
     }
 
 

@@ -15,8 +15,10 @@ from .constraints import LDiversity as LDiversity
 from .constraints import RecursiveLDiversity as RecursiveLDiversity
 from .constraints import TCloseness as TCloseness
 from .constraints.monotonicity import refute as refute
+from .for_providers import write_placed as write_placed
 from .generalization.hierarchies import Hierarchy as Hierarchy
 from .metrics.query_error import query_error as query_error
+from .originals import verify_published as verify_published
 from .provider_side import own_view as own_view
 from .table import Table as Table
 from .verification import Verdict as Verdict

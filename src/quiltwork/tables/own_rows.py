@@ -1,9 +1,11 @@
-"""Where a coalition's own rows are in a published table, as far as the table tells.
+"""Where original rows are in a published table, as far as the table tells.
 
 Boxes overlap, so a row may fit several groups; it is in one of them. A placement puts every row
 into a group that fits it, with no more rows of a sensitive value than are published there. Whoever
 holds the rows cannot tell placements apart: a group is unprotected for certain only if it is in all
 of them, and a table only if every placement leaves some group unprotected.
+
+Theorem: docs/theory/own-rows.md
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import UnsupportedError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity, SecretCounts
 from quiltwork.tables.constraints.distributions import (
@@ -25,6 +27,10 @@ from quiltwork.tables.constraints.distributions import (
     RecursiveLDiversity,
     TCloseness,
 )
+from quiltwork.tables.encoding import group_rows
+from quiltwork.tables.generalization.reading import fitting_groups
+from quiltwork.tables.meanings import meaning
+from quiltwork.tables.table import Table
 
 MOST_ROUNDS = 40
 MOST_UNKNOWNS = 200_000
@@ -74,11 +80,16 @@ class Kinds:
         alone = np.flatnonzero(self.matches[self.kind] == 1)
         return np.minimum(self.loads(self.weight[self.kind[alone]], alone), self.shown)
 
-    def surplus(self) -> int:
-        """Return how many rows cannot be in the table together with the others; O(pairs) flow."""
+    def placed(self) -> Counts:
+        """Return how many rows each pair has in a placement of as many rows as possible.
+
+        One maximum flow from kinds to cells (a group and a value), O(pairs) in practice.
+        """
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_flow
 
+        if not len(self.kind):
+            return np.zeros(0, dtype=np.int64)
         cells, cell = np.unique(
             self.group * self.shown.shape[1] + self.value[self.kind], return_inverse=True
         )
@@ -90,7 +101,111 @@ class Kinds:
         graph = csr_array(
             (np.concatenate(room).astype(np.int32), edges), shape=(last + 1, last + 1)
         )
-        return int(self.weight.sum()) - int(maximum_flow(graph, 0, last).flow_value)
+        flow = maximum_flow(graph, 0, last).flow
+        return np.asarray(flow[1 + self.kind, 1 + kinds + cell], dtype=np.int64).ravel()
+
+    def surplus(self) -> int:
+        """Return how many rows cannot be in the table together with the others."""
+        return int(self.weight.sum() - self.placed().sum())
+
+    def least_own(self, group: int) -> Counts:
+        """Return by value how many rows are in a group wherever the others are; a flow each."""
+        found = np.zeros(self.shown.shape[1], dtype=np.int64)
+        for value in np.unique(self.value[self.kind[self.group == group]]).tolist():
+            alike = np.flatnonzero(self.value == value)
+            number = np.full(len(self.weight), -1, dtype=np.int64)
+            number[alike] = np.arange(len(alike))
+            pairs = (number[self.kind] >= 0) & (self.group != group)
+            others = Kinds(
+                self.shown,
+                self.value[alike],
+                self.weight[alike],
+                number[self.kind[pairs]],
+                self.group[pairs],
+            )
+            found[value] = self.weight[alike].sum() - others.placed().sum()
+        return found
+
+
+def check_columns(published: Table, own: Table) -> None:
+    """Refuse rows that have other columns than the published table."""
+    if set(own.quasi_identifiers) != set(published.quasi_identifiers):
+        raise InvalidInputError(
+            "The published table and your rows must have the same quasi-identifiers, not "
+            f"{', '.join(published.quasi_identifiers)} and {', '.join(own.quasi_identifiers)}."
+        )
+    if own.sensitive != published.sensitive:
+        raise InvalidInputError(
+            "The published table and your rows must have the same sensitive columns in the same "
+            f"order, not {', '.join(published.sensitive)} and {', '.join(own.sensitive)}."
+        )
+
+
+def find_kinds(published: Table, own: Table) -> tuple[Kinds, Counts, int]:
+    """Find the rows that fit published groups: their kinds, whose each is, and how many fit none.
+
+    Rows of one kind have the same cells and, if `own` names providers, the same one. O(distinct
+    rows × groups × quasi-identifiers).
+    """
+    mine, here = own.encoded, published.encoded
+    width = len(here.sensitive_values)
+    cells = published.groups.labels * width + here.sensitive
+    counted = np.bincount(cells, minlength=published.groups.count * width)
+    shown = counted.reshape(published.groups.count, width)
+    columns = [*(column.codes for column in mine.quasi), mine.sensitive, mine.provider]
+    sizes = [len(column.values) for column in mine.quasi]
+    alike = group_rows(columns, [*sizes, len(mine.sensitive_values), len(mine.providers)])
+    weight = np.bincount(alike.labels, minlength=alike.count)
+    code_of = {meaning(value): code for code, value in enumerate(here.sensitive_values)}
+    codes = [code_of.get(meaning(label), -1) for label in mine.sensitive_values]
+    value = np.array(codes, dtype=np.int64)[mine.sensitive[alike.first]]
+    known = np.flatnonzero(value >= 0)
+    found = [np.zeros((2, 0), dtype=np.int64)]
+    done = 0
+    for portion, fits in fitting_groups(published, own, alike.first[known]):
+        which = known[done : done + len(portion)]
+        done += len(portion)
+        row, group = np.nonzero(fits & (shown.T[value[which]] > 0))
+        found.append(np.array([which[row], group]))
+    pairs = np.concatenate(found, axis=1)
+    fitting, kind = np.unique(pairs[0], return_inverse=True)
+    kinds = Kinds(shown, value[fitting], weight[fitting], kind, pairs[1])
+    owner = mine.provider[alike.first[fitting]].astype(np.int64)
+    return kinds, owner, int(weight.sum() - weight[fitting].sum())
+
+
+def told_counts(published: Table, placed: Table, names: tuple[str, ...]) -> Counts:
+    """Count rows as they were published: provider × group × sensitive value.
+
+    Raises:
+        InvalidInputError: if one of them is in no published group, or nobody's.
+    """
+    check_columns(published, placed)
+    group_of = {_texts(published, g): g for g in range(published.groups.count)}
+    value_of = {meaning(v): c for c, v in enumerate(published.encoded.sensitive_values)}
+    there = placed.encoded
+    columns = [placed.quasi_identifiers.index(name) for name in published.quasi_identifiers]
+    texts = (_texts(placed, g) for g in range(placed.groups.count))
+    found = [
+        [names.index(str(name)) if str(name) in names else -1 for name in there.providers],
+        [group_of.get(tuple(text[c] for c in columns), -1) for text in texts],
+        [value_of.get(meaning(value), -1) for value in there.sensitive_values],
+    ]
+    rows = (there.provider, placed.groups.labels, there.sensitive)
+    cells = [np.array(code, dtype=np.int64)[row] for code, row in zip(found, rows, strict=True)]
+    if any((cell < 0).any() for cell in cells):
+        raise InvalidInputError(
+            "Some placed rows are in no published group, or of another provider; they go with "
+            "another table, or one of the files was changed."
+        )
+    shape = (len(names), published.groups.count, len(published.encoded.sensitive_values))
+    counts = np.zeros(shape, dtype=np.int64)
+    np.add.at(counts, tuple(cells), 1)
+    return counts
+
+
+def _texts(table: Table, group: int) -> tuple[str, ...]:
+    return tuple(map(str, table.group_values(group)))
 
 
 def left_private(kinds: Kinds, risky: Counts, parts: Sequence[Constraint]) -> bool | None:

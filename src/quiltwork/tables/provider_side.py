@@ -2,40 +2,41 @@
 
 A provider has the published table and its own rows, nobody else's. It finds its rows in the
 published groups, takes them away and looks at what is left. Where boxes overlap a row may fit
-several groups: counted in each of them it gives the least that can be left there, counted in none
-the most. What holds for the most is certain (if the rows were published at all), what holds for the
-least cannot be excluded; whether all groups can be private at once is asked of `own_rows`.
+several groups, and where it is cannot be told: the answer is then about all placements of the rows
+(`own_rows`). The table *holds* against these rows if no placement breaks a group, it is *breached*
+if every placement breaks some group, and else one *cannot tell* alone.
 Cost: O(distinct own rows × groups × quasi-identifiers), and an integer program over the rows that
 fit several groups where such a group is in doubt.
+
+Theorem: docs/theory/own-rows.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.constraint import (
-    Constraint,
-    KAnonymity,
-    LDiversity,
-    SecretCounts,
-    as_constraint,
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, as_constraint
+from quiltwork.tables.own_rows import (
+    Counts,
+    Kinds,
+    check_columns,
+    find_kinds,
+    left_private,
+    told_counts,
 )
-from quiltwork.tables.encoding import group_rows
-from quiltwork.tables.generalization.reading import fitting_groups
-from quiltwork.tables.meanings import meaning
-from quiltwork.tables.own_rows import Kinds, left_private
 from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.verification.corners import DECIDED, find_violations
+from quiltwork.tables.verification.verify import verify_m_privacy
 
-Counts = NDArray[np.int64]
+Answer: TypeAlias = Literal["holds", "breached", "cannot tell"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,17 @@ class GroupView:
         """How many records of others are left, at least."""
         return sum(self.left.values())
 
+    @property
+    def named(self) -> str:
+        """The group in parentheses."""
+        return f"({', '.join(map(str, self.group))})"
+
+    def described(self) -> str:
+        """Say how many records of others are left, and in which group."""
+        most = sum(self.left_most.values())
+        number = f"{most:,}" if most == self.left_size else f"{self.left_size:,} to {most:,}"
+        return f"{number} of {self.published:,}, in {self.named}"
+
     def body(self) -> dict[str, Any]:
         """Return the group as JSON values."""
         left, most = (
@@ -76,17 +88,21 @@ class OwnView(ResultBase):
     """What a coalition that pools its rows sees in a published table.
 
     Attributes:
+        verdict: "holds" if every group keeps the constraint wherever the own rows are, also when
+            only some of them are taken away; "breached" if some group does not, wherever they are;
+            "cannot tell" otherwise; None without a constraint.
         groups: how many groups hold records of others besides own ones.
         own_rows: how many rows the coalition has.
         unmatched: own rows that are not in the table: they fit no published group, or more of them
             fit than it has. They were suppressed, or the table is another one, or its labels are
-            read otherwise than they were written. Nothing below speaks of them.
+            read otherwise than they were written.
         ambiguous: own rows that fit several groups.
         smallest: the group with the fewest records of others besides own ones; None if there is
             no such group.
         disclosed: groups whose other records all have one sensitive value: the coalition learns
             it.
-        broken: groups in which what is left violates the constraint.
+        broken: groups in which what is left violates the constraint wherever the own rows are (if
+            they were published), and one that fails for everybody.
         unsure: groups that are disclosed or broken only if own rows that fit several groups are in
             this one; one may be broken for certain and disclosed only so.
         withstood: whether the own rows can be in the groups in a way that breaks none of them;
@@ -94,6 +110,7 @@ class OwnView(ResultBase):
             rows that are not in the table.
     """
 
+    verdict: Answer | None
     groups: int
     own_rows: int
     unmatched: int
@@ -115,39 +132,65 @@ class OwnView(ResultBase):
 
     def explain(self) -> str:
         """Say in a few sentences what the coalition learns."""
+        sentences = [self._verdict(), *self._reasons()]
         if self.smallest is None:
-            text = "None of these rows shares a published group with records of others."
-        else:
-            text = (
-                f"In {_groups(self.groups)} these rows stand next to records of others. The "
-                f"fewest others left are {_between(self.smallest)}, in the group "
-                f"({', '.join(map(str, self.smallest.group))}). "
-                f"{_doing(len(self.disclosed), 'give')} away the sensitive value of everyone else "
-                f"there; {_doing(len(self.broken), 'break')} the constraint."
+            sentences.append("None of these rows shares a published group with records of others.")
+        elif self.verdict != "breached" or not self.broken:
+            sentences.append(
+                f"In {_groups(self.groups)} these rows stand next to records of others; the fewest "
+                f"left are {self.smallest.described()}."
             )
-        if self.unsure:
-            text += (
-                f" In {_groups(len(self.unsure))} more than that cannot be excluded: rows that "
-                "fit several groups may be there."
+        if self.disclosed:
+            verb = "gives" if len(self.disclosed) == 1 else "give"
+            sentences.append(
+                f"{_groups(len(self.disclosed))} {verb} away the sensitive value of everyone else."
             )
-        if self.unsure and not self.broken:
-            text += _CAN_ALL[self.withstood]
+        return " ".join(filter(None, sentences))
+
+    def _verdict(self) -> str:
+        if self.verdict == "holds":
+            where = ", whichever groups they are in" if self.ambiguous else ""
+            return f"Holds: no group is broken without these rows{where}."
+        if self.verdict == "cannot tell":
+            return "Cannot tell alone."
+        if self.verdict is None:
+            return ""
+        if not self.broken:
+            return "Breached: wherever these rows are, some group is broken."
+        first, more = self.broken[0], len(self.broken) - 1
+        others = f", and {_groups(more)} more {'is' if more == 1 else 'are'} broken" if more else ""
+        return f"Breached: without these rows too little is left, {first.described()}{others}."
+
+    def _reasons(self) -> list[str]:
+        """Say why one cannot tell."""
+        are = "is" if self.unmatched == 1 else "are"
+        gone = f"{self.unmatched:,} of {self.own_rows:,} rows {are} not in the table"
+        if self.verdict != "cannot tell":
+            return [f"{gone}."] if self.unmatched else []
+        found = []
         if self.unmatched:
-            are = "is" if self.unmatched == 1 else "are"
-            text += (
-                f" {self.unmatched:,} of the rows {are} not in the table, so nothing is shown: "
-                "they were left out, or the table is another one, or its labels are not "
-                "understood; declare its hierarchies and orders (--hierarchy, --ordinal)."
+            found.append(
+                f"{gone}: left out (if its publisher says so, pass left_out={self.unmatched}), or "
+                "the table is another one, or its labels are not understood; declare its "
+                "hierarchies and orders (--hierarchy, --ordinal)."
             )
-        if self.ambiguous:
-            text += f" {_doing(self.ambiguous, 'fit', ' of the rows')} several groups."
-        return text
+        if self.broken:
+            found.append(f"If the others are, the group {self.broken[0].named} is broken.")
+        if self.ambiguous and self.unsure:
+            fit = "fits" if self.ambiguous == 1 else "fit"
+            found.append(
+                f"{self.ambiguous:,} of {self.own_rows:,} rows {fit} several groups, whose boxes "
+                f"overlap; whether {_groups(len(self.unsure))} can be undone, such as "
+                f"{self.unsure[0].named}, depends on where they are."
+            )
+        return [*found, _CAN_ALL[self.withstood] if not self.unmatched else ""]
 
 
 _CAN_ALL = {
-    True: " These rows can be in their groups so that none is broken.",
-    False: " Wherever these rows are, some group is broken.",
-    None: " Whether these rows can be in their groups so that none is broken was not decided.",
+    True: "They can be so that none is broken: the table does not show you that one is. Its "
+    "publisher knows where they are: pass placed=… (anonymize --placed).",
+    False: "",
+    None: "Whether they can be so that none is broken was not decided.",
 }
 
 
@@ -155,21 +198,12 @@ def _groups(number: int) -> str:
     return "1 group" if number == 1 else f"{number:,} groups"
 
 
-def _doing(number: int, verb: str, of: str = "") -> str:
-    return f"{number:,}{of} {verb}{'s' if number == 1 else ''}"
-
-
-def _between(view: GroupView) -> str:
-    most = sum(view.left_most.values())
-    return str(most) if most == view.left_size else f"{view.left_size} to {most}"
-
-
 def own_view(
     published: Table,
     own: Table,
     constraint: Constraint | Callable[..., bool] | None = None,
-    others: int = 0,
-    at_most: int | None = None,
+    left_out: int = 0,
+    placed: Table | None = None,
 ) -> OwnView:
     """Tell what the providers of `own` learn from a published table together.
 
@@ -178,154 +212,143 @@ def own_view(
             `20..25`, `{flu, asthma}`, or labels of the hierarchies that `own` declares.
         own: the coalition's original rows, with the same names of columns.
         constraint: what every group should still satisfy for the others.
-        others: how many more providers collude whose rows are not at hand.
-        at_most: how many records each of them has in a group at most.
+        left_out: how many of the rows may be absent from the table, as its publisher says; with
+            more, one cannot tell.
+        placed: the own rows as they were published, from the publisher: which groups they are in
+            is then known, and checked to be possible.
 
     Raises:
-        InvalidInputError: if there is no Table, columns do not match, or `others` comes without
-            `at_most`.
-        UnsupportedError: for `others` with a constraint other than k-anonymity and l-diversity.
+        InvalidInputError: if there is no Table, columns do not match, or `placed` are not own rows.
 
     >>> import pandas
     >>> shown = pandas.DataFrame({"age": ["20..30"] * 3, "ill": ["flu", "cold", "flu"]})
     >>> mine = pandas.DataFrame({"age": [24, 22], "ill": ["flu", "cold"]})
-    >>> view = own_view(Table(shown, None, ["age"], "ill"), Table(mine, None, ["age"], "ill"))
-    >>> view.smallest.left, len(view.disclosed)
-    ({'flu': 1}, 1)
+    >>> from quiltwork.tables.constraints import KAnonymity
+    >>> tables = [Table(frame, None, ["age"], "ill") for frame in (shown, mine)]
+    >>> view = own_view(*tables, KAnonymity(2))
+    >>> view.verdict, view.smallest.left, len(view.disclosed)
+    ('breached', {'flu': 1}, 1)
+
+    Theorem: docs/theory/own-rows.md
     """
-    unseen = _unseen(others, at_most)
-    _check_columns(read_table(published), read_table(own))
-    shown = _counts(published)
-    kinds, unmatched = _own_kinds(published, own, shown)
-    mine = kinds.possible
-    least, most = shown - mine, shown - kinds.certain
+    allowed = integer(left_out, "left_out", 0)
+    check_columns(read_table(published), read_table(own))
+    kinds, _, unmatched = find_kinds(published, own)
+    rows, shown = unmatched + int(kinds.weight.sum()), kinds.shown
+    if placed is None:
+        missing, mine = unmatched + kinds.surplus(), kinds.possible
+        least, most = shown - mine, _most(kinds, missing, allowed)
+        ambiguous = int(kinds.weight[kinds.matches > 1].sum())
+    else:
+        mine, ambiguous = _told(published, placed, kinds), 0
+        least = most = shown - mine
+        missing = allowed = rows - int(mine.sum())
     met = np.flatnonzero(mine.any(axis=1) & most.any(axis=1)).tolist()
-    views = [_view(published, g, int(shown[g].sum()), least[g], most[g]) for g in met]
-    asked = None if constraint is None else as_constraint(constraint).bind(published.encoded)
-    broken = [_broken(asked, least[g], most[g], unseen) for g in met]
+    views = [_view(published, g, shown[g], least[g], most[g]) for g in met]
     disclosed = [len(view.left) == len(view.left_most) == 1 for view in views]
-    unsure = [
-        state is None or (len(view.left) <= 1 and not known)
-        for view, state, known in zip(views, broken, disclosed, strict=True)
-    ]
-    surplus = kinds.surplus()
-    risky = np.array([g for g, state in zip(met, broken, strict=True) if state is None], dtype=int)
-    withstood: bool | None = True not in broken
-    if withstood and asked is not None and len(risky):
-        exact = not surplus and not unseen  # else there is no placement, or others are unseen
-        withstood = left_private(kinds, risky, asked.parts) if exact else None
-    if withstood and (unmatched or surplus):
-        withstood = None
+    states: list[bool | None] = [False] * len(met)
+    verdict: Answer | None = None
+    withstood: bool | None = None
+    everybodys: list[GroupView] = []
+    if constraint is not None:
+        asked = as_constraint(constraint).bind(published.encoded)
+        states = [_broken(asked.parts, least[g], most[g], shown[g]) for g in met]
+        outsiders = verify_m_privacy(published, as_constraint(constraint), 0)
+        if not outsiders.private:
+            texts = [published.group_values(g) for g in range(len(shown))]
+            g = texts.index(outsiders.group)
+            everybodys = [] if g in met else [_view(published, g, *[shown[g]] * 3)]
+        certain = placed is not None or not (missing or allowed)
+        withstood = outsiders.private and (False if True in states else certain or None)
+        if withstood and None in states:
+            risky = [g for g, state in zip(met, states, strict=True) if state is None]
+            withstood = (
+                left_private(kinds, np.array(risky), asked.parts) if placed is None else None
+            )
+        verdict = "cannot tell"
+        if not outsiders.private or (certain and withstood is False):
+            verdict = "breached"
+        elif missing <= allowed and all(state is False for state in states):
+            verdict = "holds"
     return OwnView(
+        verdict=verdict,
         groups=len(met),
-        own_rows=unmatched + int(kinds.weight.sum()),
-        unmatched=unmatched + surplus,
-        ambiguous=int(kinds.weight[kinds.matches > 1].sum()),
+        own_rows=rows,
+        unmatched=missing,
+        ambiguous=ambiguous,
         smallest=min(views, key=lambda view: view.left_size, default=None),
         disclosed=tuple(compress(views, disclosed)),
-        broken=tuple(compress(views, [state is True for state in broken])),
-        unsure=tuple(compress(views, unsure)),
+        broken=(*compress(views, [state is True for state in states]), *everybodys),
+        unsure=tuple(
+            view
+            for view, state, known in zip(views, states, disclosed, strict=True)
+            if state is None or (len(view.left) <= 1 and not known)
+        ),
         withstood=withstood,
     )
 
 
-def _check_columns(published: Table, own: Table) -> None:
-    if set(own.quasi_identifiers) != set(published.quasi_identifiers):
+def _most(kinds: Kinds, missing: int, allowed: int) -> Counts:
+    """Return group × value, what is left of the others at most."""
+    if allowed:
+        return kinds.shown
+    most = kinds.shown - kinds.certain
+    if missing:
+        return most
+    own_alone = ~(kinds.shown - kinds.possible).any(axis=1)
+    for group in np.flatnonzero(own_alone & most.any(axis=1) & kinds.possible.any(axis=1)).tolist():
+        most[group] = kinds.shown[group] - kinds.least_own(group)
+    return most
+
+
+def _told(published: Table, placed: Table, kinds: Kinds) -> Counts:
+    """Return group × value, the own rows as the publisher says, if they can be these rows."""
+    told: Counts = told_counts(published, read_table(placed), ("",))[0]
+    usable = told[kinds.group, kinds.value[kinds.kind]] > 0
+    there = replace(kinds, shown=told, kind=kinds.kind[usable], group=kinds.group[usable])
+    if (told > kinds.shown).any() or int(there.placed().sum()) < int(told.sum()):
         raise InvalidInputError(
-            "The published table and your rows must have the same quasi-identifiers, not "
-            f"{', '.join(published.quasi_identifiers)} and {', '.join(own.quasi_identifiers)}."
+            "The placed rows are not yours as this table publishes them; ask its publisher for "
+            "those that go with it."
         )
-    if own.sensitive != published.sensitive:
-        raise InvalidInputError(
-            "The published table and your rows must have the same sensitive columns in the same "
-            f"order, not {', '.join(published.sensitive)} and {', '.join(own.sensitive)}."
-        )
+    return told
 
 
-def _unseen(others: int, at_most: int | None) -> int:
-    """Return how many more records of a group may be known to those who bring no rows."""
-    count = integer(others, "others", 0)
-    if count and at_most is None:
-        raise InvalidInputError(
-            "What providers know whose rows are not here is a guess: say with at_most how many "
-            "records of one group each of them has at most, or pool your rows."
-        )
-    return 0 if at_most is None else count * integer(at_most, "at_most", 0)
-
-
-def _counts(published: Table) -> Counts:
-    """Return the published records by group and sensitive value."""
-    encoded = published.encoded
-    width = len(encoded.sensitive_values)
-    cells = published.groups.labels * width + encoded.sensitive
-    counted = np.bincount(cells, minlength=published.groups.count * width)
-    return counted.reshape(published.groups.count, width)
-
-
-def _own_kinds(published: Table, own: Table, shown: Counts) -> tuple[Kinds, int]:
-    """Find the own rows that fit published groups; then how many fit none."""
-    mine, here = own.encoded, published.encoded
-    columns = [*(column.codes for column in mine.quasi), mine.sensitive]
-    sizes = [*(len(column.values) for column in mine.quasi), len(mine.sensitive_values)]
-    alike = group_rows(columns, sizes)
-    weight = np.bincount(alike.labels, minlength=alike.count)
-    code_of = {meaning(value): code for code, value in enumerate(here.sensitive_values)}
-    codes = [code_of.get(meaning(label), -1) for label in mine.sensitive_values]
-    value = np.array(codes, dtype=np.int64)[mine.sensitive[alike.first]]
-    known = np.flatnonzero(value >= 0)
-    pairs: list[tuple[Counts, Counts]] = []
-    done = 0
-    for portion, fits in fitting_groups(published, own, alike.first[known]):
-        which = known[done : done + len(portion)]
-        done += len(portion)
-        row, group = np.nonzero(fits & (shown.T[value[which]] > 0))
-        pairs.append((which[row], group))
-    kind, group = (np.concatenate([np.zeros(0, dtype=np.int64), *side]) for side in _sides(pairs))
-    fitting, kind = np.unique(kind, return_inverse=True)
-    kinds = Kinds(shown, value[fitting], weight[fitting], kind, group)
-    return kinds, int(weight.sum() - weight[fitting].sum())
-
-
-def _sides(pairs: list[tuple[Counts, Counts]]) -> tuple[list[Counts], list[Counts]]:
-    return [kind for kind, _ in pairs], [group for _, group in pairs]
-
-
-def _view(published: Table, group: int, size: int, least: Counts, most: Counts) -> GroupView:
+def _view(published: Table, group: int, shown: Counts, least: Counts, most: Counts) -> GroupView:
     labels = published.encoded.sensitive_values
     left, left_most = (
         {labels[v]: int(kept[v]) for v in np.flatnonzero(kept).tolist()} for kept in (least, most)
     )
-    return GroupView(published.group_values(group), size, size - int(least.sum()), left, left_most)
+    size, own = int(shown.sum()), int((shown - least).sum())
+    return GroupView(published.group_values(group), size, own, left, left_most)
 
 
-def _broken(asked: Constraint | None, least: Counts, most: Counts, unseen: int) -> bool | None:
-    """Tell whether what is left violates the constraint; None if that depends on unsure rows."""
-    parts = () if asked is None else asked.parts
-    states = [_state(part, least, most, unseen) for part in parts]
-    return True if True in states else (None if None in states else False)
+def _broken(parts: Sequence[Constraint], least: Counts, most: Counts, shown: Counts) -> bool | None:
+    """Tell whether a group is broken wherever own rows are (True), nowhere (False) or perhaps.
+
+    What may be left is every histogram between `least` and `most` but the empty one, and the
+    coalition may take away fewer of its rows: every histogram from there to `shown`.
+    """
+    if least.any():
+        for part in parts:
+            known = (least == most).all() and _between(part, least, shown) is False
+            if known or (part.eg_monotonic and not part.holds(_records(most))):
+                return True
+    lowest = [least] if least.any() else [*np.eye(len(most), dtype=np.int64)[most > 0]]
+    return False if all(_between(part, low, shown) for part in parts for low in lowest) else None
 
 
-def _state(part: Constraint, least: Counts, most: Counts, unseen: int) -> bool | None:
-    if (least == most).all():
-        return not _holds(part, most, unseen)
-    if not part.eg_monotonic:
+def _between(part: Constraint, low: Counts, high: Counts) -> bool | None:
+    """Tell whether a part holds for every histogram from `low` to `high`; None: not decided."""
+    if part.eg_monotonic or (low == high).all():
+        return part.holds(_records(low))
+    if not (part.holds(_records(low)) and part.holds(_records(high))):
+        return False
+    if not isinstance(part, DECIDED):
         return None
-    if not _holds(part, most, unseen):
-        return True if least.any() else None  # perhaps nobody else is there
-    return False if _holds(part, least, unseen) else None
+    found = find_violations(part, low[None], high[None], np.zeros(1, dtype=np.int64), 1)
+    return True if found.safe[0] else (False if found.box[0] >= 0 else None)
 
 
-def _holds(part: Constraint, kept: Counts, unseen: int) -> bool:
-    """Tell whether a part holds whatever `unseen` more records are taken away."""
-    records = SecretCounts.from_counts(dict(enumerate(kept.tolist())))
-    if not unseen:
-        return part.holds(records)
-    if isinstance(part, KAnonymity):
-        return records.size - unseen >= part.k
-    if isinstance(part, LDiversity):
-        removed = int((np.cumsum(np.sort(records.counts)) <= unseen).sum())
-        return records.distinct - removed >= part.l
-    raise UnsupportedError(
-        f"Without the others' rows only k-anonymity and distinct l-diversity can be judged, not "
-        f"{part}; pool your rows, or ask about these two."
-    )
+def _records(kept: Counts) -> SecretCounts:
+    return SecretCounts.from_counts(dict(enumerate(kept.tolist())))

@@ -28,6 +28,7 @@ from quiltwork.tables.table import Table
 from quiltwork.tables.writing import Formulas, check_ending, check_formulas, write_table
 
 if TYPE_CHECKING:
+    from quiltwork.tables.for_providers import ForProviders
     from quiltwork.tables.partitioning.recipe import Recipe
 
 Counts = NDArray[np.int64]
@@ -216,9 +217,9 @@ class LocalPublication(Publication):
         """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
         return like(self._published(), self.source.kind)
 
-    def _published(self) -> Any:
-        columns = {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
-        return arrow().table(columns)
+    def _published(self, some: NDArray[np.bool_] | slice = slice(None)) -> Any:
+        order = self.order[some]
+        return arrow().table({**self._texts(order), **self._taken(self.source.sensitive, order)})
 
     @cached_property
     def table(self) -> Table:
@@ -288,12 +289,20 @@ class LocalPublication(Publication):
             )
         return f"{alone:,} of {groups:,} groups have the rows of one provider alone."
 
+    @cached_property
+    def for_providers(self) -> ForProviders:
+        """Whose rows are in it, how many may collude, and who would break it next."""
+        from quiltwork.tables.for_providers import for_providers
+
+        return for_providers(self)
+
     def explain(self) -> str:
-        """Say what every group withstands, and how many have one provider."""
-        return " ".join(filter(None, (super().explain(), self.pooled)))
+        """Say what every group withstands, whose rows are in it, and how many have one provider."""
+        said = (super().explain(), self.for_providers.explain(), self.pooled)
+        return " ".join(filter(None, said))
 
     def summary(self) -> dict[str, Any]:
-        """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
+        """Return rows, groups, suppressed rows, what was lost and what providers ask."""
         from quiltwork.tables.metrics.loss import publication_loss
 
         return {
@@ -301,6 +310,7 @@ class LocalPublication(Publication):
             "groups": self.boxes.count,
             "suppressed": self.suppressed,
             "loss": plain(publication_loss(self)),
+            **self.for_providers.body(),
         }
 
     def report(self, path: str | Path | None = None) -> Any:
@@ -308,6 +318,10 @@ class LocalPublication(Publication):
         from quiltwork.tables.report_page import publication_report
 
         return publication_report(self, path)
+
+    def frame_of(self, provider: int) -> Any:
+        """Return the rows of one provider, by its code, as they are published, as Arrow."""
+        return self._published(self.source.encoded.provider[self.rows[self.order]] == provider)
 
     def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
         """Write the published frame as `.csv` or `.parquet`; providers are not in it.

@@ -1,0 +1,170 @@
+"""What providers ask about a table before they sign: whose rows are in it, and who could undo it.
+
+Cost: a verification of the published groups for each number of colluding providers that is tried,
+about log2 of them (`max_m`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.files import named
+from quiltwork.results import ResultBase
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
+from quiltwork.tables.group import count_groups, headcount
+from quiltwork.tables.table import Table
+from quiltwork.tables.verification.verify import MaxM, max_m
+from quiltwork.tables.writing import Formulas, write_table
+
+if TYPE_CHECKING:
+    from quiltwork.tables.publication import LocalPublication
+
+_LIMIT = 5_000  # checks within a group; what takes more counts as not withstood
+
+
+@dataclass(frozen=True)
+class ForProviders(ResultBase):
+    """What a publication is to its providers.
+
+    Attributes:
+        rows: provider → how many rows it gave.
+        published: provider → how many of them are published.
+        groups: how many groups there are.
+        alone: how many of them have the rows of one provider alone.
+        safe: the largest coalition that is withstood; its `breach` names those who, with one
+            more, leave fewest records of others where that breaks k-anonymity, and else the first
+            who break something.
+    """
+
+    rows: dict[str, int]
+    published: dict[str, int]
+    groups: int
+    alone: int
+    safe: MaxM
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values; no record's value is in it."""
+        breach = self.safe.breach
+        weakest = None
+        if breach is not None and breach.settled:
+            weakest = {
+                "coalition": [str(one) for one in breach.coalition],
+                "group": [str(one) for one in breach.group],
+                "breaks": breach.broken,
+                "left": breach.left_size,
+            }
+        return {
+            "providers": [
+                {"provider": name, "rows": rows, "published": self.published[name]}
+                for name, rows in self.rows.items()
+            ],
+            "groups_of_one": self.alone,
+            "withstands": int(self.safe),
+            "weakest": weakest,
+        }
+
+    def explain(self) -> str:
+        """Say whose rows are in it, how many may collude, and who would break it next."""
+        if len(self.rows) == 1:
+            return ""
+        given = ", ".join(
+            f"{name} {rows:,}"
+            if self.published[name] == rows
+            # so that whoever is left out sees it
+            else f"{name} {self.published[name]:,} of {rows:,}"
+            for name, rows in self.rows.items()
+        )
+        breach = self.safe.breach
+        said = f"Rows: {given}. It withstands "
+        if breach is None:
+            return said + "every coalition that leaves one of them out."
+        said += f"{int(self.safe)} colluding. "
+        if not breach.settled or breach.outsiders:
+            return said + f"Whether it withstands {breach.m} was not settled."
+        left = f"{breach.left_size:,} record{'' if breach.left_size == 1 else 's'} of others"
+        return said + (
+            f"Weakest: {' and '.join(map(str, breach.coalition))} together leave {left} in the "
+            f"group ({', '.join(map(str, breach.group))}), which breaks {breach.broken}."
+        )
+
+
+def for_providers(publication: LocalPublication) -> ForProviders:
+    """Count whose rows are published, and find how many colluding providers are withstood."""
+    source = publication.source.encoded
+    names = [str(name) for name in source.providers]
+    given = np.bincount(source.provider, minlength=len(names)).tolist()
+    shown = np.bincount(source.provider[publication.rows], minlength=len(names)).tolist()
+    return ForProviders(
+        rows=dict(zip(names, given, strict=True)),
+        published=dict(zip(names, shown, strict=True)),
+        groups=publication.boxes.count,
+        alone=publication.of_one_provider,
+        safe=_weakest(publication.table, publication.recipe.constraint),
+    )
+
+
+def _weakest(table: Table, constraint: Constraint) -> MaxM:
+    """Find how many are withstood, and who of one more leave fewest records of others."""
+    safe = max_m(table, constraint, _LIMIT)
+    breach, encoded = safe.breach, table.encoded
+    k = max((part.k for part in constraint.parts if isinstance(part, KAnonymity)), default=0)
+    if breach is None or breach.outsiders or not breach.settled or encoded.subject is not None:
+        return safe
+    counts = headcount(count_groups(encoded, table.groups.labels, table.groups.count))
+    order = np.lexsort((-counts.weight, counts.group))
+    rank = np.arange(len(order)) - counts.start[counts.group[order]]
+    taken = order[rank < np.minimum(breach.m, counts.inside - 1)[counts.group[order]]]
+    gone = np.bincount(counts.group[taken], counts.weight[taken], counts.groups)
+    left = np.bincount(counts.group, counts.weight) - gone
+    group = int(np.argmin(left))
+    if left[group] >= k:
+        return safe
+    members = [encoded.providers[c] for c in counts.who[taken[counts.group[taken] == group]]]
+    inside = (table.groups.labels == group) & ~np.isin(
+        encoded.provider, [encoded.providers.index(name) for name in members]
+    )
+    codes, numbers = np.unique(encoded.sensitive[inside], return_counts=True)
+    found = replace(
+        breach,
+        coalition=tuple(members),
+        group=table.group_values(group),
+        broken=str(KAnonymity(k)),
+        left={encoded.sensitive_values[c]: int(n) for c, n in zip(codes, numbers, strict=True)},
+        left_size=int(left[group]),
+    )
+    return MaxM(int(safe), found, safe.mending_k)
+
+
+def write_placed(
+    publication: LocalPublication, folder: str | Path, formulas: Formulas = "keep"
+) -> list[Path]:
+    """Write each provider's own rows as they were published, one CSV file each, to a new folder.
+
+    Give each provider its own file and nobody else's: with it, its rows and the published table it
+    can check alone what is left of the others (`own_view`). m-privacy holds against coalitions that
+    know where their rows are, so this gives nothing away.
+
+    Raises:
+        InvalidInputError: if the folder exists, or a provider's name is no name of a file.
+        StorageError: if it cannot be written.
+    """
+    names = [str(name) for name in publication.source.encoded.providers]
+    for name in names:
+        if not name or Path(name).name != name or "\0" in name or name.startswith("."):
+            raise InvalidInputError(f"Provider {name!r} cannot name a file; call it otherwise.")
+    target = named(folder)
+    try:
+        target.mkdir()
+    except OSError as error:
+        raise InvalidInputError(
+            f"Cannot make the folder {str(target)!r}: {error.strerror}; name a new one."
+        ) from None
+    return [
+        write_table(publication.frame_of(code), target / f"{name}.csv", formulas)
+        for code, name in enumerate(names)
+    ]

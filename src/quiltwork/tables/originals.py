@@ -1,0 +1,197 @@
+"""A published table against the rows of all providers: is it made of them, and m-private?
+
+Every published record must be somebody's row: a row that its group covers, with its sensitive
+value. Where each row fits one group the providers' counts are known, and verified as those of any
+table. Where boxes overlap, or not all of several like rows are published, the files alone do not
+tell them; whoever published the table can: it hands each provider its own rows as they were
+published. m-privacy assumes that providers know where their rows are, so this gives nothing away.
+Cost: O(distinct rows × groups × quasi-identifiers), one maximum flow, one verification.
+
+Theorem: docs/theory/own-rows.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.results import ResultBase
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.encoding import CodedTable
+from quiltwork.tables.group import count_records, subset
+from quiltwork.tables.own_rows import Counts, Kinds, check_columns, find_kinds, told_counts
+from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.verification.one_group import LIMIT
+from quiltwork.tables.verification.verdict import Verdict
+from quiltwork.tables.verification.verify import verify_counts
+
+
+@dataclass(frozen=True)
+class PublishedVerdict(ResultBase):
+    """What a published table is, seen by someone who has the rows of all providers.
+
+    Attributes:
+        private: whether it withstands every coalition of at most m providers; None if the files do
+            not tell, and False if it is not made of these rows.
+        size: how many records are published.
+        nobodys: how many of them are nobody's row, at least.
+        rows: provider → how many rows it has.
+        left_out: provider → how many of them are not published; empty if that is not known.
+        ambiguous: rows that fit several groups, or share one with more like rows than it has.
+        groups, known: how many groups there are, and of how many it is known who has what there.
+        verdict: the verification of these; None if the table is not made of these rows.
+    """
+
+    private: bool | None
+    size: int
+    nobodys: int
+    rows: Mapping[str, int]
+    left_out: Mapping[str, int]
+    ambiguous: int
+    groups: int
+    known: int
+    verdict: Verdict | None
+
+    def body(self) -> dict[str, Any]:
+        """Return the answer as JSON values."""
+        verdict = None if self.verdict is None else self.verdict.body()
+        return {**super().body(), "verdict": verdict}
+
+    def explain(self) -> str:
+        """Say whether it is private, and whose rows are in it."""
+        if self.verdict is None:
+            are = "is nobody's row" if self.nobodys == 1 else "are nobody's rows"
+            return (
+                f"Not made of these rows: {self.nobodys:,} of {self.size:,} published records "
+                f"{are}. It was changed, or made of other rows, or its labels are not understood; "
+                "declare its hierarchies and orders (--hierarchy, --ordinal)."
+            )
+        if self.private is None:
+            said = (
+                f"Cannot tell from these files: {self.known:,} of {self.groups:,} groups hold, and "
+                f"the others depend on where {self.ambiguous:,} rows are that fit several groups, "
+                "or are not all published. The publisher knows: pass placed=… (anonymize --placed)."
+            )
+        else:
+            said = self.verdict.explain()
+        whole = ", ".join(f"{name} {number:,}" for name, number in self.rows.items())
+        said += f" All {self.size:,} records are rows of theirs ({whole})."
+        gone = {name: number for name, number in self.left_out.items() if number}
+        if gone:
+            listed = ", ".join(f"{name} {number:,}" for name, number in gone.items())
+            said += f" Left out: {listed}."
+        return said
+
+
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """Puts the providers' names on the published groups."""
+
+    published: Table
+    groups: Counts
+    encoded: CodedTable
+
+    def group_values(self, group: int) -> tuple[Any, ...]:
+        """Return the quasi-identifier values of a group."""
+        return self.published.group_values(int(self.groups[group]))
+
+
+def verify_published(
+    published: Table,
+    originals: Table,
+    constraint: Constraint | Callable[..., bool],
+    m: int,
+    limit: int = LIMIT,
+    placed: Table | None = None,
+) -> PublishedVerdict:
+    """Verify a published table against the rows of its providers.
+
+    Args:
+        published: the published table, `provider=None`.
+        originals: the rows of all providers, with the orders and hierarchies that labels need.
+        constraint, m, limit: as for `verify_m_privacy`.
+        placed: the rows with their providers as they were published, which settles where boxes
+            overlap. It is checked: together they are the published table, and each provider's are
+            rows of its own.
+
+    Raises:
+        InvalidInputError: if columns do not match.
+        UnsupportedError: as `verify_m_privacy` does.
+
+    >>> import pandas
+    >>> rows = {"A": [21, 22, 23], "B": [24, 25]}
+    >>> parts = {who: pandas.DataFrame({"age": a, "ill": "flu"}) for who, a in rows.items()}
+    >>> shown = Table(pandas.DataFrame({"age": ["21..25"] * 5, "ill": "flu"}), None, ["age"], "ill")
+    >>> from quiltwork.tables.constraints import KAnonymity
+    >>> found = verify_published(shown, Table.concat(parts, ["age"], "ill"), KAnonymity(3), m=1)
+    >>> found.private, found.verdict.coalition
+    (False, ('A',))
+
+    Theorem: docs/theory/own-rows.md
+    """
+    size, asked = read_m(m), as_constraint(constraint)
+    check_columns(read_table(published), read_table(originals))
+    kinds, owner, _ = find_kinds(published, originals)
+    names = originals.encoded.providers
+    shown, providers = kinds.shown, len(names)
+    by_owner = replace(kinds, group=owner[kinds.kind] * len(shown) + kinds.group)
+    if placed is None:
+        taken = kinds.placed()
+        room = replace(by_owner, shown=np.tile(shown, (providers, 1))).possible
+        known = (room.reshape(providers, *shown.shape).sum(axis=0) == shown).all(axis=1)
+        known |= size == 0  # nobody takes anything away
+    else:
+        check_columns(published, read_table(placed))
+        told = told_counts(published, placed, tuple(map(str, names)))
+        if (told.sum(axis=0) != shown).any():
+            raise InvalidInputError(
+                "The placed rows of all providers are not the published table; they go with "
+                "another one, or one of the files was changed."
+            )
+        by_owner = replace(by_owner, shown=told.reshape(-1, shown.shape[1]))
+        usable = by_owner.shown[by_owner.group, kinds.value[kinds.kind]] > 0
+        by_owner = replace(by_owner, kind=by_owner.kind[usable], group=by_owner.group[usable])
+        taken, known = np.zeros(len(kinds.kind), dtype=np.int64), np.ones(len(shown), dtype=bool)
+        taken[usable] = by_owner.placed()
+    records = int(shown.sum())
+    rows = np.bincount(originals.encoded.provider, minlength=providers)
+    published_rows = np.bincount(owner[kinds.kind], weights=taken, minlength=providers)
+    found = PublishedVerdict(
+        private=False,
+        size=records,
+        nobodys=records - int(taken.sum()),
+        rows=dict(zip(map(str, names), rows.tolist(), strict=True)),
+        left_out={},
+        ambiguous=0 if known.all() else _ambiguous(kinds),
+        known=int(known.sum()),
+        groups=len(shown),
+        verdict=None,
+    )
+    if found.nobodys:
+        return found
+    columns = (kinds.group, owner[kinds.kind], kinds.value[kinds.kind])
+    each = tuple(np.repeat(column, taken) for column in columns)
+    counts = count_records(each, (len(shown), providers, shown.shape[1]))
+    some, bound = np.flatnonzero(known), asked.bind(published.encoded)
+    encoded = replace(published.encoded, providers=names)
+    everybody = _Named(published, np.arange(len(shown)), encoded)
+    verdict = verify_counts(everybody, counts, bound, 0, "exact", limit)
+    if verdict.private and len(some):
+        named = _Named(published, some, encoded)
+        verdict = verify_counts(named, subset(counts, some), bound, size, "exact", limit)
+    private = verdict.private if len(some) == len(shown) or not verdict.private else None
+    gone = (rows - published_rows).astype(np.int64).tolist() if private is not None else []
+    left_out = dict(zip(found.rows, gone, strict=False)) if known.all() and size else {}
+    return replace(found, private=private, left_out=left_out, verdict=verdict)
+
+
+def _ambiguous(kinds: Kinds) -> int:
+    """Count the rows of which it is not known whether they are published, and where."""
+    wanted = kinds.loads(kinds.weight[kinds.kind], np.arange(len(kinds.kind)))
+    crowded = (wanted > kinds.shown)[kinds.group, kinds.value[kinds.kind]]
+    unsure = np.bincount(kinds.kind, weights=crowded, minlength=len(kinds.weight)) > 0
+    return int(kinds.weight[unsure | (kinds.matches > 1)].sum())
