@@ -129,23 +129,13 @@ def test_no_module_is_overgrown():
 
 
 def shared_class_names(paths: list[Path]) -> dict[str, list[str]]:
-    """Names of several classes. A document of the service and the client's record of it are one."""
-    places: dict[str, list[tuple[Path, set[str]]]] = {}
+    """Names of several classes."""
+    places: dict[str, list[str]] = {}
     for path in paths:
         for node in nodes(path):
             if isinstance(node, ast.ClassDef):
-                named = [one for one in node.body if isinstance(one, ast.AnnAssign)]
-                places.setdefault(node.name, []).append(
-                    (path.relative_to(PACKAGE), {last_name(one.target) for one in named})
-                )
-    shared = {}
-    for name, found in places.items():
-        told = [fields for path, fields in found if path.parts[0] == "service"]
-        read = [fields for path, fields in found if path == Path("client/records.py")]
-        mirrored = len(told) == len(read) == 1 and read[0] <= told[0]
-        if len(found) > (2 if mirrored else 1):
-            shared[name] = [str(path) for path, _ in found]
-    return shared
+                places.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    return {name: found for name, found in places.items() if len(found) > 1}
 
 
 def test_a_class_name_has_one_meaning():
@@ -157,13 +147,11 @@ def test_a_shared_class_name_would_be_seen(tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
     for name, text in {
         "counts/a.py": "class Plan:\n    noise: int\n",
-        "service/b.py": "class Plan:\n    noise: int\nclass Job:\n    id: int\n    at: int\n",
-        "client/records.py": "class Job:\n    id: int\nclass Kept:\n    id: int\n",
-        "service/c.py": "class Kept:\n    name: str\n",
+        "service/b.py": "class Plan:\n    noise: int\nclass Job:\n    id: int\n",
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert set(shared_class_names(sorted(tmp_path.rglob("*.py")))) == {"Plan", "Kept"}
+    assert set(shared_class_names(sorted(tmp_path.rglob("*.py")))) == {"Plan"}
 
 
 def test_no_loose_ends_in_the_source():

@@ -9,10 +9,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from quiltwork.beliefs import MarkovChain
-from quiltwork.service.app import create_app, open_service
+from quiltwork.service.app import create_app
+from quiltwork.service.features import open_service
 from quiltwork.service.members import invite, issue
 from quiltwork.service.routes import Service
-from quiltwork.service.settings import Settings
+from quiltwork.service.settings import Limits, Settings
 from tests.budget.ledger.conftest import postgres  # noqa: F401  (a fixture)
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -59,8 +60,13 @@ class Team:
 
 
 @pytest.fixture
-def settings(tmp_path):
-    return Settings(f"sqlite:///{tmp_path / 'curator.db'}", tmp_path / "data")
+def limits():
+    return Limits()
+
+
+@pytest.fixture
+def settings(tmp_path, limits):
+    return Settings(f"sqlite:///{tmp_path / 'curator.db'}", tmp_path / "data", limits=limits)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from evidence.checks.curator_api import check as fuzzed
 from evidence.checks.curator_load import check as loaded
 from evidence.curators import running, with_steps
 from quiltwork.client import Curator
+from quiltwork.client.connection import CuratorConnection
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError, UnsupportedError
 
 HISTOGRAM = qw.queries.histogram()
@@ -147,10 +148,9 @@ def test_a_token_goes_over_no_open_wire():
     assert "t0ken" not in repr(Curator("http://localhost:1", "t0ken"))
 
 
-def test_a_curator_that_is_not_there_is_told(monkeypatch):
-    monkeypatch.setattr("quiltwork.client.connection._PAUSES", (0.0,))
+def test_a_curator_that_is_not_there_is_told():
     with pytest.raises(StorageError, match="cannot be reached"):
-        Curator("http://127.0.0.1:1", "t").me()
+        CuratorConnection("http://127.0.0.1:1", "t", pauses=(0.0,)).told("GET", "/v1/me")
 
 
 def test_the_first_start_shows_a_token_and_later_ones_do_not(curator):

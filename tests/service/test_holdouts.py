@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from quiltwork.service import holdouts
-from quiltwork.service.app import open_service
+from quiltwork.service.features import open_service
+from quiltwork.service.routes import Service
 
 CANARY = "canary-5d1e"
 CSV = {"Content-Type": "text/csv"}
@@ -248,7 +249,7 @@ def test_a_ladder_is_answered_once_for_each_key_also_after_a_crash(ladder, monke
 
 
 def test_processes_that_answer_at_once_give_nobody_more_than_her_attempts(ladder, monkeypatch):
-    monkeypatch.setattr(holdouts, "_turn", lambda _: Lock())  # which other processes do not share
+    monkeypatch.setattr(Service, "turn", lambda *_: Lock())  # which other processes do not share
 
     def answered(n):
         return score(ladder, of_holdout(n / 12), f"{n // 2}", member=("anna", "ben")[n % 2])

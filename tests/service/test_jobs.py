@@ -14,7 +14,7 @@ import pytest
 
 from evidence.faults.server import new_database
 from quiltwork.service import jobs
-from quiltwork.service.app import open_service
+from quiltwork.service.features import open_service
 from quiltwork.service.job_routes import shown
 from quiltwork.service.settings import Settings
 
@@ -72,7 +72,7 @@ def test_a_worker_that_lost_its_lease_can_write_nothing(service):
         t.note("act", "published", "olga")
 
     for attempt in (
-        lambda: jobs.finish(service.storage, lost, {"stale": True}, also),
+        lambda: jobs.finish(service.storage, lost, jobs.Outcome({"stale": True}, also)),
         lambda: jobs.fail(service.storage, lost, "failed", "stale"),
         lambda: jobs.beat(service.storage, lost, 1, 2, 60),
         lambda: jobs.give_back(service.storage, lost),
@@ -81,11 +81,11 @@ def test_a_worker_that_lost_its_lease_can_write_nothing(service):
             attempt()
     assert found(service, name) == held
     assert not [note for note in service.ledger.notes() if note.text == "published"]
-    jobs.finish(service.storage, held, {"right": True}, also)
+    jobs.finish(service.storage, held, jobs.Outcome({"right": True}, also))
     assert found(service, name).result == {"right": True}
     assert len([note for note in service.ledger.notes() if note.text == "published"]) == 1
     with pytest.raises(jobs.LeaseLostError):
-        jobs.finish(service.storage, held, {"again": True})
+        jobs.finish(service.storage, held, jobs.Outcome({"again": True}))
 
 
 def test_an_abandoned_job_is_taken_over_once_and_then_fails_with_a_sentence(service):
@@ -108,7 +108,7 @@ def test_a_clock_that_is_set_back_strands_no_job_and_vouches_for_no_worker(servi
     assert "none is running" in told(service, submitted(service, "next")).waiting_for
     held = jobs.claim(service.storage, "other", 10)
     assert (held.id, held.fence) == (name, lost.fence + 1)
-    jobs.finish(service.storage, held, {})
+    jobs.finish(service.storage, held, jobs.Outcome({}))
 
 
 def test_a_job_that_is_put_back_keeps_its_place_and_its_attempts(service):

@@ -14,7 +14,7 @@ from quiltwork import queries
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.service import jobs, schedules, worker
-from quiltwork.service.app import open_service
+from quiltwork.service.features import open_service
 from quiltwork.service.settings import Settings
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])

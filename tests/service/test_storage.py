@@ -11,7 +11,7 @@ import pytest
 from evidence.checks.curator_load import check as shared
 from evidence.faults.server import new_database
 from quiltwork.errors import StorageError
-from quiltwork.service.app import open_service
+from quiltwork.service.features import open_service
 from quiltwork.service.members import first_owner, invite, member_of
 from quiltwork.service.problems import problem_of
 from quiltwork.service.storage import Schema

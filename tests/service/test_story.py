@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiltwork.service.app import open_service
+from quiltwork.service.features import open_service
 from quiltwork.service.vault import Vault
 from tests.service.conftest import ROWS
 

@@ -11,6 +11,7 @@ import pandas
 import pytest
 
 from quiltwork.service import jobs, tables, worker
+from quiltwork.service.settings import Limits
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, verify_m_privacy
 
 RULES = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 4, "l": 2, "m": 1}
@@ -124,8 +125,8 @@ def test_every_provider_checks_its_own_rows_and_sees_only_its_own_part(clinic):
     assert clinic.ask("olga", "GET", "/v1/tables/clinic/check").status_code == 403
 
 
-def test_a_large_table_waits_for_the_worker(clinic, monkeypatch):
-    monkeypatch.setattr(tables, "SMALL", 100)
+@pytest.mark.parametrize("limits", [Limits(at_once=100)])
+def test_a_large_table_waits_for_the_worker(clinic):
     job = published(clinic)
     assert (job["state"], job["place"]) == ("queued", 0)
     assert published(clinic)["id"] == job["id"]
@@ -137,8 +138,8 @@ def test_a_large_table_waits_for_the_worker(clinic, monkeypatch):
     assert clinic.ask("anna", "GET", f"/v1/jobs/{job['id']}").status_code == 404
 
 
-def test_a_publication_that_is_cancelled_or_fails_can_be_asked_for_again(clinic, monkeypatch):
-    monkeypatch.setattr(tables, "SMALL", 0)
+@pytest.mark.parametrize("limits", [Limits(at_once=0)])
+def test_a_publication_that_is_cancelled_or_fails_can_be_asked_for_again(clinic):
     first = published(clinic)
     clinic.told("olga", "POST", f"/v1/jobs/{first['id']}/cancellation")
     ruled(clinic, {**RULES, "k": 5000})
@@ -154,15 +155,15 @@ def test_a_publication_that_is_cancelled_or_fails_can_be_asked_for_again(clinic,
     assert clinic.told("olga", "GET", f"/v1/jobs/{third['id']}")["state"] == "done"
 
 
-def test_a_worker_that_lost_its_lease_publishes_nothing(clinic, monkeypatch):
-    monkeypatch.setattr(tables, "SMALL", 0)
+@pytest.mark.parametrize("limits", [Limits(at_once=0)])
+def test_a_worker_that_lost_its_lease_publishes_nothing(clinic):
     name, service = published(clinic)["id"], clinic.service
     lost = jobs.claim(service.storage, "slow", 0.0)
     outcome = tables.publish(service, lost, jobs.Progress())
     worker.finish_waiting(service, worker.Pace())
     before = clinic.told("anna", "GET", "/v1/tables/clinic/publication")
     with pytest.raises(jobs.LeaseLostError):
-        jobs.finish(service.storage, lost, outcome.result, outcome.also)
+        jobs.finish(service.storage, lost, outcome)
     assert clinic.told("anna", "GET", "/v1/tables/clinic/publication") == before
     assert clinic.told("olga", "GET", f"/v1/jobs/{name}")["attempts"] == 2
 

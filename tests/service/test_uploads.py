@@ -118,7 +118,7 @@ def test_what_cannot_be_taken_is_refused_and_kept_nowhere(team, survey, content,
 
 
 @pytest.mark.parametrize("seconds", [60, 0.02])
-def test_a_body_that_stops_coming_or_drips_gives_its_place_back(monkeypatch, seconds):
+def test_a_body_that_stops_coming_or_drips_gives_its_place_back(seconds):
     async def dripping():
         while True:
             yield b"s"
@@ -126,11 +126,10 @@ def test_a_body_that_stops_coming_or_drips_gives_its_place_back(monkeypatch, sec
 
     async def read():
         with pytest.raises(Problem) as told:
-            async for _ in turns.paced(dripping(), 100):
+            async for _ in turns.paced(dripping(), 100, pause=0.1):
                 pass
         assert told.value.status == 408
 
-    monkeypatch.setattr(turns, "_SECONDS_FOR_A_PART", 0.1)
     in_a_loop(read)
 
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from quiltwork.service import jobs, worker
+from quiltwork.service.features import open_service
 from quiltwork.service.settings import Settings
 
 PACE = worker.Pace(lease=1.5, beat=0.2, look=0.05)
@@ -23,5 +24,5 @@ def count(service, lease, progress):
 
 if __name__ == "__main__":
     worker.WORKS["count"] = count
-    opened = worker.open_for_work(Settings(sys.argv[1], Path(sys.argv[2])))
+    opened = open_service(Settings(sys.argv[1], Path(sys.argv[2])), clean=False)
     worker.run(opened, PACE, supervised=True)

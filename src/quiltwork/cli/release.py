@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -264,7 +265,7 @@ def _ask(
     _check_delivery(query, output, report, plot)
     if preview:
         foreseen = curator.preview(dataset, query, epsilon)
-        document = files.dump("curator-preview", 1, vars(foreseen))
+        document = files.dump("curator-preview", 1, asdict(foreseen))
         deliver(document, preview_lines(foreseen), (), output)
         return
     released = curator.ask(dataset, query, epsilon, key).result

@@ -73,7 +73,8 @@ def serve(
         import uvicorn
 
         from quiltwork.service import dashboard
-        from quiltwork.service.app import create_app, open_service
+        from quiltwork.service.app import create_app
+        from quiltwork.service.features import open_service
     except ImportError as error:
         raise UnsupportedError(
             f"A curator needs {error.name}: pip install 'quiltwork[server]'."
@@ -190,7 +191,8 @@ def worker(database: str | None, data: str | None, once: bool, supervised: bool)
     same database, data directory and QUILTWORK_KEY. Stop one with Ctrl-C: it puts its job back.
     """
     try:
-        from quiltwork.service.worker import Pace, finish_waiting, open_for_work, run
+        from quiltwork.service.features import open_service
+        from quiltwork.service.worker import Pace, finish_waiting, run
     except ImportError as error:
         raise UnsupportedError(
             f"A worker needs {error.name}: pip install 'quiltwork[server]'."
@@ -201,7 +203,7 @@ def worker(database: str | None, data: str | None, once: bool, supervised: bool)
     settings = Settings(
         database=database or f"sqlite:///{folder / 'curator.db'}", data=folder, key=key_from()
     )
-    service = open_for_work(settings)
+    service = open_service(settings, clean=False)
     if once:
         finish_waiting(service, Pace())
     else:

@@ -25,7 +25,6 @@ from quiltwork.errors import (
 )
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)
 _BUSY = (502, 503, 504)
 _ERRORS: dict[str, type[QuiltworkError]] = {
     "budget-exceeded": BudgetExceeded,
@@ -39,7 +38,13 @@ _ERRORS: dict[str, type[QuiltworkError]] = {
 class CuratorConnection:
     """The way to a curator, for one token."""
 
-    def __init__(self, url: str, token: str, timeout: float = 60.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        timeout: float = 60.0,
+        pauses: tuple[float, ...] = (0.2, 0.5, 1.0, 2.0, 4.0),
+    ) -> None:
         """Connect to nothing yet."""
         parts = urlsplit(instance(url, str, "url"))
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
@@ -48,6 +53,7 @@ class CuratorConnection:
             raise InvalidInputError(
                 "Over http the token could be read by anybody on the way; use https."
             )
+        self._pauses = pauses
         self.url, self._parts = url.rstrip("/"), parts
         self._token, self._timeout = instance(token, str, "token").strip(), timeout
         if not self._token.isascii() or not self._token.isprintable():
@@ -86,7 +92,7 @@ class CuratorConnection:
         if key is not None:
             headers["Idempotency-Key"] = key
         last = StorageError(f"The curator at {self.url} cannot be reached.")
-        for pause in (*_PAUSES, None) if again or method == "GET" else (None,):
+        for pause in (*self._pauses, None) if again or method == "GET" else (None,):
             try:
                 status, text = self._sent(method, path, content, headers)
             except (OSError, http.client.HTTPException) as error:

@@ -17,9 +17,9 @@ from quiltwork.client.records import (
     Dataset,
     Holdout,
     Job,
+    Kind,
     Released,
     Schedule,
-    ScheduledRun,
     Score,
     Verification,
     read,
@@ -60,11 +60,11 @@ class Curator:
 
     def datasets(self) -> list[Dataset]:
         """Return the datasets that the token may use."""
-        return [read(Dataset, one) for one in self._at.pages("/v1/datasets")]
+        return list(self._listed(Dataset, "datasets"))
 
     def dataset(self, name: str) -> Dataset:
         """Return one dataset."""
-        return read(Dataset, self._at.told("GET", path("datasets", name)))
+        return self._told(Dataset, "GET", "datasets", name)
 
     def register_series(
         self,
@@ -80,7 +80,7 @@ class Curator:
         believed = json.loads(beliefs_to_json(as_beliefs(beliefs)))
         about = {"belief": believed, "value": value, **reading}
         body = {"name": name, "budget": _number(budget), "series": about, "text": text}
-        return read(Dataset, self._at.told("POST", "/v1/datasets", body))
+        return self._told(Dataset, "POST", "datasets", body=body, again=False)
 
     def register_counts(
         self,
@@ -95,7 +95,7 @@ class Curator:
         listed = {column: list(labels) for column, labels in columns.items()}
         counts = {"columns": listed, **about}
         body = {"name": name, "budget": _number(budget), "counts": counts, "text": text}
-        return read(Dataset, self._at.told("POST", "/v1/datasets", body))
+        return self._told(Dataset, "POST", "datasets", body=body, again=False)
 
     def add_rows(self, dataset: str, file: str | Path) -> dict[str, Any]:
         """Send a CSV or Parquet file; a series grows by its rows."""
@@ -111,16 +111,14 @@ class Curator:
         """Let a member use a dataset; an analyst up to a cap, or with a reserved share."""
         given = {"cap": cap, "reserved": reserved}
         body = {name: _number(part) for name, part in given.items() if part is not None}
-        where = path("datasets", dataset, "access", member)
-        return read(Dataset, self._at.told("PUT", where, body, again=True))
+        return self._told(Dataset, "PUT", "datasets", dataset, "access", member, body=body)
 
     def preview(
         self, dataset: str, query: Query | Mapping[str, Any], epsilon: Number
     ) -> AnswerPreview:
         """Say what an answer would cost and how far off it would be; nothing is spent."""
         body = {"query": _document(query), "epsilon": _number(epsilon)}
-        where = path("datasets", dataset, "preview")
-        return read(AnswerPreview, self._at.told("POST", where, body, again=True))
+        return self._told(AnswerPreview, "POST", "datasets", dataset, "preview", body=body)
 
     def ask(
         self,
@@ -135,14 +133,12 @@ class Curator:
             BudgetExceeded: if it does not fit; nothing was spent.
         """
         body = {"query": _document(query), "epsilon": _number(epsilon)}
-        where, used = path("datasets", dataset, "releases"), key or secrets.token_hex(16)
-        return read(Released, self._at.told("POST", where, body, key=used, again=True))
+        used = key or secrets.token_hex(16)
+        return self._told(Released, "POST", "datasets", dataset, "releases", body=body, key=used)
 
     def releases(self, dataset: str) -> Iterator[Released]:
         """Go through what was released, oldest first."""
-        return (
-            read(Released, one) for one in self._at.pages(path("datasets", dataset, "releases"))
-        )
+        return self._listed(Released, "datasets", dataset, "releases")
 
     def ledger(self, dataset: str) -> Iterator[dict[str, Any]]:
         """Go through what was debited, oldest first."""
@@ -155,15 +151,16 @@ class Curator:
         budget: Number | None = None,
     ) -> dict[str, Any]:
         """Find the noise with which questions to come cost a budget together."""
-        listed = [{**one, "query": _document(one["query"])} for one in questions]
-        body: dict[str, Any] = {"questions": listed}
+        body: dict[str, Any] = {
+            "questions": [{**one, "query": _document(one["query"])} for one in questions]
+        }
         if budget is not None:
             body["budget"] = _number(budget)
         return dict(self._at.told("POST", path("datasets", dataset, "plan"), body, again=True))
 
     def delete_rows(self, dataset: str) -> None:
         """Delete all rows of a dataset; its ledger and releases stay."""
-        self._at.told("DELETE", path("datasets", dataset, "rows"), again=True)
+        self._deleted("datasets", dataset, "rows")
 
     def invite(
         self, member: str, role: Literal["owner", "provider", "analyst", "auditor"]
@@ -178,28 +175,28 @@ class Curator:
 
     def revoke_token(self, member: str, token: str) -> None:
         """Revoke a token by its identity."""
-        self._at.told("DELETE", path("members", member, "tokens", token), again=True)
+        self._deleted("members", member, "tokens", token)
 
     def unshare(self, dataset: str, member: str) -> None:
         """Take access to a dataset back."""
-        self._at.told("DELETE", path("datasets", dataset, "access", member), again=True)
+        self._deleted("datasets", dataset, "access", member)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Dataset:
         """Release nothing more from a dataset, for good."""
-        where = path("datasets", dataset, "retirement")
-        return read(Dataset, self._at.told("POST", where, {"reason": reason}, again=True))
+        body = {"reason": reason}
+        return self._told(Dataset, "POST", "datasets", dataset, "retirement", body=body)
 
     def jobs(self) -> Iterator[Job]:
         """Go through the long work that was asked for, the latest first."""
-        return (read(Job, one) for one in self._at.pages("/v1/jobs"))
+        return self._listed(Job, "jobs")
 
     def job(self, job: str) -> Job:
         """Say where a job is."""
-        return read(Job, self._at.told("GET", path("jobs", job)))
+        return self._told(Job, "GET", "jobs", job)
 
     def cancel(self, job: str) -> Job:
         """Cancel a job."""
-        return read(Job, self._at.told("POST", path("jobs", job, "cancellation"), again=True))
+        return self._told(Job, "POST", "jobs", job, "cancellation")
 
     def preview_schedule(self, dataset: str, **asked: Any) -> dict[str, Any]:
         """Say what a schedule would cost as a whole; for `asked` see the API's page."""
@@ -212,21 +209,20 @@ class Curator:
         Raises:
             BudgetExceeded: if all of it does not fit; nothing was spent.
         """
-        where, used = path("datasets", dataset, "schedules"), key or secrets.token_hex(16)
-        made = self._at.told("POST", where, _schedule(asked), key=used, again=True)
-        return _as_schedule(made)
+        body, used = _schedule(asked), key or secrets.token_hex(16)
+        return self._told(Schedule, "POST", "datasets", dataset, "schedules", body=body, key=used)
 
     def schedules(self, dataset: str) -> Iterator[Schedule]:
         """Go through the schedules of a dataset, the latest first."""
-        return map(_as_schedule, self._at.pages(path("datasets", dataset, "schedules")))
+        return self._listed(Schedule, "datasets", dataset, "schedules")
 
     def schedule(self, schedule: str) -> Schedule:
         """Return a schedule with its runs."""
-        return _as_schedule(self._at.told("GET", path("schedules", schedule)))
+        return self._told(Schedule, "GET", "schedules", schedule)
 
     def end_schedule(self, schedule: str) -> Schedule:
         """Let no further run begin; what was debited stays debited."""
-        return _as_schedule(self._at.told("POST", path("schedules", schedule, "end"), again=True))
+        return self._told(Schedule, "POST", "schedules", schedule, "end")
 
     def run(self, schedule: str, number: int) -> dict[str, Any]:
         """Return the release of a run, as quiltwork writes it."""
@@ -235,11 +231,11 @@ class Curator:
 
     def tables(self) -> list[CollaborativeTable]:
         """Return the collaborative tables that the token may use."""
-        return [read(CollaborativeTable, one) for one in self._at.pages("/v1/tables")]
+        return list(self._listed(CollaborativeTable, "tables"))
 
     def table(self, name: str) -> CollaborativeTable:
         """Return one table."""
-        return read(CollaborativeTable, self._at.told("GET", path("tables", name)))
+        return self._told(CollaborativeTable, "GET", "tables", name)
 
     def make_table(
         self,
@@ -253,7 +249,7 @@ class Curator:
         """Make a table that providers give rows to."""
         rules = {"quasi_identifiers": list(quasi_identifiers), "sensitive": sensitive}
         body = {"name": name, "rules": {**rules, "k": k, "l": l, "m": m}}
-        return read(CollaborativeTable, self._at.told("POST", "/v1/tables", body, again=True))
+        return self._told(CollaborativeTable, "POST", "tables", body=body)
 
     def give_rows(self, table: str, file: str | Path) -> int:
         """Give rows to a table, in the place of those given before; return how many."""
@@ -261,7 +257,7 @@ class Curator:
 
     def publish(self, table: str) -> Job:
         """Publish a table, once; a large one in the background."""
-        return read(Job, self._at.told("POST", path("tables", table, "publication"), again=True))
+        return self._told(Job, "POST", "tables", table, "publication")
 
     def published(self, table: str) -> str:
         """Return the published table as CSV."""
@@ -277,11 +273,11 @@ class Curator:
 
     def holdouts(self) -> list[Holdout]:
         """Return the holdouts that the token may use."""
-        return [read(Holdout, one) for one in self._at.pages("/v1/holdouts")]
+        return list(self._listed(Holdout, "holdouts"))
 
     def holdout(self, name: str) -> Holdout:
         """Return one holdout."""
-        return read(Holdout, self._at.told("GET", path("holdouts", name)))
+        return self._told(Holdout, "GET", "holdouts", name)
 
     def register_holdout(
         self, name: str, train: str | Path | None, holdout: str | Path, **asked: Any
@@ -294,11 +290,11 @@ class Curator:
         for side, file in (("train", train), ("holdout", holdout)):
             if file is not None:
                 self._sent("PUT", path("holdouts", name, "tables", side), file)
-        return read(Holdout, self._at.told("POST", path("holdouts", name, "opening"), again=True))
+        return self._told(Holdout, "POST", "holdouts", name, "opening")
 
     def delete_tables(self, holdout: str) -> None:
         """Delete both tables of a holdout; its answers and the ledger stay."""
-        self._at.told("DELETE", path("holdouts", holdout, "tables"), again=True)
+        self._deleted("holdouts", holdout, "tables")
 
     def score(
         self,
@@ -309,17 +305,19 @@ class Curator:
     ) -> Score:
         """Ask a holdout how good predictions are, one for every id; once for each key."""
         body = {"predictions": dict(predictions), "metric": metric}
-        where, used = path("holdouts", holdout, "questions"), key or secrets.token_hex(16)
-        return read(Score, self._at.told("POST", where, body, key=used, again=True))
+        used = key or secrets.token_hex(16)
+        return self._told(Score, "POST", "holdouts", holdout, "questions", body=body, key=used)
 
     def standings(self, holdout: str) -> list[Score]:
         """Return every member's best answers."""
-        found = self._at.told("GET", path("holdouts", holdout, "standings"))
-        return [read(Score, one) for one in found["items"]]
+        return self._scores(holdout, "standings")
 
     def scores(self, holdout: str) -> list[Score]:
         """Return one's own answers, in order; who made the holdout gets everybody's."""
-        found = self._at.told("GET", path("holdouts", holdout, "scores"))
+        return self._scores(holdout, "scores")
+
+    def _scores(self, holdout: str, which: str) -> list[Score]:
+        found = self._at.told("GET", path("holdouts", holdout, which))
         return [read(Score, one) for one in found["items"]]
 
     def admit(self, kind: Literal["table", "holdout"], name: str, member: str) -> None:
@@ -328,7 +326,7 @@ class Curator:
 
     def dismiss(self, kind: Literal["table", "holdout"], name: str, member: str) -> None:
         """Take access to a table or a holdout back."""
-        self._at.told("DELETE", path(f"{kind}s", name, "access", member), again=True)
+        self._deleted(f"{kind}s", name, "access", member)
 
     def log(self) -> Iterator[dict[str, Any]]:
         """Go through the audit log, oldest first."""
@@ -336,7 +334,24 @@ class Curator:
 
     def verify(self) -> Verification:
         """Let the curator check its chain of hashes and every total."""
-        return read(Verification, self._at.told("POST", "/v1/log/verification", again=True))
+        return self._told(Verification, "POST", "log", "verification")
+
+    def _told(
+        self,
+        kind: type[Kind],
+        method: str,
+        *where: str,
+        body: Any = None,
+        key: str | None = None,
+        again: bool = True,
+    ) -> Kind:
+        return read(kind, self._at.told(method, path(*where), body, key=key, again=again))
+
+    def _listed(self, kind: type[Kind], *where: str) -> Iterator[Kind]:
+        return (read(kind, one) for one in self._at.pages(path(*where)))
+
+    def _deleted(self, *where: str) -> None:
+        self._at.told("DELETE", path(*where), again=True)
 
     def _sent(self, method: str, where: str, file: str | Path) -> dict[str, Any]:
         kind = _MEDIA_TYPES.get(Path(file).suffix, "text/csv")
@@ -353,7 +368,3 @@ def _document(query: Query | Mapping[str, Any]) -> dict[str, Any]:
 
 def _schedule(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {**asked, "question": _document(asked["question"]), "epsilon": _number(asked["epsilon"])}
-
-
-def _as_schedule(told: Mapping[str, Any]) -> Schedule:
-    return read(Schedule, {**told, "runs": [read(ScheduledRun, one) for one in told["runs"]]})

@@ -1,40 +1,64 @@
-"""What a curator tells, as frozen records; what a newer one tells beyond them is left out."""
+"""What a curator tells: the records that the service writes and its client reads.
+
+Plain dataclasses, so that the client needs nothing that the service is made of.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True)
+class MemberShare:
+    """What one member may use of a budget, and has used."""
+
+    member: str
+    charged: float = 0.0
+    cap: float | None = None
+    reserved: float = 0.0
+
+
+@dataclass(frozen=True)
 class Dataset:
-    """A dataset as its curator shows it; `shares` of others are for its owner and auditors."""
+    """A dataset at a glance; other members' `shares` are for its owner and auditors."""
 
     name: str
-    kind: str
+    kind: Literal["series", "counts"]
     owner: str
     created: str
+    text: str
     budget: float
     spent: float
     remaining: float
     releases: int
     length: int | None
     episode: int
+    beliefs: list[str]
     states: list[Any] | None
     columns: dict[str, list[str]] | None
     retired: str | None
     deleted: str | None
-    share: dict[str, Any] | None
-    shares: list[dict[str, Any]] | None
+    share: MemberShare | None
+    shares: list[MemberShare] | None
+
+
+@dataclass(frozen=True)
+class AnswerExample:
+    """An answer about data that were simulated from the belief, with its intervals."""
+
+    cells: list[Any]
+    values: list[Any]
+    intervals: list[list[float]] | None
 
 
 @dataclass(frozen=True)
 class AnswerPreview:
-    """What an answer would cost, and how far off it would be."""
+    """What an answer would cost and how far off it would be; nothing was spent."""
 
     dataset: str
     granted: bool
@@ -48,14 +72,14 @@ class AnswerPreview:
     half_width: float
     half_width_of_all: float
     confidence: float
-    verdict: str | None
-    reason: str | None
-    example: dict[str, Any] | None
+    verdict: str | None = None
+    reason: str | None = None
+    example: AnswerExample | None = None
 
 
 @dataclass(frozen=True)
 class Released:
-    """What was released: a value and an interval for each cell."""
+    """An answer with its error bars; `document` is the whole release as quiltwork writes it."""
 
     number: int
     dataset: str
@@ -87,37 +111,44 @@ class Released:
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether the chain is intact, and where it ends."""
+    """Whether the chain is intact, and where it ends: keep it, to compare later."""
 
     intact: bool
     detail: str
-    ledger: str | None
-    entries: int | None
-    hash: str | None
+    ledger: str | None = None
+    entries: int | None = None
+    hash: str | None = None
 
 
 @dataclass(frozen=True)
 class Job:
-    """Long work: where it is, how many jobs are before it, when its worker was last heard of."""
+    """One piece of long work; `waiting_for` says in words why it is not done yet.
+
+    `place` counts the jobs before it, `worker_age` the seconds since its worker was heard of, or
+    any worker while it waits; None if nobody ever was.
+    """
 
     id: str
     kind: str
     subject: str
-    state: str
+    owner: str
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
     place: int | None
     done: int
     total: int
     worker_age: float | None
     waiting_for: str
+    cancel_requested: bool
     attempts: int
     created: str
+    started: str | None
     finished: str | None
     error: str
 
 
 @dataclass(frozen=True)
 class ScheduledRun:
-    """One run of a schedule."""
+    """One run: `state` is waiting, queued, running, done, skipped, lost, failed or ended."""
 
     number: int
     day: str
@@ -125,12 +156,12 @@ class ScheduledRun:
     window: list[int]
     epsilon: float
     state: str
-    error: str
+    error: str = ""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule and where each of its runs is."""
+    """A schedule, as it was asked for, and where each of its runs is."""
 
     id: str
     dataset: str
@@ -143,43 +174,72 @@ class Schedule:
 
 
 @dataclass(frozen=True)
+class GivenPart:
+    """How many rows a provider gave to a table."""
+
+    provider: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class CollaborativeTable:
-    """A collaborative table; its parts and job are for those who may see them."""
+    """A table; a provider sees its own part, the owner and auditors how many rows each gave."""
 
     name: str
     owner: str
     rules: dict[str, Any]
-    state: str
+    state: Literal["collecting", "publishing", "published"]
     created: str
-    parts: list[dict[str, Any]]
+    parts: list[GivenPart]
     admitted: list[str]
-    job: dict[str, Any] | None
+    job: Job | None
+
+
+@dataclass(frozen=True)
+class HoldoutPromise:
+    """With probability `confidence` every answer is within `tolerance` of the truth.
+
+    Of a ladder, the best score is, as a share of the metric's range; it has no `epsilon`.
+    """
+
+    questions: int
+    tolerance: float
+    confidence: float
+    epsilon: float | None
 
 
 @dataclass(frozen=True)
 class Holdout:
-    """A holdout: how many rounds are left, and what is promised."""
+    """A holdout: how many rounds are left, and what is promised for so many questions.
+
+    `attempts_left` is how many more answers the caller may get.
+    """
 
     name: str
     owner: str
-    mode: str
+    mode: Literal["rounds", "ladder"]
     attempts: int | None
     attempts_left: int | None
     id_column: str
     target: str
+    group: str | None
     metrics: list[str]
-    state: str
+    state: Literal["waiting for tables", "ready to open", "open", "deleted"]
+    created: str
     budget: int
     remaining: int
     asked: int
     rows: int | None
-    promise: dict[str, Any] | None
+    promise: HoldoutPromise | None
     admitted: list[str]
 
 
 @dataclass(frozen=True)
 class Score:
-    """An answer; larger is better. `overfit` says that it came from the holdout, with noise."""
+    """An answer; larger is better. `overfit` says that it came from the holdout, with noise.
+
+    A ladder tells a value only to what clearly beats its best.
+    """
 
     member: str
     metric: str
@@ -192,4 +252,16 @@ class Score:
 
 def read(kind: type[Kind], body: Mapping[str, Any]) -> Kind:
     """Read a document; what a newer curator tells beyond it is left out."""
-    return kind(**{one.name: body.get(one.name) for one in fields(kind)})  # type: ignore[arg-type]
+    hints = get_type_hints(kind)
+    named = [one.name for one in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _read(hints[name], body.get(name)) for name in named})
+
+
+def _read(hint: Any, value: Any) -> Any:
+    """Read what a field holds: a record, a list of them, or a value as it is."""
+    for part in (hint, *get_args(hint)):
+        if isinstance(value, dict) and is_dataclass(part):
+            return read(part, value)  # type: ignore[arg-type]
+        if isinstance(value, list) and get_origin(part) is list:
+            return [_read(get_args(part)[0], one) for one in value]
+    return value

@@ -49,21 +49,10 @@ class Standing:
 class Board:
     """What a board is begun with and never changes, and what came of it.
 
-    Attributes:
-        rows: of the holdout.
-        submissions: k, accepted in all.
-        confidence: 1 − β, of the bound.
-        steps: g, of the score.
-        commitment: a keyed digest of the rows, which betrays nothing without the key.
-        beliefs: the beliefs' document, or None for independent rows.
-        kind: "ladder", or "one bit" where only moves are told.
-        scoring: how predictions are scored, where submissions are data; None where they are
-            functions that score themselves.
-        columns: which column of the table is what, where submissions are data.
-        final: the last score, which ends a board of one bit.
-        teams: whose submissions were counted, in order.
-        standings: the submissions that moved the board, in order.
-        unscored: the numbers of those that were interrupted before their score was written.
+    `confidence` is 1 − β, `steps` g, `commitment` a keyed digest of the rows, which betrays nothing
+    without the key. `beliefs` is their document, None for independent rows; without a `scoring`
+    submissions are functions that score themselves. `final` ends a board of one bit. `teams` are
+    those whose submissions were counted, in order; `unscored` numbers those that were interrupted.
     """
 
     rows: int

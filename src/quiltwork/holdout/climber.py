@@ -25,14 +25,10 @@ _MOST_CELLS = 10**9
 
 @dataclass(frozen=True)
 class Climb:
-    """What each board claims for the climber's vote after `questions` questions.
+    """What each board claims for the climber's vote after so many questions.
 
-    Attributes:
-        questions: how many classifiers were tried.
-        plain: the accuracy on the holdout itself, as a plain board shows it.
-        reusable: the reusable holdout's answer; None once its budget is spent.
-        ladder: the Ladder's best score.
-        rounds: of the reusable holdout, spent so far.
+    `plain` is the accuracy on the holdout itself, `reusable` the holdout's answer, None once its
+    budget is spent, `ladder` the Ladder's best; `rounds` were spent of the reusable holdout.
     """
 
     questions: int
@@ -44,13 +40,8 @@ class Climb:
 
 @dataclass(frozen=True)
 class Attack:
-    """A simulated attack.
-
-    Attributes:
-        rows: of the holdout, and of the training set.
-        climbs: at growing numbers of questions.
-        truth: the accuracy of every classifier on fresh rows.
-        ladder_width: how far the Ladder's best may be off, at 95 %.
+    """A simulated attack on so many rows: its climbs, the true accuracy of every classifier, and
+    how far the Ladder's best may be off, at 95 %.
     """
 
     rows: int

@@ -88,10 +88,7 @@ def fresh_width(
     """Return the width if the rows are split into m parts, one for each question.
 
     Clusters of one size stay whole; infinite where there is less than one row, or one cluster, for
-    a question.
-
-    Raises:
-        UnsupportedError: for rows in time and networks, whose parts tell about each other.
+    a question. Rows in time and networks are refused: their parts tell about each other.
     """
     sizes = [
         int(belief.largest)

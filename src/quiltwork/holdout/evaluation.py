@@ -45,11 +45,8 @@ NEEDS_SENSITIVITY = (
 class Prepared:
     """A statistic that has been evaluated on the training rows, where its mistakes show.
 
-    Attributes:
-        statistic: what is asked.
-        sensitivity: how far one row can move its number; None for one value per row.
-        known: its training value, or the sums of its values by column, in steps.
-        columns: how many there are; None for one value per row, or a number.
+    `known` is its training value, or the sums of its values by column, in steps; `columns` is None
+    for one value per row, or a number.
     """
 
     statistic: Statistic

@@ -32,13 +32,7 @@ WAIT = 60.0
 
 @dataclass(frozen=True)
 class Places:
-    """What `holdout.json` says: where the tables and the ledger are.
-
-    Attributes:
-        train: the path of the training table; None for a leaderboard that does without.
-        holdout: the path of the holdout.
-        ledger: where the ledger is, or None.
-    """
+    """What `holdout.json` says: where tables and ledger are; a board has no training table."""
 
     train: str | None
     holdout: str
@@ -78,8 +72,7 @@ def whole_lines(path: Path) -> str:
 def sealed_lines(path: Path) -> str:
     """Read the lines that the secret beside them seals; later ones were shown to nobody yet.
 
-    Raises:
-        StorageError: if a sealed line was cut or changed, or there is no secret, or an old one.
+    Refused if a sealed line was cut or changed, or there is no secret, or an old one.
     """
     from quiltwork.holdout import storage
 
@@ -98,11 +91,7 @@ def sealed_lines(path: Path) -> str:
 
 
 def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
-    """Read and verify the transcript, by its secret too unless that is another user's.
-
-    Raises:
-        StorageError: if it does not verify, or its secret is missing.
-    """
+    """Read and verify the transcript, by its secret too unless that is another user's."""
     from quiltwork.holdout.storage import secret_path
     from quiltwork.holdout.transcript import load_transcript, read_transcript
 
@@ -114,12 +103,7 @@ def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript
 
 
 def make_folder(folder: str) -> None:
-    """Make the folder of a new holdout, if it is not there.
-
-    Raises:
-        StorageError: if it cannot be made, its configuration could not be written, or another
-            holdout or board is there.
-    """
+    """Make the folder of a new holdout, if it is not there; another's folder is refused."""
     for name in (_CONFIGURATION, _TRANSCRIPT, _BOARD):
         if os.path.lexists(_named(folder) / name):
             raise StorageError(
@@ -141,12 +125,7 @@ def save(folder: str, places: Places) -> None:
 
 
 def load(folder: str) -> Places:
-    """Read where the things of a folder are.
-
-    Raises:
-        InvalidInputError: if the folder is no holdout's.
-        StorageError: if `holdout.json` is damaged.
-    """
+    """Read where the things of a folder are."""
     path = _named(folder) / _CONFIGURATION
     try:
         text = path.read_bytes()
@@ -177,11 +156,7 @@ def _damaged(path: Path, problem: str) -> StorageError:
 
 
 def study_of(folder: str) -> tuple[Study, Transcript]:
-    """Return the tables of a folder's holdout, and its transcript so far.
-
-    Raises:
-        StorageError: if the folder is damaged.
-    """
+    """Return the tables of a folder's holdout, and its transcript so far."""
     places, found = load(folder), read_transcript_of(folder)
     if found.columns is None or places.train is None:
         raise StorageError(
@@ -197,9 +172,6 @@ def resumed(
     """Open the holdout of a folder for a block, with its ledger at another URL if need be.
 
     While another process asks, this waits its turn, for up to `wait` seconds.
-
-    Raises:
-        StorageError: if that is another ledger than the one it was created with.
     """
     from quiltwork.holdout import ReusableHoldout
 
@@ -228,11 +200,7 @@ def open_ledger(url: str | None) -> AbstractContextManager[Ledger | None]:
 
 
 def refuse_password(url: str | None) -> None:
-    """Refuse a URL that could not be kept in a file as it is.
-
-    Raises:
-        InvalidInputError: if there is a password in it.
-    """
+    """Refuse a URL with a password in it, which could not be kept in a file as it is."""
     from urllib.parse import parse_qsl, urlsplit
 
     try:

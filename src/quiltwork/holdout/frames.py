@@ -23,12 +23,7 @@ _UNCHANGING = (str, bytes, int, float, complex, date, time, timedelta, Decimal, 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Rows of a frame of pandas or Polars, or of a sparse matrix.
-
-    Attributes:
-        kind: "pandas", "polars" or "sparse".
-        kept: the rows, which nobody else has.
-    """
+    """Rows of a frame of pandas or Polars, or of a sparse matrix, which nobody else has."""
 
     kind: str
     kept: Any

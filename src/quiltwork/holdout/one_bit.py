@@ -90,8 +90,7 @@ class OneBit(Ladder):
     def _tell_interrupted(self) -> None:
         """Write the yes that was not written after its lift, so that the best is its team's.
 
-        Raises:
-            StorageError: if the secret is of before a lift that is written.
+        A secret of before a lift that is written is refused.
         """
         lifted, told = self._secret.round, [one.number for one in self._moved]
         if lifted == (told[-1] if told else None):

@@ -10,10 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
@@ -26,63 +23,12 @@ from quiltwork.report.charts import Line, LineChart, level
 if TYPE_CHECKING:
     from quiltwork.holdout.holdout_plan import HoldoutPlan
 
-_MOST_COUNTED = 10**5
-"""Rows up to which quantiles of beta distributions are computed; beyond, Hoeffding's inequality."""
-_CLOSE = 1 + 1e-3
-
 
 def fixed_questions_width(
     beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
 ) -> float:
-    """Return the width for m yes/no questions that were all fixed before the first answer.
-
-    Independent rows make binomial counts, so it is the widest side of a Clopper–Pearson interval;
-    other rows have their inequality.
-
-    Theorem: docs/theory/concentration.md
-    """
-    found = overfit_width(beliefs, rows, 0.0, questions, 2 * beta)
-    if beliefs is not None or rows > _MOST_COUNTED:
-        return found
-    return min(found, widest_side(rows, beta / questions))
-
-
-def widest_side(rows: int, failure: float) -> float:
-    """Return the longest side of a Clopper–Pearson interval over all counts, from above.
-
-    The upper end grows with the count, so it is at most that of the last count of a stretch;
-    stretches that could hold the longest side are halved. Some thousand quantiles.
-    """
-    starts, size = np.arange(0, rows + 1, max(1, rows // 64)), max(1, rows // 64)
-    while True:
-        ends = np.minimum(starts + size - 1, rows)
-        above = _upper_end(ends, rows, failure) - starts / rows
-        reached = float((_upper_end(starts, rows, failure) - starts / rows).max())
-        if size == 1 or above.max() <= reached * _CLOSE:
-            return float(above.max()) * (1 + 2.0**-30)
-        kept = starts[above > reached * (1 + 2.0**-30)]
-        size = -(-size // 2)
-        starts = np.unique(np.concatenate([kept, np.minimum(kept + size, rows)]))
-
-
-def _upper_end(successes: NDArray[Any], rows: int, failure: float) -> NDArray[np.float64]:
-    from scipy.special import betaincinv
-
-    inside = successes < rows
-    found = betaincinv(successes + 1, np.where(inside, rows - successes, 1), 1 - failure / 2)
-    return np.where(inside, found, 1.0)
-
-
-def clopper_pearson(successes: int, rows: int, failure: float) -> tuple[float, float]:
-    """Return the interval that misses a share of independent rows with probability ≤ failure.
-
-    Theorem: docs/theory/concentration.md
-
-    >>> [round(end, 4) for end in clopper_pearson(5, 10, 0.05)]
-    [0.1871, 0.8129]
-    """
-    low, high = _upper_end(np.array([rows - successes, successes]), rows, failure)
-    return 1 - float(low), float(high)
+    """Return the width for m questions that were all fixed before the first answer."""
+    return overfit_width(beliefs, rows, 0.0, questions, 2 * beta)
 
 
 _USES = {
@@ -170,7 +116,7 @@ def other_ways(plan: HoldoutPlan) -> list[str]:
         *(["  a score for every submission: say how many may overfit"] if numbers else []),
         '  one bit for each submission ("better than the best, or not"): '
         f"{_within(least_width(verdict_width, *given)[0])}",
-        "  yes/no questions all fixed in advance, none adaptive: "
+        "  questions all fixed in advance, none adaptive: "
         f"{_within(fixed_questions_width(*given))}",
     ]
 

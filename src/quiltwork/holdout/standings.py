@@ -61,15 +61,8 @@ class SubmissionVerdict(ResultBase):
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the standings.
-
-    Attributes:
-        rank: from 1.
-        team: whose submission.
-        number: which submission.
-        value: the metric's value as the board shows it; None where only one bit was told.
-        low: where the truth may begin, with the board's confidence.
-        high: where it may end.
+    """A line of the standings: `value` as the board shows it, None where only one bit was told, and
+    where the truth may be, with the board's confidence.
     """
 
     rank: int

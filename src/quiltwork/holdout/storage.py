@@ -46,16 +46,11 @@ Read = TypeVar("Read", bound=Committed)
 class Secret:
     """What must not be published while the budget lasts.
 
-    Attributes:
-        key: of the commitment to the data, hexadecimal.
-        round: which threshold the noise belongs to, from 0; None before the first is drawn. Of a
-            board of one bit: the number of the submission that is the best.
-        threshold: the noise of the current threshold, in steps; of such a board its best score.
-        debit: the ledger's key of the current round, if it was debited.
-        entry: the number of that debit in the ledger.
-        paid: the hash of that entry.
-        lines: how many lines of the transcript are sealed; later ones were interrupted.
-        last: the hash of the last of these, which through the chain covers all of them.
+    `key` is of the commitment to the data. `round` says which threshold the noise `threshold`, in
+    steps, belongs to, from 0, None before the first is drawn; of a board of one bit, the submission
+    that is the best, and its score. `debit`, `entry` and `paid` are key, number and hash of the
+    current round's debit. `lines` of the transcript are sealed, `last` is the hash of the last of
+    them, which through the chain covers all; later ones were interrupted.
     """
 
     key: str

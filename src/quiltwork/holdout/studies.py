@@ -39,11 +39,7 @@ class Study:
         return column_position(self.header, column, "the tables")
 
     def belief(self) -> Belief | None:
-        """Return clusters by the group column, None without one.
-
-        Raises:
-            InvalidInputError: if a group has rows on both sides.
-        """
+        """Return clusters by the group column, None without one; groups are on one side."""
         if self.columns.group is None:
             return None
         from quiltwork.beliefs import Clusters
@@ -57,11 +53,7 @@ class Study:
         return Clusters(self.holdout[:, at].tolist())
 
     def about_predictions(self, said: Mapping[str, str], metric: Metric) -> Statistic:
-        """Ask how good predictions are, after all that can be wrong with them was looked for.
-
-        Raises:
-            InvalidInputError: if there is no target, a prediction is missing or cannot be read.
-        """
+        """Ask how good predictions are, after all that can be wrong with them was looked for."""
         from quiltwork.holdout.questions import check_ids, check_readable, prediction_question
 
         if self.columns.target is None:
@@ -81,11 +73,7 @@ class Study:
 
 
 def read_study(train: str, holdout: str, columns: Columns) -> Study:
-    """Read both tables and check what is public about them, before anything is asked.
-
-    Raises:
-        InvalidInputError: if they do not go together.
-    """
+    """Read both tables and check what is public about them, before anything is asked."""
     from quiltwork.holdout.questions import check_tables
 
     header, public = read_table(train)
@@ -104,11 +92,7 @@ def read_study(train: str, holdout: str, columns: Columns) -> Study:
 
 
 def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
-    """Read a CSV file as its header and an array of text.
-
-    Raises:
-        InvalidInputError: if it cannot be read, or a row has another number of columns.
-    """
+    """Read a CSV file as its header and an array of text."""
     import numpy as np
 
     def read(reader: Iterator[list[str]]) -> tuple[list[str], list[list[str]]]:
@@ -122,13 +106,10 @@ def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
 
 
 def read_predictions(path: str, identity: str) -> dict[str, str]:
-    """Read predictions from CSV, Parquet or JSON; ids as `plain_label` has them.
+    """Read predictions from CSV, Parquet or JSON; ids as `plain_label` has them, each once.
 
     A table has the id column and a column `prediction`, or one other; JSON is a list of such
     objects, or one object with an id and its prediction in each field.
-
-    Raises:
-        InvalidInputError: if a column is missing or an id occurs twice.
     """
     from quiltwork.holdout.questions import plain_label
 
@@ -160,11 +141,7 @@ def _from_json(path: str, identity: str) -> dict[str, str]:
 
 
 def predictions_from_pairs(pairs: Iterable[tuple[Any, Any]], name: str) -> dict[str, str]:
-    """Read predictions that came as values of JSON.
-
-    Raises:
-        InvalidInputError: if one is no text and no number, or an id occurs twice.
-    """
+    """Read predictions that came as values of JSON, texts or numbers, one for each id."""
     from quiltwork.holdout.questions import plain_label
 
     given = list(pairs)

@@ -66,15 +66,10 @@ class Answer(ResultBase):
 
 @dataclass(frozen=True)
 class TranscriptLine:
-    """One answered question, or a round given up after an interruption.
+    """One answered question, or a round given up after an interruption, whose `value` is None.
 
-    Attributes:
-        number: from 1.
-        question: its label, if it had one.
-        value: the answer, exact; None for an interruption.
-        overfit: whether the answer came from the holdout and cost a round.
-        remaining: rounds left after it.
-        code: by which the holder of the secret knows the last line that was written at once.
+    `remaining` are the rounds left after it; by `code` the holder of the secret knows the last line
+    that was written at once.
     """
 
     number: int
@@ -140,6 +135,11 @@ class Transcript:
     columns: Columns | None = None
     scoring: Scoring | None = None
     entries: tuple[TranscriptLine, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the holdout."""
+        return self.settings.rows
 
     @property
     def remaining(self) -> int:

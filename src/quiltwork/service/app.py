@@ -24,43 +24,24 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
-from quiltwork.budget import Ledger
-from quiltwork.service.features import FEATURES
 from quiltwork.service.hosts import AllowedHosts
 from quiltwork.service.members import authenticated
 from quiltwork.service.metrics import Metrics
 from quiltwork.service.openapi import KEY_PATTERN, description
-from quiltwork.service.problems import Problem, body_of, header_values, not_found, problem_of
+from quiltwork.service.problems import NO_STORE, Problem, not_found, problem_of, problem_response
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Feature, Route, Service, check
-from quiltwork.service.settings import Settings, private_folder
-from quiltwork.service.storage import Storage, Transaction
+from quiltwork.service.routes import Call, Route, Service, check
+from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import NAME, converted, read_document
 from quiltwork.service.tokens import is_token
-from quiltwork.service.turns import Turns, paced, too_large
+from quiltwork.service.turns import paced, too_large
 from quiltwork.service.uploads import Upload, received, suffix_of
-from quiltwork.service.vault import Vault
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _log = logging.getLogger("quiltwork.service")
 _JSON = "application/json"
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
-
-
-def open_service(settings: Settings, features: tuple[Feature, ...] = FEATURES) -> Service:
-    """Open storage, ledger and vault, and bring the tables to their present version."""
-    private_folder(settings.data)
-    ledger = Ledger.open(settings.database)
-    storage = Storage(ledger)
-    storage.prepare(one.schema for one in features if one.schema is not None)
-    vault = Vault(private_folder(settings.data / "vault"), settings.key)
-    needed = storage.read(
-        lambda t: {name for one in features if one.files is not None for name in one.files(t)}
-    )
-    vault.clean(needed)
-    return Service(settings, ledger, storage, vault, features, Turns(settings.limits))
 
 
 def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette:
@@ -162,7 +143,7 @@ async def _answered(service: Service, route: Route, request: Request, secret: st
         rest = {"query": query, "key": key}
         found = await _with_upload(service, route, request, secret, path, **rest)
     else:
-        body = b"".join([part async for part in paced(request.stream(), most)])
+        body = b"".join([part async for part in paced(request.stream(), most, limits.pause)])
         media_type = request.headers.get("content-type", "")
 
         def work() -> Any:
@@ -172,15 +153,11 @@ async def _answered(service: Service, route: Route, request: Request, secret: st
 
         found = await anyio.to_thread.run_sync(work)
     content = b"" if route.response is None else msgspec.json.encode(found)
-    return Response(content, route.status, _HEADERS, _JSON if content else None)
+    return Response(content, route.status, NO_STORE, _JSON if content else None)
 
 
 def bearer(request: Request) -> str:
-    """Return the token of a request; one that cannot be any is refused without asking anybody.
-
-    Raises:
-        Problem: 401.
-    """
+    """Return the token of a request; 401 for what cannot be one, without asking anybody."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not is_token(secret.strip()):
         raise _unauthenticated()
@@ -188,11 +165,7 @@ def bearer(request: Request) -> str:
 
 
 def _admitted(service: Service, route: Route, secret: str, path: dict[str, str]) -> Caller:
-    """Return who asks, if she may, by one look at the database.
-
-    Raises:
-        Problem: 401, 403 or 404.
-    """
+    """Return who asks, if she may, by one look at the database; else 401, 403 or 404."""
 
     def work(_: Transaction) -> Caller:
         caller = recognised(service, secret)
@@ -205,11 +178,7 @@ def _admitted(service: Service, route: Route, secret: str, path: dict[str, str])
 
 
 def recognised(service: Service, secret: str) -> Caller:
-    """Return whose token it is; blocks.
-
-    Raises:
-        Problem: 401.
-    """
+    """Return whose token it is, or 401; blocks."""
     caller = authenticated(service, secret)
     if caller is None:
         raise _unauthenticated()
@@ -271,14 +240,14 @@ async def _with_upload(
     encoding = request.headers.get("content-encoding", "").strip().lower()
 
     await anyio.to_thread.run_sync(_admitted, service, route, secret, path)
-    stream = paced(request.stream(), service.settings.limits.upload)
+    limits = service.settings.limits
+    stream = paced(request.stream(), limits.upload, limits.pause)
 
     def parts() -> Iterator[bytes]:
         while (part := anyio.from_thread.run(anext, stream, None)) is not None:
             yield part
 
     def work() -> Any:
-        limits = service.settings.limits
         name = service.vault.write(received(parts(), limits, encoding))
         upload = Upload(name, suffix, service.vault, limits)
         try:
@@ -288,11 +257,6 @@ async def _with_upload(
             upload.discard()
 
     return await anyio.to_thread.run_sync(work, limiter=service.turns.threads)
-
-
-def problem_response(problem: Problem) -> Response:
-    """Return a problem as the answer to a request."""
-    return Response(body_of(problem), problem.status, {**_HEADERS, **header_values(problem)})
 
 
 async def _http_problem(_: Request, error: Exception) -> Response:

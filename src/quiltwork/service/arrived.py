@@ -26,12 +26,7 @@ class DataClock:
 
 
 def series_of(service: Service, dataset: str) -> CodedSequences:
-    """Return the rows of a series.
-
-    Raises:
-        InvalidInputError: if the dataset is none.
-        Problem: 409 if there are no rows.
-    """
+    """Return the rows of a series; counts are refused, and with 409 a series without rows."""
     found = registered(service, dataset)
     if not isinstance(found.about, SeriesOf):
         raise InvalidInputError("Only series are published by a schedule, not counts.")
@@ -50,8 +45,7 @@ def have_arrived(service: Service, dataset: str, point: int, *, late: bool) -> b
 def data_clock(service: Service, dataset: str) -> DataClock | None:
     """Return the clock of a series, if its rows have arrived with regular times; else None.
 
-    Raises:
-        InvalidInputError: if subjects begin at different times, so that no day is theirs alike.
+    Subjects that begin at different times are refused: no day is theirs alike.
     """
     if not have_arrived(service, dataset, 1, late=True):
         return None

@@ -106,20 +106,12 @@ def reaching(data: CodedSequences, point: int | None) -> CodedSequences:
 
 
 def series_rows(service: Service, name: str, about: SeriesOf) -> CodedSequences:
-    """Return the rows of a series, as they are now.
-
-    Raises:
-        Problem: 409 if there are none.
-    """
+    """Return the rows of a series, as they are now; 409 if there are none."""
     return _loaded(service, name, lambda pieces: _series(about, pieces))
 
 
 def counted_rows(service: Service, name: str) -> Counted:
-    """Return the rows of a dataset of counts, as they are now.
-
-    Raises:
-        Problem: 409 if there are none.
-    """
+    """Return the rows of a dataset of counts, as they are now; 409 if there are none."""
     return _loaded(service, name, _counted)
 
 
@@ -154,8 +146,7 @@ def _pieces(service: Service, files: Iterable[tuple[str, str]]) -> Pieces:
 def add(service: Service, found: Registered, upload: Upload, by: str) -> Added:
     """Check an upload and add its rows; a series grows by that, in the ledger too.
 
-    Raises:
-        InvalidInputError: for anything that is wrong with the rows, by place.
+    Whatever is wrong with the rows is told by its place.
     """
     if found.deleted or service.ledger.status(found.name).retired is not None:
         raise _retired()
@@ -191,11 +182,8 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
         )
         if taken is not None and taken[0] != file:
             raise Problem(409, "conflict", "Somebody else has just added rows; send these again.")
-        t.rows(
-            "INSERT INTO curator_rows (dataset, place, file, added_by, added, count) "
-            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (dataset, place) DO NOTHING",
-            *(found.name, place, file, by, now(), piece.rows),
-        )
+        added = {"added_by": by, "added": now(), "count": piece.rows}
+        t.insert("curator_rows", dataset=found.name, place=place, file=file, **added)
         t.note("act", f"added {piece.rows} rows", by, found.name)
         return ()
 
@@ -251,8 +239,7 @@ def _read_series(path: str, about: SeriesOf) -> _Piece:
 def _series(about: SeriesOf, pieces: Pieces) -> CodedSequences:
     """Put pieces together, each subject's rows in the order in which they were added.
 
-    Raises:
-        InvalidInputError: if rows do not follow those before.
+    Rows that do not follow those before are refused.
     """
     parts: dict[Any, list[np.ndarray[Any, Any]]] = {}
     starts: dict[Any, int | None] = {}
@@ -371,8 +358,8 @@ def delete(service: Service, dataset: str, by: str) -> None:
 
     def work(t: Transaction) -> list[str]:
         files = [file for file, _ in _files(t, dataset)]
-        t.rows("DELETE FROM curator_rows WHERE dataset = ?", dataset)
-        t.rows("UPDATE curator_datasets SET deleted = ? WHERE name = ?", now(), dataset)
+        t.delete("curator_rows", dataset=dataset)
+        t.update("curator_datasets", {"name": dataset}, deleted=now())
         t.note("act", "deleted all rows", by, dataset)
         return files
 

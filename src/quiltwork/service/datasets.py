@@ -16,7 +16,9 @@ from quiltwork.beliefs import Belief, beliefs_from_json
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.budget import PEOPLE, Status
 from quiltwork.budget.ledger.tables import now
+from quiltwork.client.records import Dataset, MemberShare
 from quiltwork.errors import InvalidInputError
+from quiltwork.service.members import member_of
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
@@ -61,6 +63,7 @@ SCHEMA = Schema(
 
 
 _OF_DATASET = "/v1/datasets/{dataset}"
+_ACCESS = f"{_OF_DATASET}/access/{{member}}"
 _routes = Routes()
 
 
@@ -104,42 +107,17 @@ class NewDataset(Document, frozen=True):
     text: Text = ""
 
 
-class ShareOf(Document, frozen=True):
-    """What one member may use of the budget, and has used."""
-
-    member: str
-    charged: float = 0.0
-    cap: float | None = None
-    reserved: float = 0.0
-
-
-class Dataset(Document, frozen=True):
-    """A dataset at a glance; other members' shares are for its owner and auditors."""
-
-    name: str
-    kind: Kind
-    owner: str
-    created: str
-    text: str
-    budget: float
-    spent: float
-    remaining: float
-    releases: int
-    length: int | None
-    episode: int
-    beliefs: list[str]
-    states: list[Any] | None
-    columns: dict[str, list[str]] | None
-    retired: str | None
-    deleted: str | None
-    share: ShareOf | None
-    shares: list[ShareOf] | None
-
-
 class Reason(Document, frozen=True):
     """Why nothing more is to be released."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=500)] = "no longer used"
+
+
+class NewShare(Document, frozen=True):
+    """What a member may use: at most `cap`, and `reserved` whatever others do."""
+
+    cap: Number | None = None
+    reserved: Number | None = None
 
 
 class Registered(Document, frozen=True):
@@ -155,11 +133,7 @@ class Registered(Document, frozen=True):
 
 
 def beliefs_of(about: SeriesOf) -> tuple[Belief, ...]:
-    """Read the beliefs; they must name every state, so that rows can be checked once for all.
-
-    Raises:
-        InvalidInputError: if they do not.
-    """
+    """Read the beliefs; they must name every state, so that rows can be checked once for all."""
     found = beliefs_from_json(json.dumps(about.belief))
     if any(belief.states is None for belief in found):
         raise InvalidInputError(
@@ -181,11 +155,7 @@ def dataset_is_own(service: Service, caller: Caller, name: str) -> bool | None:
 
 
 def registered(service: Service, name: str) -> Registered:
-    """Return a dataset as it was registered.
-
-    Raises:
-        Problem: 404 if there is none.
-    """
+    """Return a dataset as it was registered; 404 if there is none."""
     found = service.storage.read(
         lambda t: t.row(
             "SELECT name, kind, owner, created, about, deleted FROM curator_datasets "
@@ -206,11 +176,7 @@ def registered(service: Service, name: str) -> Registered:
 
 
 def register(service: Service, owner: str, asked: NewDataset) -> Registered:
-    """Begin a dataset, and its budget in the ledger.
-
-    Raises:
-        Problem: 409 if there is, or was, one of this name.
-    """
+    """Begin a dataset, and its budget in the ledger; 409 if there is, or was, one of this name."""
     about: SeriesOf | CountsOf
     if asked.name.startswith("holdout."):
         raise InvalidInputError("Names that begin with 'holdout.' are those of holdouts' budgets.")
@@ -234,10 +200,13 @@ def register(service: Service, owner: str, asked: NewDataset) -> Registered:
     def work(t: Transaction) -> None:
         if _known(t, asked.name):
             return
-        t.rows(
-            "INSERT INTO curator_datasets (name, kind, owner, created, about) "
-            "VALUES (?, ?, ?, ?, ?)",
-            *(asked.name, kind, owner, at, json.dumps(document)),
+        t.insert(
+            "curator_datasets",
+            name=asked.name,
+            kind=kind,
+            owner=owner,
+            created=at,
+            about=json.dumps(document),
         )
         t.note("act", f"registered {kind} {asked.name}", owner, asked.name)
 
@@ -304,9 +273,9 @@ def shown(service: Service, found: Registered, caller: Caller) -> Dataset:
     )
 
 
-def _share(status: Status, member: str) -> ShareOf:
+def _share(status: Status, member: str) -> MemberShare:
     share = status.shares.get(member)
-    return ShareOf(
+    return MemberShare(
         member=member,
         charged=float(status.charged.get(member, 0)),
         cap=None if share is None or share.cap is None else float(share.cap),
@@ -364,6 +333,46 @@ def retire(service: Service, dataset: str, reason: str, by: str) -> None:
     if service.ledger.status(dataset).retired is None:
         service.ledger.retire(dataset, reason)
         service.ledger.note("act", "retired it", dataset, by)
+
+
+@_routes.at("PUT", _ACCESS, "dataset.share", request=NewShare)
+def _share_dataset(call: Call) -> Dataset:
+    """Let somebody use a dataset, an analyst with a cap or a reserved share."""
+    service, dataset, member = call.service, call.path["dataset"], call.path["member"]
+    invited = member_of(service, member)
+    if invited is None or invited.role not in ("analyst", "provider"):
+        raise InvalidInputError("Access is given to analysts and providers.")
+    owner = registered(service, dataset).owner
+    if invited.role == "analyst":
+        if owner not in service.ledger.status(dataset).shares:
+            service.ledger.allot(dataset, owner)
+        limits = {"cap": call.body.cap, "reserved": call.body.reserved}
+        given = {
+            name: exact_number(part, name) for name, part in limits.items() if part is not None
+        }
+        service.ledger.allot(dataset, member, **given)
+
+    def work(t: Transaction) -> None:
+        t.insert("curator_access", dataset=dataset, member=member, given=now())
+        t.note("act", f"gave {member} access", call.caller.member, dataset)
+
+    service.storage.write(work)
+    return shown(service, registered(service, dataset), call.caller)
+
+
+@_routes.at("DELETE", _ACCESS, "dataset.share", status=204)
+def _unshare_dataset(call: Call) -> None:
+    """Take access back."""
+    service, dataset, member = call.service, call.path["dataset"], call.path["member"]
+
+    def work(t: Transaction) -> None:
+        t.delete("curator_access", dataset=dataset, member=member)
+        t.note("act", f"took access from {member}", call.caller.member, dataset)
+
+    service.storage.write(work)
+    status = service.ledger.status(dataset)
+    if member in status.shares and status.retired is None and status.shares[member].reserved:
+        service.ledger.allot(dataset, member, status.shares[member].cap)
 
 
 FEATURE = Feature(schema=SCHEMA, belongs={"dataset": dataset_is_own}, routes=tuple(_routes))

@@ -1,7 +1,8 @@
-"""What a curator is made of. A new feature is a line here."""
+"""What a curator is made of, and how it is opened. A new feature is a line here."""
 
 from __future__ import annotations
 
+from quiltwork.budget import Ledger
 from quiltwork.service import (
     dashboard,
     dataset_rows,
@@ -15,15 +16,17 @@ from quiltwork.service import (
     questions,
     releases,
     schedule_routes,
-    shares,
     table_routes,
 )
-from quiltwork.service.routes import Feature
+from quiltwork.service.routes import Feature, Service
+from quiltwork.service.settings import Settings, private_folder
+from quiltwork.service.storage import Storage
+from quiltwork.service.turns import Turns
+from quiltwork.service.vault import Vault
 
 FEATURES: tuple[Feature, ...] = (
     members.FEATURE,
     datasets.FEATURE,
-    shares.FEATURE,
     dataset_rows.FEATURE,
     questions.FEATURE,
     plans.FEATURE,
@@ -36,3 +39,19 @@ FEATURES: tuple[Feature, ...] = (
     log.FEATURE,
     dashboard.FEATURE,
 )
+
+
+def open_service(settings: Settings, *, clean: bool = True) -> Service:
+    """Open storage, ledger and vault, and bring the tables to their present version.
+
+    A worker does not `clean` up: what the server beside it has in hand is left alone.
+    """
+    private_folder(settings.data)
+    ledger = Ledger.open(settings.database)
+    storage = Storage(ledger)
+    storage.prepare(one.schema for one in FEATURES if one.schema is not None)
+    vault = Vault(private_folder(settings.data / "vault"), settings.key)
+    if clean:
+        files = [one.files for one in FEATURES if one.files is not None]
+        vault.clean(storage.read(lambda t: {name for needed in files for name in needed(t)}))
+    return Service(settings, ledger, storage, vault, FEATURES, Turns(settings.limits))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
+from quiltwork.client.records import Holdout, HoldoutPromise, Score
 from quiltwork.exact import float_up
 from quiltwork.holdout.board import Board
 from quiltwork.holdout.standings import status_of_board
@@ -18,55 +19,14 @@ from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
-from quiltwork.service.scores import Score
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Page, PageQuery, paged
+from quiltwork.service.structs import Document, Page, PageQuery, paged, shown_as
 
 _Label = Annotated[str, Meta(max_length=1000)]
 
 
-State = Literal["waiting for tables", "ready to open", "open", "deleted"]
-
-
 _ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
 _routes = Routes()
-
-
-class Promise(Document, frozen=True):
-    """With probability `confidence` every answer is within `tolerance` of the truth.
-
-    Of a ladder, the best score is, as a share of the metric's range; it has no `epsilon`.
-    """
-
-    questions: int
-    tolerance: float
-    confidence: float
-    epsilon: float | None
-
-
-class Holdout(Document, frozen=True):
-    """A holdout: how many rounds are left, and what is promised for so many questions.
-
-    `attempts_left` is how many more answers the caller may get.
-    """
-
-    name: str
-    owner: str
-    mode: str
-    attempts: int | None
-    attempts_left: int | None
-    id_column: str
-    target: str
-    group: str | None
-    metrics: list[str]
-    state: State
-    created: str
-    budget: int
-    remaining: int
-    asked: int
-    rows: int | None
-    promise: Promise | None
-    admitted: list[str]
 
 
 class SideRows(Document, frozen=True):
@@ -108,59 +68,36 @@ class ScoreFile(Document, frozen=True):
 def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdout:
     told, asked = holdouts.told_by(service, stored), stored.asked
     ready = stored.made.keys() >= set(holdouts.sides_of(asked.mode))
-    used, remaining, rows, promise = 0, asked.budget, None, None
-    if isinstance(told, Board):
-        used, rows, promise = len(told.teams), told.rows, _promise_of_ladder(told)
-        remaining -= used
-    elif told is not None:
-        used, rows, promise = len(told.entries), told.settings.rows, _promise(told)
-        remaining = told.remaining
-    own = holdouts.attempts_of(told, caller.member)
-    state: State = "ready to open" if ready else "waiting for tables"
+    state, used, remaining = "ready to open" if ready else "waiting for tables", 0, asked.budget
     if "deleted" in stored.made:
         state, remaining = "deleted", 0
         used = len(service.storage.read(lambda t: scores.scores(t, stored.name)))
     elif told is not None:
-        state = "open"
-    return Holdout(
-        name=stored.name,
+        state, used = "open", len(told.teams if isinstance(told, Board) else told.entries)
+        remaining = asked.budget - used if isinstance(told, Board) else told.remaining
+    own = holdouts.attempts_of(told, caller.member)
+    return shown_as(
+        Holdout,
+        asked,
         owner=stored.owner,
-        mode=asked.mode,
-        attempts=asked.attempts,
         attempts_left=None if asked.attempts is None else max(0, asked.attempts - own),
-        id_column=asked.id_column,
-        target=asked.target,
-        group=asked.group,
         metrics=sorted(asked.metrics),
         state=state,
         created=stored.created,
-        budget=asked.budget,
         remaining=remaining,
         asked=used,
-        rows=rows,
-        promise=promise,
+        rows=None if told is None else told.rows,
+        promise=None if told is None else _promise(told),
         admitted=service.storage.read(lambda t: HOLDOUTS.admitted(t, stored, caller)),
     )
 
 
-def _promise(transcript: Transcript) -> Promise:
-    found = transcript.promise()
-    return Promise(
-        questions=found.questions,
-        tolerance=found.tolerance,
-        confidence=found.confidence,
-        epsilon=float_up(transcript.settings.epsilon),
-    )
-
-
-def _promise_of_ladder(board: Board) -> Promise:
-    found = status_of_board(board)
-    return Promise(
-        questions=found.submissions,
-        tolerance=found.width,
-        confidence=found.confidence,
-        epsilon=None,
-    )
+def _promise(told: Board | Transcript) -> HoldoutPromise:
+    if isinstance(told, Board):
+        board = status_of_board(told)
+        return HoldoutPromise(board.submissions, board.width, board.confidence, None)
+    found, level = told.promise(), float_up(told.settings.epsilon)
+    return HoldoutPromise(found.questions, found.tolerance, found.confidence, level)
 
 
 @_routes.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)

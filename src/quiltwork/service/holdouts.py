@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import threading
 from collections.abc import Mapping
 from contextlib import closing
 from fractions import Fraction
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from quiltwork.client.records import Score
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import to_fraction, typed_fraction
 from quiltwork.holdout.board import Board, read_board
@@ -34,7 +34,7 @@ from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
 from quiltwork.service import jobs, ladders
 from quiltwork.service.datasets import retire
 from quiltwork.service.objects import Kind, StoredObject
-from quiltwork.service.scores import Score, keep, scored
+from quiltwork.service.scores import keep, scored
 from quiltwork.service.settings import private_folder
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Name, Number, exact_number
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from quiltwork.service.vault import Vault
 
 SIDES = ("train", "holdout")
-_turns: dict[str, threading.Lock] = {}
-_turns_lock = threading.Lock()
 _Column = Annotated[str, Meta(min_length=1, max_length=200)]
 MetricName: TypeAlias = Literal[
     "accuracy", "neg_brier_score", "neg_mean_absolute_error", "neg_mean_squared_error"
@@ -95,11 +93,7 @@ def sides_of(mode: str) -> tuple[str, ...]:
 
 
 def check_asked(asked: NewHoldout) -> None:
-    """Refuse numbers that are none, and a metric that has no public ends and needs some.
-
-    Raises:
-        InvalidInputError: naming it.
-    """
+    """Refuse numbers that are none, and a metric that has no public ends and needs some."""
     numbers = (asked.threshold, asked.noise)
     if asked.mode == "ladder":
         if numbers != (None, None) or len(asked.metrics) != 1:
@@ -136,11 +130,7 @@ def _end(value: int | float | str) -> Fraction:
 
 
 def put_side(service: Service, stored: Held, side: str, upload: Upload) -> int:
-    """Keep one of the two tables, as CSV, the columns that are used; return how many rows it has.
-
-    Raises:
-        InvalidInputError: once the holdout is open, or for a file that cannot be read.
-    """
+    """Keep one of the two tables, as CSV, the columns that are used; return its number of rows."""
     from quiltwork.holdout.studies import read_table
 
     if upload.suffix != ".csv":
@@ -167,12 +157,8 @@ def put_side(service: Service, stored: Held, side: str, upload: Upload) -> int:
 
 
 def open_holdout(service: Service, stored: Held) -> None:
-    """Check both tables, set the budget in the ledger and begin the transcript.
-
-    Raises:
-        InvalidInputError: if a table is missing or they do not go together.
-    """
-    with _turn(stored.name):
+    """Check both tables, set the budget in the ledger and begin the transcript."""
+    with service.turn("holdout", stored.name):
         stored = service.storage.read(lambda t: HOLDOUTS.current(t, stored.name))
         _refuse_deleted(stored)
         if "transcript" in stored.made:
@@ -204,7 +190,7 @@ def delete(service: Service, stored: Held, by: str) -> None:
     Answers, the transcript and the ledger stay; nothing more is answered.
     """
     dataset = dataset_of(stored)
-    with _turn(stored.name):
+    with service.turn("holdout", stored.name):
         if dataset in {status.dataset for status in service.ledger.datasets()}:
             retire(service, str(dataset), "its rows were deleted", by)
 
@@ -266,10 +252,8 @@ def ask(
 ) -> Score:
     """Score predictions, once for each key of a member; blocks until it is answered.
 
-    Raises:
-        InvalidInputError: for ids that do not match, with how many; a metric that is not offered;
-            a key of another question. Nothing was asked.
-        BudgetExceeded: once all rounds are spent.
+    Ids that do not match, a metric that is not offered and a key of another question are refused,
+    and nothing was asked then.
     """
     from quiltwork.holdout.questions import plain_label
 
@@ -283,7 +267,7 @@ def ask(
     if len(given) < len(said):
         raise InvalidInputError("An id occurs twice among the predictions. Nothing was asked.")
     digest = hashlib.sha256(json.dumps([metric, sorted(given.items())]).encode()).hexdigest()
-    with _turn(stored.name):
+    with service.turn("holdout", stored.name):
         found = service.storage.read(lambda t: scored(t, stored.name, member, key))
         if found is not None:
             if found[0] != digest:
@@ -418,8 +402,3 @@ def _path(service: Service, stored: Held) -> Path:
 
 def _folder(service: Service) -> Path:
     return private_folder(service.settings.data / "holdouts")
-
-
-def _turn(name: str) -> threading.Lock:
-    with _turns_lock:
-        return _turns.setdefault(name, threading.Lock())

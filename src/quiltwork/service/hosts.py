@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 
 from starlette.datastructures import Headers
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from quiltwork.service.problems import Problem, body_of, header_values
+from quiltwork.service.problems import Problem, problem_response
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:@/\[\]]+))(?::\d{1,5})?")
 
@@ -33,8 +32,7 @@ class AllowedHosts:
                 "This curator does not answer under that name; its operator allows names with "
                 "--allow-host.",
             )
-            answer = Response(body_of(problem), problem.status, header_values(problem))
-            await answer(scope, receive, send)
+            await problem_response(problem)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

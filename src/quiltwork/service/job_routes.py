@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from quiltwork.budget.ledger.tables import now
+from quiltwork.client.records import Job
 from quiltwork.service import jobs
 from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Page, PageQuery, paged, shown_as
+from quiltwork.service.structs import Page, PageQuery, paged, shown_as
 
 _NO_WORKER = 60
 """Seconds without a sign of life after which nobody is said to be at work."""
@@ -17,35 +18,10 @@ _NO_WORKER = 60
 _routes = Routes()
 
 
-class Job(Document, frozen=True):
-    """One piece of long work; `waiting_for` says in words why it is not done yet.
-
-    `place` counts the jobs before it, `worker_age` the seconds since its worker was heard of, or
-    any worker while it waits; None if nobody ever was.
-    """
-
-    id: str
-    kind: str
-    subject: str
-    owner: str
-    state: jobs.State
-    place: int | None
-    done: int
-    total: int
-    worker_age: float | None
-    waiting_for: str
-    cancel_requested: bool
-    attempts: int
-    created: str
-    started: str | None
-    finished: str | None
-    error: str
-
-
-def shown(transaction: Transaction, job: jobs.StoredJob) -> Job:
+def shown(t: Transaction, job: jobs.StoredJob) -> Job:
     """Describe a job as it is now."""
-    place = jobs.place(transaction, job)
-    heard = job.beat if job.state == "running" else jobs.worker_heard(transaction)
+    place = jobs.place(t, job)
+    heard = job.beat if job.state == "running" else jobs.worker_heard(t)
     age = None if not heard else max(0, jobs.now() - heard) / 1000
     return shown_as(
         Job,
@@ -83,12 +59,12 @@ def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
 def _list_jobs(call: Call) -> Page[Job]:
     """List the long work that you asked for."""
 
-    def read(transaction: Transaction) -> list[Job]:
+    def read(t: Transaction) -> list[Job]:
         after = call.query.after
         before = int(after) if after and after.isdecimal() and len(after) < 16 else None
-        found = jobs.jobs_of(transaction, call.caller.member, before, call.query.limit + 1)
+        found = jobs.jobs_of(t, call.caller.member, before, call.query.limit + 1)
         made.extend(job.number for job in found)
-        return [shown(transaction, job) for job in found]
+        return [shown(t, job) for job in found]
 
     made: list[int] = []
     items = call.service.storage.read(read)
@@ -118,12 +94,12 @@ def shown_by_id(service: Service, identity: str) -> Job:
 def _cancel_job(call: Call) -> Job:
     """Cancel a job: at once while it waits, else where its worker next looks."""
 
-    def work(transaction: Transaction) -> Job:
-        found = jobs.cancel(transaction, call.path["job"])
+    def work(t: Transaction) -> Job:
+        found = jobs.cancel(t, call.path["job"])
         if found is None:
             raise not_found()
-        transaction.note("act", f"cancelled job {found.id} at {now()}", call.caller.member)
-        return shown(transaction, found)
+        t.note("act", f"cancelled job {found.id} at {now()}", call.caller.member)
+        return shown(t, found)
 
     return call.service.storage.write(work)
 

@@ -107,33 +107,17 @@ class Outcome:
     """What came of a job, and what is to be written with it in one transaction."""
 
     result: Mapping[str, Any]
-    also: Callable[[Transaction], None] = field(default=lambda transaction: None)
+    also: Callable[[Transaction], None] = field(default=lambda t: None)
 
 
 @dataclass(frozen=True)
 class StoredJob:
     """One piece of long work; times are milliseconds since 1970.
 
-    Attributes:
-        number: its place among all jobs ever.
-        id: its name, and the key under which it pays.
-        kind: which function carries it out.
-        owner: who asked for it.
-        subject: the table or schedule that it is about.
-        body: what was asked, as JSON values.
-        state: where it is.
-        attempts: how many workers have begun with it.
-        fence: the number that a worker must still hold to write.
-        cancel: whether its owner wants it to stop.
-        done: how much of `total` is done.
-        total: 0 while nobody knows.
-        worker: who is, or was, at it.
-        beat: when that worker was last heard of.
-        created: when it was asked for.
-        started: when somebody first began with it.
-        finished: when it was over.
-        error: why it failed.
-        result: what came of it, as JSON values.
+    `number` is its place among all jobs ever, `id` its name and the key under which it pays, `kind`
+    tells which function carries it out, `subject` the table or schedule that it is about. A worker
+    must still hold `fence` to write; `beat` is when it was last heard of. `total` is 0 while nobody
+    knows.
     """
 
     number: int
@@ -173,7 +157,7 @@ def new_id() -> str:
 
 
 def submit(
-    transaction: Transaction,
+    t: Transaction,
     kind: str,
     owner: str,
     subject: str,
@@ -182,30 +166,38 @@ def submit(
     identity: str,
 ) -> str:
     """Put a job at the end of the queue, once for each `mark`; return its id."""
-    known = transaction.row("SELECT id FROM curator_jobs WHERE mark = ?", mark)
+    known = t.row("SELECT id FROM curator_jobs WHERE mark = ?", mark)
     if known is not None:
         return str(known[0])
-    last = transaction.row("SELECT MAX(number) FROM curator_jobs")
-    transaction.rows(
-        f"INSERT INTO curator_jobs (mark, lease, {_FIELDS}) "  # noqa: S608
-        f"VALUES ({', '.join('?' * 21)})",
-        *(mark, 0, (last[0] or 0) + 1, identity, kind, owner, subject, json.dumps(dict(body))),
-        *("queued", 0, 0, 0, 0, 0, "", 0, now(), None, None, "", "{}"),
+    last = t.row("SELECT MAX(number) FROM curator_jobs")
+    t.insert(
+        "curator_jobs",
+        mark=mark,
+        number=(last[0] or 0) + 1,
+        id=identity,
+        state="queued",
+        kind=kind,
+        owner=owner,
+        subject=subject,
+        created=now(),
+        **dict.fromkeys(("lease", "attempts", "fence", "cancel", "done", "total", "beat"), 0),
+        body=json.dumps(dict(body)),
+        worker="",
+        error="",
+        result="{}",
     )
     return identity
 
 
-def find(transaction: Transaction, identity: str) -> StoredJob | None:
+def find(t: Transaction, identity: str) -> StoredJob | None:
     """Return a job."""
-    row = transaction.row(f"SELECT {_FIELDS} FROM curator_jobs WHERE id = ?", identity)  # noqa: S608
+    row = t.row(f"SELECT {_FIELDS} FROM curator_jobs WHERE id = ?", identity)  # noqa: S608
     return None if row is None else _job(row)
 
 
-def jobs_of(
-    transaction: Transaction, owner: str, before: int | None, limit: int
-) -> list[StoredJob]:
+def jobs_of(t: Transaction, owner: str, before: int | None, limit: int) -> list[StoredJob]:
     """Return the jobs that somebody asked for, the latest first: those `before` a number."""
-    rows = transaction.rows(
+    rows = t.rows(
         f"SELECT {_FIELDS} FROM curator_jobs WHERE owner = ? AND number < ? "  # noqa: S608
         "ORDER BY number DESC LIMIT ?",
         *(owner, _LAST if before is None else before, limit),
@@ -213,11 +205,11 @@ def jobs_of(
     return [_job(row) for row in rows]
 
 
-def place(transaction: Transaction, job: StoredJob) -> int | None:
+def place(t: Transaction, job: StoredJob) -> int | None:
     """Return how many jobs are before this one, running ones too; None once it has begun."""
     if job.state != "queued":
         return None
-    (ahead,) = transaction.row(
+    (ahead,) = t.row(
         "SELECT COUNT(*) FROM curator_jobs WHERE state IN ('queued', 'running') AND number < "
         "(SELECT number FROM curator_jobs WHERE id = ?)",
         job.id,
@@ -225,11 +217,9 @@ def place(transaction: Transaction, job: StoredJob) -> int | None:
     return int(ahead)
 
 
-def worker_heard(transaction: Transaction) -> int | None:
+def worker_heard(t: Transaction) -> int | None:
     """Return when any worker was last heard of."""
-    (last,) = transaction.row(
-        "SELECT MAX(beat) FROM curator_workers WHERE beat < ?", now() + _AHEAD
-    )
+    (last,) = t.row("SELECT MAX(beat) FROM curator_workers WHERE beat < ?", now() + _AHEAD)
     return None if last is None else int(last)
 
 
@@ -247,55 +237,50 @@ def claim(
         f"AND (state = 'queued' OR lease < ? OR lease > ?) {names} ORDER BY number LIMIT 1"
     )
 
-    def oldest(transaction: Transaction) -> Any:
-        return transaction.row(waiting, now(), now() + _AHEAD, *chosen)
+    def oldest(t: Transaction) -> Any:
+        return t.row(waiting, now(), now() + _AHEAD, *chosen)
 
     if storage.read(oldest) is None:
         return None  # looking takes no lock from those who spend
 
-    def work(transaction: Transaction) -> StoredJob | None:
-        while (row := oldest(transaction)) is not None:
+    def work(t: Transaction) -> StoredJob | None:
+        while (row := oldest(t)) is not None:
             job = _job(row)
             if job.cancel or job.attempts >= _MOST_ATTEMPTS:
-                _end(transaction, job, "cancelled" if job.cancel else "failed", error=_TWICE)
+                _end(t, job, "cancelled" if job.cancel else "failed", error=_TWICE)
                 continue
-            transaction.rows(
-                "UPDATE curator_jobs SET state = 'running', attempts = attempts + 1, "
-                "fence = fence + 1, worker = ?, beat = ?, lease = ?, "
-                "started = COALESCE(started, ?) WHERE id = ?",
-                *(worker, now(), now() + int(1000 * seconds), now(), job.id),
+            t.update(
+                "curator_jobs",
+                {"id": job.id},
+                state="running",
+                attempts=job.attempts + 1,
+                fence=job.fence + 1,
+                worker=worker,
+                beat=now(),
+                lease=now() + int(1000 * seconds),
+                started=job.started or now(),
             )
-            return find(transaction, job.id)
+            return find(t, job.id)
         return None
 
     return storage.write(work)
 
 
-def fenced(transaction: Transaction, lease: StoredJob) -> StoredJob:
-    """Return the job as it is, if the lease still holds; the first step of all that is written.
-
-    Raises:
-        LeaseLostError: if it does not.
-    """
-    job = find(transaction, lease.id)
+def fenced(t: Transaction, lease: StoredJob) -> StoredJob:
+    """Return the job as it is, if the lease still holds; the first step of all that is written."""
+    job = find(t, lease.id)
     if job is None or (job.state, job.fence) != ("running", lease.fence):
         raise LeaseLostError(lease.id)
     return job
 
 
 def beat(storage: Storage, lease: StoredJob, done: int, total: int, seconds: float) -> bool:
-    """Let it be known that the work goes on, and how far it is; return whether it is to stop.
+    """Let it be known that the work goes on, and how far it is; return whether it is to stop."""
 
-    Raises:
-        LeaseLostError: if the job is somebody else's by now.
-    """
-
-    def work(transaction: Transaction) -> bool:
-        job = fenced(transaction, lease)
-        transaction.rows(
-            "UPDATE curator_jobs SET beat = ?, lease = ?, done = ?, total = ? WHERE id = ?",
-            *(now(), now() + int(1000 * seconds), done, total, job.id),
-        )
+    def work(t: Transaction) -> bool:
+        job = fenced(t, lease)
+        until = now() + int(1000 * seconds)
+        t.update("curator_jobs", {"id": job.id}, beat=now(), lease=until, done=done, total=total)
         return job.cancel
 
     return storage.write(work)
@@ -304,9 +289,9 @@ def beat(storage: Storage, lease: StoredJob, done: int, total: int, seconds: flo
 def worker_beat(storage: Storage, worker: str, started: int) -> None:
     """Let it be known that a worker is there, and forget those that are long gone."""
 
-    def work(transaction: Transaction) -> None:
-        transaction.rows("DELETE FROM curator_workers WHERE beat < ?", now() - 86_400_000)
-        transaction.rows(
+    def work(t: Transaction) -> None:
+        t.rows("DELETE FROM curator_workers WHERE beat < ?", now() - 86_400_000)
+        t.rows(
             "INSERT INTO curator_workers (id, started, beat) VALUES (?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET beat = excluded.beat",
             *(worker, started, now()),
@@ -317,86 +302,63 @@ def worker_beat(storage: Storage, worker: str, started: int) -> None:
 
 def worker_left(storage: Storage, worker: str) -> None:
     """Let it be known that a worker has stopped in good order."""
-    storage.write(
-        lambda transaction: transaction.rows("DELETE FROM curator_workers WHERE id = ?", worker)
-    )
+    storage.write(lambda t: t.rows("DELETE FROM curator_workers WHERE id = ?", worker))
 
 
-def finish(
-    storage: Storage,
-    lease: StoredJob,
-    result: Mapping[str, Any],
-    also: Callable[[Transaction], None] = lambda transaction: None,
-    total: int = 0,
-) -> None:
-    """End a job with its result; what it has to write `also` is written with it, or not at all.
+def finish(storage: Storage, lease: StoredJob, outcome: Outcome, total: int = 0) -> None:
+    """End a job; what it has to write is written with it, or not at all; `total` was to be done."""
 
-    `total` is how much was to be done.
-
-    Raises:
-        LeaseLostError: if the lease does not hold any more; then nothing was written.
-    """
-
-    def work(transaction: Transaction) -> None:
-        job = fenced(transaction, lease)
-        also(transaction)
-        _end(transaction, replace(job, done=total, total=total), "done", result=result)
+    def work(t: Transaction) -> None:
+        job = fenced(t, lease)
+        outcome.also(t)
+        _end(t, replace(job, done=total, total=total), "done", result=outcome.result)
 
     storage.write(work)
 
 
 def fail(storage: Storage, lease: StoredJob, state: State, error: str) -> None:
-    """End a job without a result.
-
-    Raises:
-        LeaseLostError: if the lease does not hold any more.
-    """
-    storage.write(
-        lambda transaction: _end(transaction, fenced(transaction, lease), state, error=error)
-    )
+    """End a job without a result."""
+    storage.write(lambda t: _end(t, fenced(t, lease), state, error=error))
 
 
 def give_back(storage: Storage, lease: StoredJob) -> None:
-    """Put a job back to its place, as by a worker that stops in good order; it does not count.
+    """Put a job back to its place, as by a worker that stops in good order; it does not count."""
 
-    Raises:
-        LeaseLostError: if the lease does not hold any more.
-    """
-
-    def work(transaction: Transaction) -> None:
-        fenced(transaction, lease)
-        transaction.rows(
-            "UPDATE curator_jobs SET state = 'queued', attempts = attempts - 1, done = 0 "
-            "WHERE id = ?",
-            lease.id,
-        )
+    def work(t: Transaction) -> None:
+        fenced(t, lease)
+        attempts = lease.attempts - 1
+        t.update("curator_jobs", {"id": lease.id}, state="queued", attempts=attempts, done=0)
 
     storage.write(work)
 
 
-def cancel(transaction: Transaction, identity: str) -> StoredJob | None:
+def cancel(t: Transaction, identity: str) -> StoredJob | None:
     """Cancel a job: at once while it waits, else at the next point where its worker looks."""
-    job = find(transaction, identity)
+    job = find(t, identity)
     if job is None or job.state not in ("queued", "running"):
         return job
-    transaction.rows("UPDATE curator_jobs SET cancel = 1 WHERE id = ?", identity)
+    t.update("curator_jobs", {"id": identity}, cancel=1)
     if job.state == "queued":
-        _end(transaction, job, "cancelled")
-    return find(transaction, identity)
+        _end(t, job, "cancelled")
+    return find(t, identity)
 
 
 def _end(
-    transaction: Transaction,
+    t: Transaction,
     job: StoredJob,
     state: State,
     error: str = "",
     result: Mapping[str, Any] | None = None,
 ) -> None:
-    transaction.rows(
-        "UPDATE curator_jobs SET state = ?, finished = ?, error = ?, result = ?, done = ?, "
-        "total = ? WHERE id = ?",
-        *(state, now(), "" if state == "cancelled" else error, json.dumps(dict(result or {}))),
-        *(job.done, job.total, job.id),
+    t.update(
+        "curator_jobs",
+        {"id": job.id},
+        state=state,
+        finished=now(),
+        error="" if state == "cancelled" else error,
+        result=json.dumps(dict(result or {})),
+        done=job.done,
+        total=job.total,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from quiltwork.client.records import Verification
 from quiltwork.errors import StorageError
 from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.structs import Document, Page, paged
@@ -37,16 +38,6 @@ class LogEntry(Document, frozen=True):
     hash: str
 
 
-class Verified(Document, frozen=True):
-    """What a verification found, and where the chain ends: keep it, to compare later."""
-
-    intact: bool
-    detail: str
-    ledger: str | None = None
-    entries: int | None = None
-    hash: str | None = None
-
-
 @_routes.at("GET", "/v1/log", "log.read", query=LogQuery)
 def _read_log(call: Call) -> Page[LogEntry]:
     """Read who did what, without answers."""
@@ -65,13 +56,13 @@ def _read_log(call: Call) -> Page[LogEntry]:
 
 
 @_routes.at("POST", "/v1/log/verification", "log.verify")
-def _verify_log(call: Call) -> Verified:
+def _verify_log(call: Call) -> Verification:
     """Check the chain of hashes and every total."""
     try:
         end = call.service.ledger.verify()
     except StorageError as error:
-        return Verified(intact=False, detail=str(error))
-    return Verified(
+        return Verification(intact=False, detail=str(error))
+    return Verification(
         intact=True,
         detail="Every entry is as it was written, and every total is that of its entries.",
         ledger=end.ledger_id,

@@ -134,7 +134,7 @@ def authenticated(service: Service, secret: str) -> Caller | None:
         return None
     token, member, role, _, datasets, actions = found
     service.uses[token] = at
-    return Caller(member, role, token, _names(datasets), _names(actions))
+    return Caller(member, role, token, listed_names(datasets), listed_names(actions))
 
 
 def member_of(service: Service, name: str) -> Member | None:
@@ -150,22 +150,14 @@ def member_of(service: Service, name: str) -> Member | None:
 
 
 def invite(service: Service, name: str, role: Role, by: str) -> Member:
-    """Add a member; a name is never given to somebody else again.
-
-    Raises:
-        Problem: 409 if there is, or was, a member of this name.
-    """
+    """Add a member; 409 if there is, or was, one of this name: it is never given away again."""
     made = Member(name=name, role=role, invited_by=by, created=now())
 
     def work(t: Transaction) -> None:
         old = t.row("SELECT role, invited_by, created FROM curator_members WHERE name = ?", name)
         if old is not None and tuple(old) != (role, by, made.created):
             raise Problem(409, "conflict", f"There is, or was, a member {name!r}; names stay.")
-        t.rows(
-            "INSERT INTO curator_members (name, role, invited_by, created) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (name) DO NOTHING",
-            *(name, role, by, made.created),
-        )
+        t.insert("curator_members", name=name, role=role, invited_by=by, created=made.created)
         t.note("act", f"invited {name} as {role}", by)
 
     service.storage.write(work)
@@ -186,24 +178,19 @@ def issue(
     secret = new_token()
     expires = (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
     expires = expires if latest is None else min(expires, latest)
-    token = Token(
-        id=secrets.token_hex(8),
-        member=member,
-        label=label,
-        created=now(),
-        expires=expires,
-        datasets=datasets,
-        actions=actions,
-    )
+    row: dict[str, Any] = {
+        "id": secrets.token_hex(8),
+        "member": member,
+        "label": label,
+        "created": now(),
+        "expires": expires,
+    }
+    token = Token(**row, datasets=datasets, actions=actions)
+    narrowed = {"datasets": datasets, "actions": actions}
+    row |= {name: json.dumps(part) for name, part in narrowed.items() if part is not None}
 
     def work(t: Transaction) -> None:
-        t.rows(
-            "INSERT INTO curator_tokens "
-            "(id, hash, member, label, created, expires, datasets, actions) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-            *(token.id, hashed(secret), member, label, token.created, expires),
-            *(None if part is None else json.dumps(part) for part in (datasets, actions)),
-        )
+        t.insert("curator_tokens", hash=hashed(secret), **row)
         t.note("act", f"made token {token.id} for {member}, until {expires}", by)
 
     service.storage.write(work)
@@ -224,7 +211,7 @@ def write_uses(service: Service) -> None:
 
     def work(t: Transaction) -> None:
         for token, at in gathered.items():
-            t.rows("UPDATE curator_tokens SET used = ? WHERE id = ?", at, token)
+            t.update("curator_tokens", {"id": token}, used=at)
 
     if gathered:
         service.storage.write(work)
@@ -287,7 +274,7 @@ def _remove_member(call: Call) -> None:
         raise InvalidInputError("Nobody can remove herself: a curator would be without an owner.")
 
     def work(t: Transaction) -> None:
-        t.rows("UPDATE curator_members SET removed = ? WHERE name = ?", at, name)
+        t.update("curator_members", {"name": name}, removed=at)
         t.rows(
             "UPDATE curator_tokens SET revoked = ? WHERE member = ? AND revoked IS NULL", at, name
         )
@@ -372,7 +359,8 @@ def _read_lists(row: Any) -> list[Any]:
     return [*plain, *(None if part is None else json.loads(part) for part in (datasets, actions))]
 
 
-def _names(text: str | None) -> frozenset[str] | None:
+def listed_names(text: str | None) -> frozenset[str] | None:
+    """Read what a token is narrowed to; None for no limit."""
     return None if text is None else frozenset(json.loads(text))
 
 

@@ -67,18 +67,21 @@ class Kind(Generic[Asked]):
     asked: type[Asked]
 
     def create(self, t: Transaction, name: str, owner: str, asked: Asked) -> None:
-        """Make one; asking for the same again, before anything came of it, changes nothing.
+        """Make one, or 409 if there is another of this name.
 
-        Raises:
-            Problem: 409 if there is another one of this name.
+        Asking for the same again, before anything came of it, changes nothing.
         """
         known = self.find(t, name)
         if known is not None and (known.owner, known.asked, known.made) != (owner, asked, {}):
             raise Problem(409, "conflict", f"There is a {self.word} {name!r} already.")
-        t.rows(
-            "INSERT INTO curator_objects (kind, name, owner, asked, made, created) "
-            "VALUES (?, ?, ?, ?, '{}', ?) ON CONFLICT DO NOTHING",
-            *(self.word, name, owner, msgspec.json.encode(asked).decode(), now()),
+        t.insert(
+            "curator_objects",
+            kind=self.word,
+            name=name,
+            owner=owner,
+            created=now(),
+            made="{}",
+            asked=msgspec.json.encode(asked).decode(),
         )
         t.note("act", f"made {self.word} {name}", owner)
 
@@ -89,11 +92,7 @@ class Kind(Generic[Asked]):
         return None if row is None else self._stored(row)
 
     def current(self, t: Transaction, name: str) -> StoredObject[Asked]:
-        """Return one that is there.
-
-        Raises:
-            Problem: 404 if it is not.
-        """
+        """Return one that is there; 404 if it is not."""
         found = self.find(t, name)
         if found is None:
             raise not_found()
@@ -121,21 +120,15 @@ class Kind(Generic[Asked]):
 
     def write(self, t: Transaction, name: str, asked: Asked, made: dict[str, Any]) -> None:
         """Write one as it is now."""
-        t.rows(
-            "UPDATE curator_objects SET asked = ?, made = ? WHERE kind = ? AND name = ?",
-            *(msgspec.json.encode(asked).decode(), json.dumps(made), self.word, name),
-        )
+        now = {"asked": msgspec.json.encode(asked).decode(), "made": json.dumps(made)}
+        t.update("curator_objects", {"kind": self.word, "name": name}, **now)
 
     def admit(self, call: Call) -> None:
         """Let a member use one, as far as her role goes."""
         name, member = call.path[self.word], call.path["member"]
 
         def work(t: Transaction) -> None:
-            t.rows(
-                "INSERT INTO curator_admissions (kind, name, member) VALUES (?, ?, ?) "
-                "ON CONFLICT DO NOTHING",
-                *(self.word, name, member),
-            )
+            t.insert("curator_admissions", kind=self.word, name=name, member=member)
             t.note("act", f"admitted {member} to {self.word} {name}", call.caller.member)
 
         call.service.storage.write(work)
@@ -153,10 +146,7 @@ class Kind(Generic[Asked]):
     def dismiss(self, t: Transaction, call: Call) -> None:
         """Take access back."""
         name, member = call.path[self.word], call.path["member"]
-        t.rows(
-            "DELETE FROM curator_admissions WHERE kind = ? AND name = ? AND member = ?",
-            *(self.word, name, member),
-        )
+        t.delete("curator_admissions", kind=self.word, name=name, member=member)
         t.note("act", f"took {self.word} {name} from {member}", call.caller.member)
 
     def is_own(self, service: Service, caller: Caller, name: str) -> bool | None:

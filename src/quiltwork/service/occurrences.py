@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
-from typing import Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Literal, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, shortened
+from quiltwork.exact import shortened
 
 Found = TypeVar("Found")
 Every: TypeAlias = Literal["day", "week", "month"]
@@ -28,16 +27,10 @@ MOST_RUNS = 400
 class Timing:
     """Which periods are published, and when.
 
-    Attributes:
-        every: how long a period is; a month begins on its first day.
-        at: the time of day, "02:00", on the day after a period.
-        zone: the IANA name of the time zone, "Europe/Berlin".
-        first: the first day of the first period.
-        runs: how many periods.
-        begins: the instant of time point 1.
-        step: the seconds between two time points.
-        local: whether time points are counted by what clocks show, which has no summer time; then
-            `begins` is that time, as if it were UTC.
+    A period begins on `first`, a month on its first day, and is published on the day after it, `at`
+    that time of the `zone`. Time point 1 is at `begins`, the next `step` seconds later. If `local`,
+    points are counted by what clocks show, without summer time, and `begins` is that time as if it
+    were UTC.
     """
 
     every: Every
@@ -62,7 +55,7 @@ class Occurrence:
 
 
 def read_timing(
-    every: str,
+    every: Every,
     at: str,
     zone: str,
     first: str,
@@ -71,19 +64,15 @@ def read_timing(
     step: int,
     local: bool = False,
 ) -> Timing:
-    """Read a timing as it is written in a request.
-
-    Raises:
-        InvalidInputError: for what is no time, day, zone or number of runs.
-    """
+    """Read a timing as it is written in a request, which its struct has checked otherwise."""
     found = Timing(
-        cast("Every", choice(every, get_args(Every), "every")),
+        every,
         _read(time.fromisoformat, at, "at", "a time of day such as 02:00"),
         read_zone(zone),
         read_day(first, "first"),
-        integer(runs, "runs", 1, MOST_RUNS),
+        runs,
         begins,
-        integer(step, "step", 1),
+        step,
         local,
     )
     if found.at.tzinfo is not None:
@@ -94,11 +83,7 @@ def read_timing(
 
 
 def read_instant(text: str, name: str) -> datetime:
-    """Read an instant with its offset from UTC.
-
-    Raises:
-        InvalidInputError: for anything else.
-    """
+    """Read an instant with its offset from UTC."""
     found = _read(datetime.fromisoformat, text, name, "an instant such as 2026-01-31T00:00Z")
     if found.tzinfo is None:
         raise InvalidInputError(f"{name} needs its offset from UTC: 2026-01-31T00:00+01:00.")
@@ -106,20 +91,12 @@ def read_instant(text: str, name: str) -> datetime:
 
 
 def read_day(text: str, name: str) -> date:
-    """Read a day.
-
-    Raises:
-        InvalidInputError: for anything else.
-    """
+    """Read a day."""
     return _read(date.fromisoformat, text, name, "a day such as 2026-01-31")
 
 
 def read_zone(name: str) -> ZoneInfo:
-    """Return a time zone.
-
-    Raises:
-        InvalidInputError: if this machine knows none of that name.
-    """
+    """Return a time zone that this machine knows."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -130,12 +107,7 @@ def read_zone(name: str) -> ZoneInfo:
 
 
 def occurrences(timing: Timing) -> tuple[Occurrence, ...]:
-    """Return all runs in order.
-
-    Raises:
-        InvalidInputError: if a period has no time point, lies before the first one, or is beyond
-            the calendar.
-    """
+    """Return all runs in order; each has a time point, none before the first of the data."""
     try:
         days = [_first_day(timing, number) for number in range(timing.runs + 1)]
         clock = ZoneInfo("UTC") if timing.local else timing.zone

@@ -27,11 +27,7 @@ def unpacks(limits: Limits) -> str:
 
 
 def check_parquet(path: Path, limits: Limits) -> None:
-    """Refuse long texts, and many, and what is more than it says: each is looked at once.
-
-    Raises:
-        InvalidInputError: for such a file, and for one that is none.
-    """
+    """Refuse long texts, and many, and what is more than it says: each is looked at once."""
     import pyarrow.compute as pc
     from pyarrow import ArrowException, parquet, types
 

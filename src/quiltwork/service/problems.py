@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
+from starlette.responses import Response
 
 from quiltwork.errors import (
     BudgetExceeded,
@@ -23,6 +23,7 @@ from quiltwork.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _STORAGE = (
     "The database or the data directory failed; its log says how. Nothing was told. Ask again with "
     "the same key: what was debited is not debited twice."
@@ -105,11 +106,7 @@ def not_found() -> Problem:
     return Problem(404, "not-found", "There is nothing of this name that you may see.")
 
 
-def body_of(problem: Problem) -> bytes:
-    """Write a problem as JSON."""
-    return msgspec.json.encode(problem.details())
-
-
-def header_values(problem: Problem) -> dict[str, Any]:
-    """Return the headers of a problem's answer."""
-    return {"Content-Type": MEDIA_TYPE, **problem.headers}
+def problem_response(problem: Problem, headers: Mapping[str, str] = NO_STORE) -> Response:
+    """Return a problem as the answer to a request."""
+    told = {"Content-Type": MEDIA_TYPE, **problem.headers, **headers}
+    return Response(msgspec.json.encode(problem.details()), problem.status, told)

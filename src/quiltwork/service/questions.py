@@ -8,21 +8,24 @@ answer is drawn after it and stored before it is told, so a key is answered once
 
 from __future__ import annotations
 
-import threading
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Annotated, Any, Literal, TypeAlias
-from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
+from quiltwork.beliefs import Belief
 from quiltwork.beliefs.coded import CodedSequences
-from quiltwork.budget import Ledger, Quote
+from quiltwork.budget import Ledger, Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.budget.payment import Request
+from quiltwork.client.records import AnswerExample, AnswerPreview, Released
 from quiltwork.counts.count_table import release_table
 from quiltwork.counts.count_table_level import table_level
 from quiltwork.counts.people import limited_counts
@@ -31,6 +34,7 @@ from quiltwork.errors import (
     InvalidInputError,
     NotPrivateError,
     StorageError,
+    UnsupportedError,
 )
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Query
@@ -38,16 +42,16 @@ from quiltwork.queries.document import from_document
 from quiltwork.series.releases.answer import described, release
 from quiltwork.series.releases.plan import remembering
 from quiltwork.series.releases.previews import preview
+from quiltwork.series.releases.rehearsals import simulated
 from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
-from quiltwork.service.examples import Example, example_of
-from quiltwork.service.marks import MarkedLedger, mark_of
 from quiltwork.service.problems import Problem
-from quiltwork.service.releases import Released, shown_release
+from quiltwork.service.releases import columns, shown_release
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.structs import Document, Number, converted, exact_number
 
 _MOST_CELLS = 10_000
+_MOST_SIMULATED = 100_000
 _CONFIDENCE = 0.95
 
 
@@ -70,26 +74,6 @@ class TableQuery(Document, frozen=True):
     where: dict[Column, Annotated[list[str], Meta(min_length=1, max_length=10_000)]] = (
         msgspec.field(default_factory=dict)
     )
-
-
-class AnswerPreview(Document, frozen=True):
-    """What an answer would cost and how far off it would be; nothing was spent."""
-
-    dataset: str
-    granted: bool
-    refusal: str | None
-    spent_before: float
-    spent_after: float | None
-    budget: float
-    cells: int
-    scale: float
-    expected_error: float
-    half_width: float
-    half_width_of_all: float
-    confidence: float
-    verdict: str | None = None
-    reason: str | None = None
-    example: Example | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +111,7 @@ class AskedSeries:
             scale=seen.scale,
             errors=(seen.expected_error, seen.half_width, seen.simultaneous_half_width),
             usefulness=seen.usefulness,
-            example=example_of(self.data, self.query, self.beliefs, self.epsilon, self.episode),
+            example=_example(self.data, self.query, self.beliefs, self.epsilon, self.episode),
         )
 
     def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
@@ -225,6 +209,29 @@ class AskedTable:
 Asked: TypeAlias = AskedSeries | AskedTable
 
 
+def _example(
+    data: CodedSequences,
+    query: Query,
+    beliefs: tuple[Belief, ...],
+    epsilon: Fraction,
+    episode: int,
+) -> AnswerExample | None:
+    """Answer a query about as many simulated series as there are, each as long.
+
+    None where the beliefs cannot be simulated, or it would take long.
+    """
+    lengths = [len(one) for one in data.coded.values()]
+    if sum(lengths) > _MOST_SIMULATED:
+        return None
+    try:
+        made = [simulated(beliefs, length, seed) for seed, length in enumerate(lengths)]
+        given = made[0] if len(made) == 1 else made
+        drawn = release(given, query, beliefs, epsilon, episode=episode)
+    except (InvalidInputError, UnsupportedError):
+        return None
+    return AnswerExample(*columns(drawn, json.loads(drawn.to_json()).get("intervals")))
+
+
 def _previewed(
     quote: Quote,
     *,
@@ -232,7 +239,7 @@ def _previewed(
     scale: float,
     errors: tuple[float, float, float],
     usefulness: Usefulness | None,
-    example: Example | None = None,
+    example: AnswerExample | None = None,
 ) -> AnswerPreview:
     return AnswerPreview(
         dataset=quote.dataset,
@@ -254,12 +261,7 @@ def _previewed(
 
 
 def read_question(service: Service, found: Registered, question: AskedQuestion) -> Asked:
-    """Read a question about a dataset; everything wrong with it is found by what is public.
-
-    Raises:
-        InvalidInputError: if it is no question about such a dataset.
-        Problem: 409 if there are no rows.
-    """
+    """Read a question about a dataset; everything wrong with it is found by what is public."""
     epsilon = exact_number(question.epsilon, "epsilon")
     if isinstance(found.about, SeriesOf):
         query = read_query(question.query)
@@ -274,11 +276,7 @@ def read_question(service: Service, found: Registered, question: AskedQuestion) 
 
 
 def read_query(document: Mapping[str, Any]) -> Query:
-    """Read a query that is data.
-
-    Raises:
-        InvalidInputError: for what is none, and for code.
-    """
+    """Read a query that is data; code is refused."""
     if document.get("kind") == "custom":
         raise InvalidInputError("A question is data; a query with its own code is not taken here.")
     return from_document(document)
@@ -300,15 +298,33 @@ def _check_table(table: TableQuery, about: CountsOf) -> None:
         raise InvalidInputError(f"The table would have {cells:,} cells; ask for {_MOST_CELLS:,}.")
 
 
-_guard = threading.Lock()
-_asking: WeakValueDictionary[tuple[str, str, str], _Turn] = WeakValueDictionary()
+class MarkedLedger(Ledger):
+    """The ledger, where every debit is marked by the question as it was asked.
+
+    So a key that is used again is recognised, also after the series has grown.
+    """
+
+    def __init__(self, ledger: Ledger, mark: str) -> None:
+        """Share all that the ledger has, its connections and totals."""
+        vars(self).update(vars(ledger))
+        self._mark = mark
+
+    def debit(
+        self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
+    ) -> Receipt:
+        """Debit with the mark in the request's document."""
+        if isinstance(spending, Request):
+            spending = replace(
+                spending, document={**(spending.document or {}), "asked": self._mark}
+            )
+        elif isinstance(spending, Mapping):
+            spending = {**spending, "asked": self._mark}
+        return super().debit(dataset, spending, key, analyst)
 
 
-class _Turn:
-    """A lock that can be held weakly."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
+def mark_of(question: msgspec.Struct) -> str:
+    """Return a digest of a question, whatever the order of its fields."""
+    return hashlib.sha256(msgspec.json.encode(question, order="deterministic")).hexdigest()
 
 
 def ask(
@@ -316,14 +332,10 @@ def ask(
 ) -> Released:
     """Answer a question, once for each key.
 
-    Raises:
-        BudgetExceeded: if it does not fit; nothing was spent.
-        Problem: 409 if the key was debited and its answer never stored.
-        InvalidInputError: for a key of another question, and what is no question.
+    Without the budget nothing is spent; a key of another question is refused, and one that was
+    debited and whose answer was never stored is told so (409).
     """
-    with _guard:
-        turn = _asking.setdefault((found.name, analyst, key), _Turn())
-    with turn.lock:  # who asks twice at once waits for the one answer
+    with service.turn("ask", found.name, analyst, key):  # who asks twice waits for the one answer
         known = _known(service, found.name, question, key, analyst)
         if known is not None:
             return known

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.budget import Debit
+from quiltwork.client.records import Released
 from quiltwork.counts import Consumer, CountTable, GeometricMechanism
 from quiltwork.counts.remaps.remap import optimal_remap
 from quiltwork.errors import InvalidInputError
@@ -25,25 +26,6 @@ _MOST_RUNS = 2000
 _OF_DATASET = "/v1/datasets/{dataset}"
 _RELEASE = f"{_OF_DATASET}/releases/{{release}}"
 _routes = Routes()
-
-
-class Released(Document, frozen=True):
-    """An answer with its error bars; `document` is the whole release as quiltwork writes it."""
-
-    number: int
-    dataset: str
-    at: str
-    analyst: str | None
-    kind: str
-    query: dict[str, Any]
-    epsilon: float
-    protects: str
-    cells: list[Any]
-    values: list[Any]
-    intervals: list[list[float]] | None
-    confidence: float
-    text: str
-    document: dict[str, Any]
 
 
 class DebitOf(Document, frozen=True):

@@ -83,12 +83,8 @@ RIGHTS: Mapping[str, Mapping[Role, Scope]] = {
 class Caller:
     """Who asks: a member with one role, by a token that may be narrower than the role.
 
-    Attributes:
-        member: the name.
-        role: what the member is.
-        token: the identity of the token, or of the browser's session.
-        datasets: the datasets that the token is for; None for all that the member may use.
-        actions: the actions that the token is for; None for all of the role.
+    `token` is the identity of the token; `datasets` and `actions` are those that it is for, None
+    for all of the member's.
     """
 
     member: str

@@ -1,18 +1,19 @@
 """Routes as data: from one record each come the handler's checks, the OpenAPI text and the tests.
 
 A handler is an ordinary function from a `Call` to a struct; it runs in a thread, after the caller
-was recognised, the action allowed, the object found to be hers, and the body read. `perform` does
-all of that for HTTP and for the pages of the dashboard alike.
+was recognised, the action allowed, the object found to be hers, and the body read.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_type_hints
+from weakref import WeakValueDictionary
 
 from quiltwork.errors import StorageError
 from quiltwork.service.problems import Problem, not_found
@@ -38,16 +39,11 @@ Belongs: TypeAlias = "Callable[[Service, Caller, str], bool | None]"
 
 @dataclass(frozen=True)
 class Call:
-    """One request, as a handler sees it.
+    """One request, as a handler sees it: the caller is allowed to, `query` and `body` are read as
+    structs.
 
-    Attributes:
-        service: the curator.
-        caller: who asks; allowed to, already.
-        path: the parameters of the path.
-        query: the struct that the route names for the query, read; None without one.
-        body: the struct that the route names, read; None without one.
-        key: the Idempotency-Key of a route that spends.
-        upload: what was uploaded, on a route that takes an upload.
+    `key` is the Idempotency-Key of a route that spends, `upload` what was sent to one that takes
+    files.
     """
 
     service: Service
@@ -70,21 +66,10 @@ class Call:
 class Route:
     """One thing that can be asked of the curator.
 
-    Attributes:
-        name: unique; `perform` and the client know it by this.
-        method: of HTTP.
-        path: with its parameters, as `/v1/datasets/{dataset}`; each must be known to `belongs`
-            of some feature, or be listed in `free`.
-        action: its line in the table of rights.
-        handler: from a `Call` to a struct of type `response`.
-        summary: one sentence, for the API's description.
-        request: the struct of the body; None without one.
-        response: the struct of the answer; None for 204.
-        query: the struct of the query's parameters; None without any.
-        status: of the answer.
-        spends: whether it needs an Idempotency-Key.
-        upload: whether the body is a file, streamed.
-        free: parameters of the path that name nothing that belongs to anybody.
+    `name` is unique. Each parameter of `path` must be known to `belongs` of some feature, or be
+    listed in `free`; `action` is its line in the table of rights. `request`, `response` and `query`
+    are structs, None without one. A route that `spends` needs an Idempotency-Key; the body of an
+    `upload` is streamed.
     """
 
     name: str
@@ -126,12 +111,8 @@ class Routes(list[Route]):
 class Feature:
     """A part of the curator: its tables, routes, whose its objects are, what runs beside it.
 
-    Attributes:
-        schema: its tables.
-        routes: what can be asked.
-        belongs: by the name of a path's parameter, whether an object is a caller's own.
-        running: entered while the application runs, for workers and the like.
-        files: which files of the vault it needs; others are deleted when the curator starts.
+    `belongs` says by the name of a path's parameter whether an object is a caller's own; `files`
+    which files of the vault are needed: others are deleted when the curator starts.
     """
 
     schema: Schema | None = None
@@ -143,7 +124,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Service:
-    """A curator at work: everything that handlers use. Made by `app.open_service`."""
+    """A curator at work: everything that handlers use. Made by `features.open_service`."""
 
     settings: Settings
     ledger: Ledger
@@ -160,6 +141,16 @@ class Service:
     """How many refusals of a member were noted in which hour."""
     plans: dict[Any, Any] = field(default_factory=dict)
     """Plans of releases that were made lately, for those who ask after a preview, or again."""
+
+    _turns: WeakValueDictionary[tuple[str, ...], threading.Lock] = field(
+        default_factory=WeakValueDictionary
+    )
+    _turns_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def turn(self, *about: str) -> threading.Lock:
+        """Return the lock of those who do the same at once: they wait for each other."""
+        with self._turns_lock:
+            return self._turns.setdefault(about, threading.Lock())
 
     def keep(self, content: bytes, naming: Callable[[Transaction, str], Iterable[str]]) -> None:
         """Keep a file at rest that a transaction names; those that it replaces are deleted."""
@@ -210,9 +201,8 @@ class Service:
 def check(route: Route, service: Service, caller: Caller, path: Mapping[str, str]) -> None:
     """Refuse what the table of rights does not allow; refusals are noted in the audit log.
 
-    Raises:
-        Problem: 403 if the role or the token never may; 404 if the object is not there, or not
-            the caller's and hence none of her business.
+    403 if the role or the token never may; 404 if the object is not there, or not the caller's and
+    hence none of her business.
     """
     allowed = scope(caller, route.action)
     if allowed is None:
@@ -235,19 +225,3 @@ def _note(service: Service, caller: Caller, text: str) -> None:
     service.refused[caller.member] = (hour, count + 1 if since == hour else 1)
     if since != hour or count < _NOTED:
         service.ledger.note("refusal", text, None, caller.member)
-
-
-def perform(
-    service: Service,
-    route: Route,
-    caller: Caller,
-    path: Mapping[str, str] | None = None,
-    **rest: Any,
-) -> Any:
-    """Check the caller's right and do what a route does; `rest` are the other fields of `Call`.
-
-    Blocks: call it in a thread.
-    """
-    found = dict(path or {})
-    check(route, service, caller, found)
-    return route.handler(Call(service, caller, found, **rest))

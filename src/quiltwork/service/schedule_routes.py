@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from quiltwork.client.records import Schedule, ScheduledRun
 from quiltwork.errors import InvalidInputError
 from quiltwork.service import schedule_rows, schedules
 from quiltwork.service.arrived import data_clock
@@ -90,31 +91,6 @@ class Forecast(Document, frozen=True):
     fits: bool
     refusal: str | None
     by: list[CostBy]
-
-
-class ScheduledRun(Document, frozen=True):
-    """One run: `state` is waiting, queued, running, done, skipped, lost, failed or ended."""
-
-    number: int
-    day: str
-    due: str
-    window: tuple[int, int]
-    epsilon: float
-    state: str
-    error: str = ""
-
-
-class Schedule(Document, frozen=True):
-    """A schedule and its runs."""
-
-    id: str
-    dataset: str
-    owner: str
-    state: str
-    created: str
-    asked: NewSchedule
-    noise: float
-    runs: list[ScheduledRun]
 
 
 class RunAnswer(Document, frozen=True):
@@ -209,13 +185,11 @@ def _shown(service: Service, stored: schedule_rows.StoredSchedule) -> Schedule:
 
 def _described(t: Transaction, stored: schedule_rows.StoredSchedule) -> Schedule:
     asked = {name: value for name, value in stored.body.items() if name != "scale"}
-    return Schedule(
-        id=stored.id,
-        dataset=stored.dataset,
-        owner=stored.owner,
-        state=stored.state,
+    return shown_as(
+        Schedule,
+        stored,
         created=written(stored.created),
-        asked=msgspec.convert(asked, NewSchedule),
+        asked=asked,
         noise=stored.body["scale"],
         runs=[_run(t, stored, run) for run in schedule_rows.runs_of(t, stored.id)],
     )
@@ -231,11 +205,11 @@ def _run(
         error = job.error
     if state == "waiting" and stored.state == "ended":
         state = "ended"
-    return ScheduledRun(
-        number=run.number,
-        day=run.day,
+    return shown_as(
+        ScheduledRun,
+        run,
         due=written(run.due),
-        window=(run.start, run.stop),
+        window=[run.start, run.stop],
         epsilon=schedules.rounded_up(run.epsilon),
         state=state,
         error=error,

@@ -77,31 +77,27 @@ class StoredRun:
     job: str
 
 
-def find(transaction: Transaction, name: str) -> StoredSchedule | None:
+def find(t: Transaction, name: str) -> StoredSchedule | None:
     """Return a schedule."""
-    row = transaction.row(f"{_SCHEDULE} WHERE id = ?", name)
+    row = t.row(f"{_SCHEDULE} WHERE id = ?", name)
     return None if row is None else _stored(row)
 
 
-def schedules_of(transaction: Transaction, dataset: str) -> list[StoredSchedule]:
+def schedules_of(t: Transaction, dataset: str) -> list[StoredSchedule]:
     """Return the schedules of a dataset, the latest first."""
-    rows = transaction.rows(f"{_SCHEDULE} WHERE dataset = ? ORDER BY created DESC, id", dataset)
+    rows = t.rows(f"{_SCHEDULE} WHERE dataset = ? ORDER BY created DESC, id", dataset)
     return [_stored(row) for row in rows]
 
 
-def runs_of(transaction: Transaction, name: str) -> list[StoredRun]:
+def runs_of(t: Transaction, name: str) -> list[StoredRun]:
     """Return the runs of a schedule, in order."""
-    rows = transaction.rows(f"{_RUN} WHERE schedule = ? ORDER BY number", name)
+    rows = t.rows(f"{_RUN} WHERE schedule = ? ORDER BY number", name)
     return [StoredRun(*row) for row in rows]
 
 
-def run_of(transaction: Transaction, name: str, number: int) -> StoredRun:
-    """Return one run.
-
-    Raises:
-        InvalidInputError: if there is none of that number.
-    """
-    row = transaction.row(f"{_RUN} WHERE schedule = ? AND number = ?", name, number)
+def run_of(t: Transaction, name: str, number: int) -> StoredRun:
+    """Return one run."""
+    row = t.row(f"{_RUN} WHERE schedule = ? AND number = ?", name, number)
     if row is None:
         raise InvalidInputError("The schedule has no run of that number.")
     return StoredRun(*row)

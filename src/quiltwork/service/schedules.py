@@ -76,14 +76,10 @@ class ScheduleDraft:
 
 @dataclass(frozen=True)
 class SchedulePrice:
-    """What a schedule costs in the account of its dataset.
+    """What a schedule costs in the account of its dataset, without it and with all its runs.
 
-    Attributes:
-        before: the total without it.
-        after: the total with all its runs.
-        budget: of the dataset.
-        refusal: why it would not be granted to who asks, by budget, cap or reserve; else None.
-        by: (day, total) when so many of the runs are out, at a few days and the last.
+    `refusal` says why it would not be granted to who asks; `by` are totals at a few days and the
+    last.
     """
 
     before: float
@@ -96,12 +92,7 @@ class SchedulePrice:
 def draft(
     service: Service, dataset: str, question: Any, epsilon: Any, timing: Timing
 ) -> ScheduleDraft:
-    """Plan all runs of a schedule; nothing is spent and no row is read.
-
-    Raises:
-        InvalidInputError: for a question with a window of its own, and runs that make no sense.
-        UnsupportedError: for questions that cannot be planned ahead.
-    """
+    """Plan all runs of a schedule; nothing is spent and no row is read."""
     query = check_planned(from_document(question))
     if "window" in question:
         raise InvalidInputError("A schedule sets the window of each run itself; leave it out.")
@@ -164,11 +155,7 @@ def identity(owner: str, key: str) -> str:
 def made_before(
     service: Service, known: StoredSchedule, dataset: str, body: Mapping[str, Any]
 ) -> StoredSchedule:
-    """Return the schedule that was made under a key, finishing what was begun.
-
-    Raises:
-        InvalidInputError: if it is another one.
-    """
+    """Return the schedule that was made under a key, finishing what was begun."""
     same = {**body, "scale": known.body["scale"]} == known.body
     if known.dataset != dataset or not same:
         raise InvalidInputError("This Idempotency-Key made another schedule; use a new one.")
@@ -183,29 +170,21 @@ def make(
     body: Mapping[str, Any],
     asked: ScheduleDraft,
 ) -> StoredSchedule:
-    """Make a schedule under a new key of its owner, and debit all its runs.
-
-    Raises:
-        BudgetExceeded: if the budget, a cap or a reserve does not allow all of it; nothing was
-            debited.
-    """
+    """Make a schedule under a new key of its owner, and debit all its runs, or nothing of it."""
     name, at = identity(owner, key), jobs.now()
     text = json.dumps({**body, "scale": asked.scale}, sort_keys=True)
 
-    def insert(transaction: Transaction) -> None:
-        if find(transaction, name) is not None:
+    def insert(t: Transaction) -> None:
+        if find(t, name) is not None:
             return  # by another request under the same key
-        transaction.rows(
-            "INSERT INTO curator_schedules (id, dataset, owner, state, missed, body, created) "
-            "VALUES (?, ?, ?, 'making', ?, ?, ?)",
-            *(name, dataset, owner, body["missed"], text, at),
-        )
+        made = {"state": "making", "missed": body["missed"], "body": text, "created": at}
+        t.insert("curator_schedules", id=name, dataset=dataset, owner=owner, **made)
         for one, item in zip(asked.occurrences, asked.plan.items, strict=True):
-            transaction.rows(
-                "INSERT INTO curator_runs (schedule, number, due, day, start, stop, epsilon, "
-                "state, debit, job) VALUES (?, ?, ?, ?, ?, ?, ?, 'unpaid', 0, '')",
-                *(name, one.number, _milliseconds(one.due), str(one.day), one.start, one.stop),
-                str(Fraction(item.cost_alone)),
+            when = {"due": _milliseconds(one.due), "day": str(one.day)}
+            paid = {"epsilon": str(Fraction(item.cost_alone)), "state": "unpaid", "debit": 0}
+            points = {"start": one.start, "stop": one.stop}
+            t.insert(
+                "curator_runs", schedule=name, number=one.number, job="", **when, **points, **paid
             )
 
     service.storage.write(insert)
@@ -236,39 +215,33 @@ def _paid(service: Service, name: str) -> StoredSchedule:
         raise  # perhaps it was debited: whoever asks next finds out
     except QuiltworkError:
         service.storage.write(
-            lambda t: t.rows(
-                "UPDATE curator_schedules SET state = 'refused' WHERE id = ? AND state = 'making'",
-                name,
+            lambda t: t.update(
+                "curator_schedules", {"id": name, "state": "making"}, state="refused"
             )
         )
         raise
 
-    def begin(transaction: Transaction) -> None:
-        now = find(transaction, name)
+    def begin(t: Transaction) -> None:
+        now = find(t, name)
         if now is None or now.state not in ("making", "refused"):
             return
-        transaction.rows("UPDATE curator_schedules SET state = 'active' WHERE id = ?", name)
+        t.update("curator_schedules", {"id": name}, state="active")
         for run, receipt in zip(runs, receipts, strict=True):
-            transaction.rows(
-                "UPDATE curator_runs SET state = 'waiting', debit = ? "
-                "WHERE schedule = ? AND number = ? AND state = 'unpaid'",
-                *(receipt.number, name, run.number),
-            )
-        transaction.note(
-            "act", f"made schedule {name} of {len(runs)} runs", stored.owner, stored.dataset
-        )
+            unpaid = {"schedule": name, "number": run.number, "state": "unpaid"}
+            t.update("curator_runs", unpaid, state="waiting", debit=receipt.number)
+        t.note("act", f"made schedule {name} of {len(runs)} runs", stored.owner, stored.dataset)
 
     service.storage.write(begin)
     found = service.storage.read(lambda t: find(t, name))
     return stored if found is None else found
 
 
-def end(transaction: Transaction, name: str, who: str) -> None:
+def end(t: Transaction, name: str, who: str) -> None:
     """End a schedule: no further run begins. What was debited stays debited."""
-    stored = find(transaction, name)
+    stored = find(t, name)
     if stored is not None and stored.state == "active":
-        transaction.rows("UPDATE curator_schedules SET state = 'ended' WHERE id = ?", name)
-        transaction.note("act", f"ended schedule {name}", who, stored.dataset)
+        t.update("curator_schedules", {"id": name}, state="ended")
+        t.note("act", f"ended schedule {name}", who, stored.dataset)
 
 
 def cost_by(service: Service, stored: StoredSchedule, day: date) -> float:
@@ -305,10 +278,18 @@ def submit_due(service: Service) -> None:
         if service.ledger.status(dataset).retired is not None:
             service.storage.write(partial(end, name=schedule, who="the worker"))
         elif missed == "skip" and following is not None and following <= at:
-            _skip(service, schedule, number)
+            run = {"schedule": schedule, "number": number, "state": "waiting"}
+            skip = partial(Transaction.update, table="curator_runs", where=run, state="skipped")
+            service.storage.write(skip)
         elif have_arrived(service, dataset, stop, late=at >= max(since, created) + patience):
             _queue(service, schedule, number, owner)
-    for name in _unsettled(service, at):
+    unsettled = service.storage.read(
+        lambda t: t.rows(
+            "SELECT id FROM curator_schedules WHERE state = 'making' AND created < ?",
+            at - _SETTLE_AFTER,
+        )
+    )
+    for (name,) in unsettled:
         try:
             _paid(service, name)
         except StorageError:
@@ -317,48 +298,24 @@ def submit_due(service: Service) -> None:
             continue  # and it says so: its state is "refused"
 
 
-def _skip(service: Service, schedule: str, number: int) -> None:
-    service.storage.write(
-        lambda t: t.rows(
-            "UPDATE curator_runs SET state = 'skipped' "
-            "WHERE schedule = ? AND number = ? AND state = 'waiting'",
-            *(schedule, number),
-        )
-    )
-
-
 def _queue(service: Service, schedule: str, number: int, owner: str) -> None:
     identity = jobs.new_id()
 
-    def work(transaction: Transaction) -> None:
-        if run_of(transaction, schedule, number).state == "waiting":
+    def work(t: Transaction) -> None:
+        if run_of(t, schedule, number).state == "waiting":
             body = {"schedule": schedule, "run": number}
             mark = f"schedule {schedule} run {number}"
-            job = jobs.submit(transaction, "run", owner, schedule, body, mark, identity)
-            transaction.rows(
-                "UPDATE curator_runs SET state = 'queued', job = ? "
-                "WHERE schedule = ? AND number = ?",
-                *(job, schedule, number),
-            )
+            job = jobs.submit(t, "run", owner, schedule, body, mark, identity)
+            run = {"schedule": schedule, "number": number}
+            t.update("curator_runs", run, state="queued", job=job)
 
     service.storage.write(work)
-
-
-def _unsettled(service: Service, at: int) -> list[str]:
-    rows = service.storage.read(
-        lambda t: t.rows(
-            "SELECT id FROM curator_schedules WHERE state = 'making' AND created < ?",
-            at - _SETTLE_AFTER,
-        )
-    )
-    return [str(name) for (name,) in rows]
 
 
 def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
     """Draw one run and store its answer with its debit; the work of a job of kind "run".
 
-    Raises:
-        NotPrivateError: if an earlier worker had begun to draw it, and did not store an answer.
+    It is lost if an earlier worker had begun to draw it, and did not store an answer.
     """
     name, number = str(lease.body["schedule"]), int(lease.body["run"])
     stored, run = service.storage.read(lambda t: (find(t, name), run_of(t, name, number)))
@@ -373,14 +330,11 @@ def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) 
         raise InvalidInputError("The dataset is retired: nothing more is released from it.")
     progress(0, 1)
 
-    def begin(transaction: Transaction) -> str:
-        jobs.fenced(transaction, lease)
-        before = run_of(transaction, name, number).state
+    def begin(t: Transaction) -> str:
+        jobs.fenced(t, lease)
+        before = run_of(t, name, number).state
         after = "lost" if before == "drawing" else "drawing"
-        transaction.rows(
-            "UPDATE curator_runs SET state = ? WHERE schedule = ? AND number = ?",
-            *(after, name, number),
-        )
+        t.update("curator_runs", {"schedule": name, "number": number}, state=after)
         return after
 
     if service.storage.write(begin) == "lost":
@@ -398,13 +352,10 @@ def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) 
     text, identity = answer.to_json(), jobs.new_id()
     receipt = Receipt(stored.dataset, run.debit, answer.spending)
 
-    def store(transaction: Transaction) -> None:
-        stored_answer(transaction.tables, receipt, identity, text)
-        transaction.rows(
-            "UPDATE curator_runs SET state = 'done' WHERE schedule = ? AND number = ?",
-            *(name, number),
-        )
-        transaction.note("act", f"ran {number} of {name}", stored.owner, stored.dataset)
+    def store(t: Transaction) -> None:
+        stored_answer(t.tables, receipt, identity, text)
+        t.update("curator_runs", {"schedule": name, "number": number}, state="done")
+        t.note("act", f"ran {number} of {name}", stored.owner, stored.dataset)
 
     return jobs.Outcome({"schedule": name, "run": number}, store)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from quiltwork.client.records import Score
 from quiltwork.service.storage import Schema, Transaction
-from quiltwork.service.structs import Document
 
 SCHEMA = Schema(
     "standings",
@@ -25,28 +25,16 @@ SCHEMA = Schema(
 )
 
 
-class Score(Document, frozen=True):
-    """An answer; larger is better. `overfit` says that it came from the holdout, with noise.
-
-    A ladder tells a value only to what clearly beats its best.
-    """
-
-    member: str
-    metric: str
-    number: int
-    value: float | None
-    overfit: bool
-    remaining: int
-    at: str
-
-
 def keep(t: Transaction, name: str, key: str, digest: str, score: Score) -> None:
     """Keep an answer under its key."""
-    t.rows(
-        "INSERT INTO curator_standings (name, member, mark, digest, number, score) "
-        "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        *(name, score.member, key, digest, score.number),
-        msgspec.json.encode(score).decode(),
+    t.insert(
+        "curator_standings",
+        name=name,
+        member=score.member,
+        mark=key,
+        digest=digest,
+        number=score.number,
+        score=msgspec.json.encode(score).decode(),
     )
 
 

@@ -19,62 +19,37 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one request may bring; what is larger is refused before it is read.
+    """The most that one request may bring; what is larger is refused before it is read."""
 
-    Attributes:
-        document: bytes of a JSON document.
-        depth: how deeply a JSON document may be nested.
-        upload: bytes of an upload as it is sent.
-        unpacked: how many times its own size an upload may unpack to.
-        bytes: of an upload once it is unpacked, whatever its size.
-        rows: of one upload.
-        columns: of one upload.
-        field: characters of one cell.
-        threads: requests that are worked on at the same time; others wait.
-        uploads: files that are received at the same time, so that slow ones block nothing else.
-    """
-
-    document: int = 1_000_000
-    depth: int = 32
-    upload: int = 64_000_000
-    unpacked: int = 20
-    bytes: int = 256_000_000
+    document: int = 1_000_000  # bytes of a JSON document
+    depth: int = 32  # how deeply it may be nested
+    upload: int = 64_000_000  # bytes of an upload as it is sent
+    unpacked: int = 20  # how many times its own size an upload may unpack to
+    bytes: int = 256_000_000  # of an upload once it is unpacked, whatever its size
     rows: int = 5_000_000
     columns: int = 200
-    field: int = 1_000
-    threads: int = 16
-    uploads: int = 4
+    field: int = 1_000  # characters of one cell
+    threads: int = 16  # requests that are worked on at the same time; others wait
+    uploads: int = 4  # files that are received at the same time: slow ones block nothing else
+    pause: float = 20.0  # seconds for which nothing more of a body may come
+    at_once: int = 5_000  # rows up to which a table is published without the queue
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One curator.
+    """One curator."""
 
-    Attributes:
-        database: URL of the ledger's database, which holds the curator's own tables too.
-        data: the folder of files at rest; only its user may read it.
-        key: encrypts files at rest; None keeps them as they are.
-        host: the address to listen on.
-        port: the port to listen on.
-        allowed_hosts: names under which requests may come in.
-        limits: the most that one request may bring.
-    """
-
-    database: str
-    data: Path
-    key: bytes | None = field(default=None, repr=False)
+    database: str  # URL of the ledger's database, which holds the curator's own tables too
+    data: Path  # the folder of files at rest; only its user may read it
+    key: bytes | None = field(default=None, repr=False)  # of files at rest; None leaves them plain
     host: str = "127.0.0.1"
     port: int = 8000
-    allowed_hosts: tuple[str, ...] = LOOPBACK
+    allowed_hosts: tuple[str, ...] = LOOPBACK  # names under which requests may come in
     limits: Limits = Limits()
 
 
 def key_from(environment: Mapping[str, str] = os.environ) -> bytes | None:
-    """Return the key of files at rest that the environment holds; None without one.
-
-    Raises:
-        InvalidInputError: if it is not 32 bytes in base64 or hexadecimal.
-    """
+    """Return the key of files at rest that the environment holds; None without one."""
     text = environment.get(KEY, "").strip()
     if not text:
         return None
@@ -91,11 +66,7 @@ def key_from(environment: Mapping[str, str] = os.environ) -> bytes | None:
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only its user can read, or check that one is.
-
-    Raises:
-        StorageError: if it cannot be made, or others may read it.
-    """
+    """Make a folder that only its user can read, or check that one is."""
     try:
         path.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         others = path.stat().st_mode & 0o077

@@ -9,7 +9,7 @@ and may be noted in the ledger's chain in the same transaction.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeVar
@@ -56,6 +56,26 @@ class Transaction:
         """Return the first row of a SELECT, None without any."""
         return next(iter(self.rows(statement, *parameters)), None)
 
+    def insert(self, table: str, **values: object) -> None:
+        """Add a row, unless it is there: a transaction may run twice."""
+        places = ", ".join("?" * len(values))
+        self.rows(
+            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) ON CONFLICT DO NOTHING",  # noqa: S608
+            *values.values(),
+        )
+
+    def update(self, table: str, where: Mapping[str, object], **values: object) -> None:
+        """Change some columns of the rows in which others have these values."""
+        changed = ", ".join(f"{name} = ?" for name in values)
+        self.rows(
+            f"UPDATE {table} SET {changed} WHERE {_all(where)}",  # noqa: S608
+            *(*values.values(), *where.values()),
+        )
+
+    def delete(self, table: str, **where: object) -> None:
+        """Delete the rows in which columns have these values."""
+        self.rows(f"DELETE FROM {table} WHERE {_all(where)}", *where.values())  # noqa: S608
+
     def note(self, kind: str, text: str, who: str = "", dataset: str | None = None) -> None:
         """Append to the audit log, in the ledger's chain: it is there if and only if this commits.
 
@@ -66,6 +86,10 @@ class Transaction:
             self._tables.append(noted(identity, kind, text, dataset, who))
 
 
+def _all(where: Mapping[str, object]) -> str:
+    return " AND ".join(f"{name} = ?" for name in where)
+
+
 class Storage:
     """Transactions on the database of a ledger."""
 
@@ -74,11 +98,7 @@ class Storage:
         self._store = ledger.store
 
     def prepare(self, schemas: Iterable[Schema]) -> None:
-        """Create the tables of all parts, or bring them to their present version.
-
-        Raises:
-            StorageError: for tables that a newer quiltwork has written.
-        """
+        """Create the tables of all parts, or bring them to their present version."""
 
         def work(tables: Tables) -> None:
             transaction = Transaction(tables)

@@ -64,17 +64,14 @@ def paged(items: list[Item], limit: int, cursor: Callable[[Item], object]) -> Pa
 
 
 def shown_as(kind: type[Kind], source: Any, /, **others: Any) -> Kind:
-    """Return a struct with the fields that `source` has under the same names, and `others`."""
-    named = (name for name in kind.__struct_fields__ if name not in others)  # type: ignore[attr-defined]
+    """Return a record with the fields that `source` has under the same names, and `others`."""
+    fields = getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__  # type: ignore[attr-defined]
+    named = (name for name in fields if name not in others)
     return kind(**{name: getattr(source, name) for name in named}, **others)
 
 
 def exact_number(value: Number, name: str) -> Fraction:
-    """Read a number of a document exactly.
-
-    Raises:
-        InvalidInputError: if it is none, or not positive.
-    """
+    """Read a positive number of a document exactly."""
     found = typed_fraction(value) if isinstance(value, str) else value
     if found is None:
         raise InvalidInputError(f"{name} is written as a number, or as text such as 1/3.")
@@ -82,11 +79,7 @@ def exact_number(value: Number, name: str) -> Fraction:
 
 
 def read_document(text: bytes, kind: type[Kind], depth: int) -> Kind:
-    """Read a JSON document as a struct.
-
-    Raises:
-        Problem: 400 for what is no JSON, 422 for another document.
-    """
+    """Read a JSON document as a struct; 400 for what is no JSON, 422 for another document."""
     return converted(_parsed(text, depth), kind)
 
 

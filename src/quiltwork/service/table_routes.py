@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 
+from quiltwork.client.records import CollaborativeTable, GivenPart, Job
 from quiltwork.service import jobs, tables
-from quiltwork.service.job_routes import Job, shown, shown_by_id
+from quiltwork.service.job_routes import shown, shown_by_id
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery, paged
+from quiltwork.service.structs import Document, Name, Page, PageQuery, paged, shown_as
 from quiltwork.service.tables import TABLES, TableRules
 from quiltwork.service.worker import Pace, carry_out
 
@@ -24,26 +25,6 @@ class NewTable(Document, frozen=True):
 
     name: Name
     rules: TableRules
-
-
-class PartOfTable(Document, frozen=True):
-    """How many rows a provider gave."""
-
-    provider: str
-    rows: int
-
-
-class CollaborativeTable(Document, frozen=True):
-    """A table; a provider sees its own part, the owner and auditors how many rows each gave."""
-
-    name: str
-    owner: str
-    rules: TableRules
-    state: tables.State
-    created: str
-    parts: list[PartOfTable]
-    admitted: list[str]
-    job: Job | None
 
 
 class Published(Document, frozen=True):
@@ -101,14 +82,13 @@ class SelfCheck(Document, frozen=True):
 def _described(t: Transaction, stored: tables.Collected, caller: Caller) -> CollaborativeTable:
     everything = caller.role == "auditor" or caller.member == stored.owner
     job = jobs.find(t, stored.made.get("job", "")) if everything else None
-    return CollaborativeTable(
-        name=stored.name,
-        owner=stored.owner,
-        rules=stored.asked,
+    return shown_as(
+        CollaborativeTable,
+        stored,
+        rules=msgspec.to_builtins(stored.asked),
         state=tables.state(t, stored),
-        created=stored.created,
         parts=[
-            PartOfTable(provider=part.provider, rows=part.rows)
+            GivenPart(part.provider, part.rows)
             for part in tables.parts_of(t, stored.name)
             if everything or part.provider == caller.member
         ],
@@ -165,10 +145,10 @@ def _dismiss_from_table(call: Call) -> None:
 
 
 @_routes.at("PUT", f"{_ONE}/rows", "table.give", upload=True)
-def _give_rows(call: Call) -> PartOfTable:
+def _give_rows(call: Call) -> GivenPart:
     """Give your rows, in the place of those that you gave before."""
     count = tables.put_rows(call.service, TABLES.named(call), call.caller.member, call.sent)
-    return PartOfTable(provider=call.caller.member, rows=count)
+    return GivenPart(call.caller.member, count)
 
 
 @_routes.at("DELETE", f"{_ONE}/rows", "table.give", status=204)
@@ -183,7 +163,7 @@ def _publish_table(call: Call) -> Job:
     service, stored = call.service, TABLES.named(call)
     identity = tables.submit(service, stored)
     parts = service.storage.read(lambda t: tables.parts_of(t, stored.name))
-    if sum(part.rows for part in parts) <= tables.SMALL:
+    if sum(part.rows for part in parts) <= service.settings.limits.at_once:
         pace = Pace()
         lease = jobs.claim(service.storage, "the server", pace.lease, only=identity)
         if lease is not None:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from quiltwork.tables import Constraint, Table
     from quiltwork.tables.publication import Publication
 
-SMALL = 5_000
-"""Rows up to which a table is published at once, without the queue."""
 SCHEMA = Schema(
     "parts",
     (
@@ -98,9 +96,6 @@ def set_rules(t: Transaction, table: Collected, rules: TableRules) -> None:
 
     Providers gave theirs for the rules that they saw: under others the same rows could be published
     as they are.
-
-    Raises:
-        InvalidInputError: once a provider has given rows, or it is published.
     """
     _refuse_published(t, table)
     if parts_of(t, table.name):
@@ -113,11 +108,7 @@ def set_rules(t: Transaction, table: Collected, rules: TableRules) -> None:
 
 
 def put_rows(service: Service, table: Collected, provider: str, upload: Upload) -> int:
-    """Keep a provider's rows, in the place of those it gave before; return how many there are.
-
-    Raises:
-        InvalidInputError: for a file that cannot be a part of the table; its rows are not kept.
-    """
+    """Keep a provider's rows, in the place of those it gave before; return how many there are."""
     rules = table.asked
     with upload.table() as path:
         count = rules.table(path).encoded.rows
@@ -129,11 +120,8 @@ def put_rows(service: Service, table: Collected, provider: str, upload: Upload) 
         if now.asked != rules:
             raise InvalidInputError("The rules were changed just now; read them, and send again.")
         old = _forgotten(t, table.name, provider)
-        t.rows(
-            "INSERT INTO curator_parts (name, provider, file, suffix, row_count) "
-            "VALUES (?, ?, ?, ?, ?)",
-            *(table.name, provider, file, upload.suffix, count),
-        )
+        given = {"file": file, "suffix": upload.suffix, "row_count": count}
+        t.insert("curator_parts", name=table.name, provider=provider, **given)
         t.note("act", f"gave {count} rows to table {table.name}", provider)
         return old
 
@@ -163,18 +151,13 @@ def drop_rows(
 
 def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:
     """Forget the rows of one provider; return the files that held them."""
-    where = "WHERE name = ? AND provider = ?"
-    files = t.rows(f"SELECT file FROM curator_parts {where}", name, provider)  # noqa: S608
-    t.rows(f"DELETE FROM curator_parts {where}", name, provider)  # noqa: S608
-    return [str(file) for (file,) in files]
+    files = [part.file for part in parts_of(t, name) if part.provider == provider]
+    t.delete("curator_parts", name=name, provider=provider)
+    return files
 
 
 def submit(service: Service, table: Collected) -> str:
-    """Queue the publication of a table, or find the job that is at it; return the job's id.
-
-    Raises:
-        InvalidInputError: with fewer than two providers.
-    """
+    """Queue the publication of a table, or find the job that is at it; return the job's id."""
     identity = jobs.new_id()
 
     def work(t: Transaction) -> str:
@@ -238,22 +221,14 @@ def _csv(service: Service, made: Publication) -> bytes:
 
 
 def published(service: Service, table: Collected) -> bytes:
-    """Return the published table as CSV.
-
-    Raises:
-        InvalidInputError: if it is not published.
-    """
+    """Return the published table as CSV."""
     if "publication" not in table.made:
         raise InvalidInputError(f"Table {table.name!r} is not published yet.")
     return b"".join(service.vault.read(table.made["publication"]))
 
 
 def self_check(service: Service, table: Collected, provider: str) -> dict[str, Any]:
-    """Say what a provider can learn from the published table with its own rows.
-
-    Raises:
-        InvalidInputError: if it is not published, or the provider has no rows there.
-    """
+    """Say what a provider can learn from the published table with its own rows."""
     from quiltwork.tables import own_view
 
     published(service, table)

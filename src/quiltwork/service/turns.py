@@ -17,7 +17,6 @@ import anyio
 from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 
-_SECONDS_FOR_A_PART = 20.0
 _SLOWEST = 20_000
 """Bytes a second, on average, from a body that is taken."""
 
@@ -47,16 +46,14 @@ class Turns:
                 yield
 
 
-async def paced(stream: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes, None]:
-    """Pass on a body, as long as it comes and is not too large.
-
-    Raises:
-        Problem: 408 if it stalls or drips, 413 if it has more than `most` bytes.
-    """
+async def paced(
+    stream: AsyncIterator[bytes], most: int, pause: float
+) -> AsyncGenerator[bytes, None]:
+    """Pass on a body; 408 if it stops for a `pause` or drips, 413 if it has over `most` bytes."""
     begun, size = time.monotonic(), 0
     while True:
         try:
-            with anyio.fail_after(_SECONDS_FOR_A_PART):
+            with anyio.fail_after(pause):
                 part = await anext(stream, None)
         except TimeoutError:
             raise _too_slow() from None
@@ -65,7 +62,7 @@ async def paced(stream: AsyncIterator[bytes], most: int) -> AsyncGenerator[bytes
         size += len(part)
         if size > most:
             raise too_large(most)
-        if time.monotonic() - begun > _SECONDS_FOR_A_PART + size / _SLOWEST:
+        if time.monotonic() - begun > pause + size / _SLOWEST:
             raise _too_slow()
         yield part
 

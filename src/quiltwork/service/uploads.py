@@ -28,14 +28,7 @@ _UNPACKED_FREELY = 1 << 20
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was sent, at rest.
-
-    Attributes:
-        name: in the vault.
-        suffix: what kind of file it is: ".csv" or ".parquet".
-        vault: where it is.
-        limits: what it may hold.
-    """
+    """A file that was sent, ".csv" or ".parquet", at rest under a name in the vault."""
 
     name: str
     suffix: str
@@ -44,21 +37,13 @@ class Upload:
 
     @contextmanager
     def table(self) -> Iterator[Path]:
-        """Lend a path at which the file can be read; rows, columns and cells are within limits.
-
-        Raises:
-            InvalidInputError: if they are not, or the file is not what it says.
-        """
+        """Lend a path at which the file can be read; rows, columns and cells are within limits."""
         with self.vault.plain(self.name, self.suffix) as path:
             self._check(path)
             yield path
 
     def only(self, path: Path, columns: Sequence[str]) -> bytes:
-        """Return the file at a lent path with these columns alone: what is not used is not kept.
-
-        Raises:
-            InvalidInputError: if one of them is not there.
-        """
+        """Return the file at a lent path with these columns alone: what is not used is not kept."""
         kept = io.BytesIO()
         if self.suffix == ".parquet":
             from pyarrow import parquet
@@ -110,11 +95,7 @@ class Upload:
 
 
 def suffix_of(media_type: str) -> str:
-    """Return how the name of such a file ends.
-
-    Raises:
-        Problem: 415 for other media types.
-    """
+    """Return how the name of such a file ends; 415 for other media types."""
     found = MEDIA_TYPES.get(media_type.partition(";")[0].strip().lower())
     if found is None:
         raise Problem(
@@ -124,11 +105,7 @@ def suffix_of(media_type: str) -> str:
 
 
 def received(parts: Iterable[bytes], limits: Limits, encoding: str = "") -> Iterator[bytes]:
-    """Pass on what comes, unpacked, as long as it is within limits.
-
-    Raises:
-        Problem: 413 if it is too much, 415 for another encoding, 400 if it cannot be unpacked.
-    """
+    """Pass on what comes, unpacked, as long as it is within limits; else 413, 415 or 400."""
     limited = _limited(parts, limits.upload)
     if encoding in ("", "identity"):
         return limited

@@ -62,11 +62,7 @@ class Vault:
         return name
 
     def read(self, name: str) -> Iterator[bytes]:
-        """Yield what is kept under a name.
-
-        Raises:
-            StorageError: if it is gone, was changed, or needs another key.
-        """
+        """Yield what is kept under a name, unless it was changed or needs another key."""
         try:
             with self._path(name).open("rb") as file:
                 start = file.read(len(_MAGIC))

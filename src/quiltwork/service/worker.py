@@ -62,7 +62,7 @@ def carry_out(
     with _heard_of(service, lease, progress, pace, stop), suppress(LeaseLostError):
         try:
             outcome = WORKS[lease.kind](service, lease, progress)
-            jobs.finish(storage, lease, outcome.result, outcome.also, progress.total)
+            jobs.finish(storage, lease, outcome, progress.total)
         except StoppedError:
             jobs.give_back(storage, lease)
         except CancelledError:
@@ -140,23 +140,6 @@ def finish_waiting(service: Service, pace: Pace) -> None:
 
 def _name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
-def open_for_work(settings: Settings) -> Service:
-    """Open a curator beside its server: what that has in hand is left alone."""
-    from quiltwork.budget import Ledger
-    from quiltwork.service.features import FEATURES
-    from quiltwork.service.routes import Service
-    from quiltwork.service.settings import private_folder
-    from quiltwork.service.storage import Storage
-    from quiltwork.service.turns import Turns
-    from quiltwork.service.vault import Vault
-
-    ledger = Ledger.open(settings.database)
-    storage = Storage(ledger)
-    storage.prepare(part.schema for part in FEATURES if part.schema is not None)
-    vault = Vault(private_folder(settings.data / "vault"), settings.key)
-    return Service(settings, ledger, storage, vault, FEATURES, Turns(settings.limits))
 
 
 def run(service: Service, pace: Pace, *, supervised: bool) -> None:

@@ -9,8 +9,8 @@ import re
 import pytest
 
 from quiltwork.beliefs import MarkovChain, beliefs_to_json
-from quiltwork.service.app import open_service
 from quiltwork.service.dashboard import routes
+from quiltwork.service.features import open_service
 from quiltwork.service.members import first_owner
 from tests.service.dashboard.conftest import Serving, create_app
 

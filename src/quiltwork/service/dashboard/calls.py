@@ -8,7 +8,7 @@ from typing import Any
 
 from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Route, Service, check, perform
+from quiltwork.service.routes import Call, Route, Service, check
 from quiltwork.service.structs import NAME, converted
 from quiltwork.service.uploads import Upload, received
 
@@ -23,12 +23,12 @@ def ask(
     **rest: Any,
 ) -> Any:
     """Do what a route does for a caller, and return its struct; blocks."""
-    route = _route(service, name, path or {})
+    route = _allowed(service, caller, name, path or {})
     if route.request is not None:
         rest["body"] = converted(dict(body or {}), route.request)
     if route.query is not None:
         rest["query"] = converted(dict(query or {}), route.query, strict=False)
-    return perform(service, route, caller, path, **rest)
+    return route.handler(Call(service, caller, path or {}, **rest))
 
 
 def send(
@@ -41,17 +41,20 @@ def send(
     **rest: Any,
 ) -> Any:
     """Do what a route that takes an upload does; nothing is read of it without the right."""
-    route, limits, vault = _route(service, name, path), service.settings.limits, service.vault
-    check(route, service, caller, path)
+    route = _allowed(service, caller, name, path)
+    limits, vault = service.settings.limits, service.vault
     upload = Upload(vault.write(received(parts, limits)), suffix, vault, limits)
     try:
-        return perform(service, route, caller, path, upload=upload, **rest)
+        check(route, service, caller, path)  # again, now that all of it has come
+        return route.handler(Call(service, caller, path, upload=upload, **rest))
     finally:
         upload.discard()
 
 
-def _route(service: Service, name: str, path: Mapping[str, str]) -> Route:
-    """Return a route; what cannot be a name of anything is nowhere, as over HTTP."""
+def _allowed(service: Service, caller: Caller, name: str, path: Mapping[str, str]) -> Route:
+    """Return a route that a caller may take; what cannot be a name is nowhere, as over HTTP."""
     if not all(re.match(NAME, value) for value in path.values()):
         raise not_found()
-    return service.route(name)
+    route = service.route(name)
+    check(route, service, caller, path)
+    return route

@@ -1,21 +1,25 @@
-"""Charts of what the API says: answers, several of them over time, leakage, groups of a table."""
+"""Charts of what the API says: answers, also over time, leakage, groups of a table, budgets."""
 
 from __future__ import annotations
 
+import html
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from quiltwork.budget import LeakageProfile
 from quiltwork.budget.accounting.account_charts import profile_chart
 from quiltwork.counts import CountTable
 from quiltwork.errors import UnsupportedError
-from quiltwork.report import BarChart, Chart, Line, LineChart
+from quiltwork.report import BarChart, Chart, Html, Line, LineChart
 from quiltwork.series import Release
 
 _MOST_LINES = 6
 _MOST_BARS = 15
+_LOW = 0.15
+"""Below this share of a budget, what is left of it is drawn as a warning."""
+_STEP, _SIZE = 16.0, 14.0
 _COMPARABLE = ("histogram", "count", "frequencies")
 
 
@@ -106,3 +110,41 @@ def sizes_chart(sizes: Mapping[str, int], k: int) -> BarChart:
         "groups",
         tuple((f"{name} records", number) for name, number in bars.items()),
     )
+
+
+def gauge(name: str, budget: float, left: float, price: float = 0.0, patches: int = 20) -> Html:
+    """Draw what is left of a budget as a strip of patches, and what a price would take of it.
+
+    >>> 'aria-label="Budget of a: 0.5 of 2 left."' in gauge("a", 2, 0.5).text
+    True
+    """
+    share = min(1.0, max(0.0, left / budget)) if budget > 0 else 0.0
+    after = max(0.0, left - price) / budget if budget > 0 else 0.0
+    kind = "low" if after < _LOW else "left"
+    drawn = [
+        f'<rect class="hole" x="{_STEP * i:.1f}" y="1" width="{_SIZE}" height="{_SIZE}" rx="2"/>'
+        for i in range(patches)
+    ]
+    drawn += _filled(kind, 0.0, min(after, share) * patches)
+    if price > 0:
+        drawn += _filled("price", min(after, share) * patches, share * patches)
+    said = f"Budget of {name}: {left:.4g} of {budget:.4g} left."
+    if price > 0:
+        said += f" The question takes {price:.4g}."
+    return Html(
+        f'<svg class="gauge" viewBox="0 0 {_STEP * patches - 2:.0f} 16" role="img" '
+        f'aria-label="{html.escape(said)}">{"".join(drawn)}</svg>'
+    )
+
+
+def _filled(kind: str, first: float, last: float) -> Iterator[str]:
+    """Draw patches from one place to another, the first and the last in part."""
+    for i in range(int(first), int(last) + 1):
+        low, high = max(first, i), min(last, i + 1)
+        if high - low > 1e-9:
+            x, width = _STEP * i + _SIZE * (low - i), _SIZE * (high - low)
+            corner = min(2.0, width / 2)
+            yield (
+                f'<rect class="{kind}" x="{x:.1f}" y="1" width="{width:.1f}" '
+                f'height="{_SIZE}" rx="{corner:.1f}"/>'
+            )

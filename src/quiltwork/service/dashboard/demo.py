@@ -35,9 +35,6 @@ def fill(service: Service) -> dict[str, str]:
     """Tell the stories, all made up, to an empty curator; return a token for each role.
 
     Costs a few seconds, most of them for the first compiled sweep and the table.
-
-    Raises:
-        InvalidInputError: if the curator has members already.
     """
     if service.storage.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
         raise InvalidInputError("This curator is in use; a demonstration needs --data of its own.")

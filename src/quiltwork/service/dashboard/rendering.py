@@ -15,7 +15,7 @@ from quiltwork.report import Html
 from quiltwork.report.elements import figure as drawn
 from quiltwork.report.page import mark
 from quiltwork.report.style import LIGHT, PAGE_STYLE
-from quiltwork.service.dashboard.gauges import gauge
+from quiltwork.service.dashboard.charts import gauge
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -16,22 +16,22 @@ from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.pages import (
     asking,
     boards,
-    dataset,
     datasets,
     members,
     schedules,
     tables,
-    work,
 )
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
 from quiltwork.service.dashboard.web import (
     Page,
     Shown,
     Visit,
+    does,
     endpoint,
     hidden_field,
     own_form,
     refusal,
+    sends,
 )
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.routes import Feature
@@ -40,51 +40,64 @@ FEATURE = Feature(schema=sessions.SCHEMA)
 _SIGN_IN = 10_000
 """Bytes of a form that anybody may send."""
 
+_DATASET, _TABLE = "/datasets/{dataset}", "/tables/{table}"
+_BOARD = "/leaderboards/{holdout}"
+
+
+def _form(of: str, at: str, work: Any, told: str, *page: Any, **rest: Any) -> tuple[str, str, Page]:
+    """Return the address of a form on the page of an object, and what it does, then back to it."""
+    return "POST", f"{of}{at}", does(work, of, told, *page, **rest)
+
+
 _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("GET", "/", datasets.overview),
     ("GET", "/new", datasets.new),
     ("POST", "/new", datasets.register),
-    ("GET", "/datasets/{dataset}", dataset.dataset),
-    ("POST", "/datasets/{dataset}/rows", dataset.add),
-    ("POST", "/datasets/{dataset}/access", dataset.share),
-    ("POST", "/datasets/{dataset}/access/{member}/remove", dataset.unshare),
-    ("POST", "/datasets/{dataset}/retire", dataset.retire),
-    ("POST", "/datasets/{dataset}/delete", dataset.delete),
-    ("GET", "/datasets/{dataset}/releases/{release}", dataset.release),
+    ("GET", "/datasets/{dataset}", datasets.dataset),
+    _form(_DATASET, "/rows", "add_rows", "added", datasets.dataset, file="rows"),
+    _form(
+        *(_DATASET, "/access", "share_dataset", "shared", datasets.dataset),
+        path="member",
+        body=("cap", "reserved"),
+    ),
+    _form(_DATASET, "/access/{member}/remove", "unshare_dataset", "shared", datasets.dataset),
+    _form(_DATASET, "/retire", "retire_dataset", "retired", datasets.dataset, body=("reason",)),
+    _form(_DATASET, "/delete", "delete_rows", "deleted", datasets.dataset, confirm="dataset"),
+    ("GET", "/datasets/{dataset}/releases/{release}", datasets.release),
     ("GET", "/datasets/{dataset}/ask", asking.ask),
     ("POST", "/datasets/{dataset}/ask/preview", asking.ask),
     ("POST", "/datasets/{dataset}/ask", asking.answer),
     ("GET", "/members", members.members),
     ("POST", "/members", members.invite),
     ("GET", "/members/{member}", members.member),
-    ("POST", "/members/{member}/remove", members.remove),
+    ("POST", "/members/{member}/remove", does("remove_member", "/members", "removed")),
     ("POST", "/members/{member}/tokens", members.issue),
-    ("POST", "/members/{member}/tokens/{token}/revoke", members.revoke),
+    _form("/members/{member}", "/tokens/{token}/revoke", "revoke_token", "revoked"),
     ("GET", "/schedules", schedules.schedules),
     ("POST", "/schedules", schedules.make),
     ("POST", "/schedules/preview", schedules.schedules),
     ("GET", "/schedules/{schedule}", schedules.schedule),
-    ("POST", "/schedules/{schedule}/end", schedules.end),
+    _form("/schedules/{schedule}", "/end", "end_schedule", "cancelled"),
     ("GET", "/schedules/{schedule}/runs/{run}", schedules.run),
     ("GET", "/tables", tables.tables),
     ("POST", "/tables", tables.make),
     ("GET", "/tables/{table}", tables.table),
-    ("POST", "/tables/{table}/access", tables.admit),
-    ("POST", "/tables/{table}/access/{member}/remove", tables.dismiss),
-    ("POST", "/tables/{table}/rows", tables.give),
-    ("POST", "/tables/{table}/publish", tables.publish),
-    ("GET", "/tables/{table}/published.csv", tables.download),
+    _form(_TABLE, "/access", "admit_to_table", "shared", tables.table, path="member"),
+    _form(_TABLE, "/access/{member}/remove", "dismiss_from_table", "shared", tables.table),
+    _form(_TABLE, "/rows", "give_rows", "submitted", tables.table, file="rows"),
+    _form(_TABLE, "/publish", "publish_table", "queued", tables.table),
+    ("GET", "/tables/{table}/published.csv", sends("show_publication")),
     ("GET", "/leaderboards", boards.boards),
     ("POST", "/leaderboards", boards.register),
     ("GET", "/leaderboards/{holdout}", boards.board),
-    ("POST", "/leaderboards/{holdout}/tables", boards.give),
-    ("POST", "/leaderboards/{holdout}/delete", boards.delete),
-    ("POST", "/leaderboards/{holdout}/access", boards.admit),
-    ("POST", "/leaderboards/{holdout}/access/{member}/remove", boards.dismiss),
-    ("POST", "/leaderboards/{holdout}/ask", boards.ask),
-    ("GET", "/leaderboards/{holdout}/scores.csv", boards.download),
-    ("GET", "/jobs", work.jobs),
-    ("POST", "/jobs/{job}/cancel", work.cancel),
+    _form(_BOARD, "/tables", boards.give, "created", boards.board),
+    _form(_BOARD, "/delete", "delete_tables", "deleted", boards.board, confirm="holdout"),
+    _form(_BOARD, "/access", "admit_to_holdout", "shared", boards.board, path="member"),
+    _form(_BOARD, "/access/{member}/remove", "dismiss_from_holdout", "shared", boards.board),
+    _form(_BOARD, "/ask", boards.ask, "scored", boards.board),
+    ("GET", "/leaderboards/{holdout}/scores.csv", sends("show_score_file")),
+    ("GET", "/jobs", schedules.jobs),
+    ("POST", "/jobs/{job}/cancel", does("cancel_job", "/jobs", "cancelled")),
     ("GET", "/log", members.log),
     ("POST", "/log", members.verify),
 )

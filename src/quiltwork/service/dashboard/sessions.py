@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import secrets
 from datetime import UTC, datetime, timedelta
 
@@ -18,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quiltwork.budget.ledger.tables import now
-from quiltwork.service.members import authenticated
+from quiltwork.service.members import authenticated, listed_names
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Service
 from quiltwork.service.storage import Schema, Transaction
@@ -51,11 +50,7 @@ def begin(service: Service, secret: str) -> str | None:
 
     def work(t: Transaction) -> None:
         t.rows("DELETE FROM curator_sessions WHERE expires <= ?", at)
-        t.rows(
-            "INSERT INTO curator_sessions (hash, token, expires) VALUES (?, ?, ?) "
-            "ON CONFLICT (hash) DO NOTHING",
-            *(hashed(cookie), caller.token, expires),
-        )
+        t.insert("curator_sessions", hash=hashed(cookie), token=caller.token, expires=expires)
         t.note("act", f"signed in to the dashboard by token {caller.token}", caller.member)
 
     service.storage.write(work)
@@ -76,18 +71,12 @@ def caller_with(service: Service, cookie: str) -> Caller | None:
     if found is None or min(found[5:]) <= now():
         return None
     token, member, role, datasets, actions = found[:5]
-    return Caller(member, role, token, _names(datasets), _names(actions))
-
-
-def _names(text: str | None) -> frozenset[str] | None:
-    return None if text is None else frozenset(json.loads(text))
+    return Caller(member, role, token, listed_names(datasets), listed_names(actions))
 
 
 def end(service: Service, cookie: str) -> None:
     """Forget a session."""
-    service.storage.write(
-        lambda t: t.rows("DELETE FROM curator_sessions WHERE hash = ?", hashed(cookie))
-    )
+    service.storage.write(lambda t: t.delete("curator_sessions", hash=hashed(cookie)))
 
 
 def form_value(cookie: str) -> str:

@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from quiltwork.errors import QuiltworkError
 from quiltwork.service.dashboard import calls, sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
-from quiltwork.service.problems import Problem, body_of, header_values, problem_of
+from quiltwork.service.problems import Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.routes import Service
 from quiltwork.service.turns import paced
@@ -67,17 +67,9 @@ TOLD = {
 class Visit:
     """One request of somebody who has signed in.
 
-    Attributes:
-        service: the curator.
-        caller: who it is.
-        here: the path of the page.
-        path: the parameters of the path.
-        query: the parameters of the query.
-        form: the fields of a form.
-        files: what was chosen to be uploaded, by the name of its field.
-        cookie: of the session.
-        fragment: whether only the part that changes is asked for.
-        address: of the curator, as the browser names it.
+    `here` is the path of the page, `files` what was chosen to be uploaded, by the name of its
+    field; `fragment` asks for the part that changes only, `address` is the curator's, as the
+    browser names it.
     """
 
     service: Service
@@ -131,12 +123,20 @@ class Visit:
 
 @dataclass(frozen=True)
 class Shown:
-    """A page: its template and what it is filled with; `part` is the template of what changes."""
+    """A page: its template and what it is filled with; `part` is the template of what changes.
+
+    If something was `refused`, that is among the values, and tells the status.
+    """
 
     template: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-    status: int = 200
+    values: Mapping[str, Any]
     part: str = ""
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        refused = self.values.get("refused")
+        return 200 if refused is None else int(refused.status)
 
 
 @dataclass(frozen=True)
@@ -184,8 +184,7 @@ def _answered(page: Page, visit: Visit) -> Response:
 
 def problem_page(problem: Problem) -> Shown:
     """Return the page that says what was refused."""
-    details = problem.details()
-    return Shown("problem.html", {"heading": details.title, "problem": details}, problem.status)
+    return Shown("problem.html", {"heading": problem.details().title, "refused": problem})
 
 
 def _response(found: Shown | Go | Response, visit: Visit) -> Response:
@@ -253,9 +252,8 @@ async def own_form(
 ) -> tuple[dict[str, str], dict[str, UploadFile]]:
     """Read a form that a page of ours has shown to this browser: its fields, its files.
 
-    Raises:
-        Problem: 403 if it comes from elsewhere, 413 if its fields are larger than `document` or
-            it is larger than `upload` more, 400 if it is no form.
+    403 if it comes from elsewhere, 413 if its fields are larger than `document` or it is larger
+    than `upload` more, 400 if it is no form.
     """
     if request.method != "POST":
         return {}, {}
@@ -290,13 +288,13 @@ def _kind(request: Request) -> str:
 
 
 async def _read_form(request: Request, document: int, upload: int) -> FormData:
-    kind = _kind(request)
+    kind, pause = _kind(request), request.app.state.service.settings.limits.pause
     try:
         if kind == _FILES and upload:
             most = upload + document
             parser = MultiPartParser(
                 request.headers,
-                paced(request.stream(), most),
+                paced(request.stream(), most, pause),
                 max_files=_MOST_FILES,
                 max_fields=_MOST_FIELDS,
                 max_part_size=document,
@@ -304,7 +302,8 @@ async def _read_form(request: Request, document: int, upload: int) -> FormData:
             parser.spool_max_size = most  # rows never touch the disk unencrypted
             return await parser.parse()
         if kind == "application/x-www-form-urlencoded":
-            text = b"".join([part async for part in paced(request.stream(), document)]).decode()
+            parts = [part async for part in paced(request.stream(), document, pause)]
+            text = b"".join(parts).decode()
             fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
             return FormData([*fields])
     except (MultiPartException, ValueError):
@@ -315,7 +314,7 @@ async def _read_form(request: Request, document: int, upload: int) -> FormData:
 def _must_sign_in(request: Request) -> Response:
     if not _wants_page(request) or "x-fragment" in request.headers:
         problem = Problem(401, "unauthenticated", "Sign in to see pages; the API takes a token.")
-        return Response(body_of(problem), 401, header_values(problem) | HEADERS)
+        return problem_response(problem, HEADERS)
     response = RedirectResponse("/sign-in", 303, headers=HEADERS)
     if sessions.cookie_of(request):
         sessions.set_cookie(request, response, "")
@@ -329,7 +328,7 @@ def _wants_page(request: Request) -> bool:
 def refusal(request: Request, problem: Problem) -> Response:
     """Answer a request that reached no page: as a page to browsers, as JSON to others."""
     if not _wants_page(request):
-        return Response(body_of(problem), problem.status, header_values(problem) | HEADERS)
+        return problem_response(problem, HEADERS)
     shown = problem_page(problem)
     values = {"who": None, "flash": None, **shown.values}
     return HTMLResponse(render(shown.template, values), shown.status, headers=HEADERS)
@@ -343,12 +342,59 @@ def read_problem(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
         return None, problem_of(error)
 
 
-def done(
-    work: Callable[[], Any], address: str, told: str, otherwise: Callable[[Problem], Shown]
-) -> Shown | Go:
-    """Do something and go to a page that says so; a refusal is shown where it was asked for."""
-    _, refused = read_problem(work)
-    return Go(address, told) if refused is None else otherwise(refused)
+def does(
+    work: str | Callable[[Visit], Any],
+    address: str,
+    told: str,
+    page: Callable[[Visit, Problem], Shown] = lambda _, refused: problem_page(refused),
+    *,
+    path: str = "",
+    body: tuple[str, ...] = (),
+    file: str = "",
+    confirm: str = "",
+) -> Page:
+    """Return what a form does: `work`, then to a page that says so; a refusal is shown on `page`.
+
+    `work` is a function, or a route of the API. The field `path` of the form belongs to its path,
+    those of `body` that are filled to its body, `file` is the field of an upload. Where `confirm`
+    names a parameter of the address, its value must have been typed.
+    """
+
+    def ask(visit: Visit) -> Any:
+        form = {name: text.strip() for name, text in visit.form.items()}
+        if confirm and form.get("confirm") != visit.path[confirm]:
+            raise Problem(422, "invalid-input", f"Type the {confirm}'s name to delete.")
+        if not isinstance(work, str):
+            return work(visit)
+        where = {**visit.path, path: form.get(path, "")} if path else visit.path
+        if file:
+            return visit.send(work, where, file)
+        return visit.ask(work, where, {name: form[name] for name in body if form.get(name)})
+
+    def answer(visit: Visit) -> Shown | Go:
+        _, refused = read_problem(lambda: ask(visit))
+        return Go(address.format(**visit.path), told) if refused is None else page(visit, refused)
+
+    return answer
+
+
+def sends(route: str) -> Page:
+    """Return what sends the file that a route of the API tells."""
+
+    def answer(visit: Visit) -> Response:
+        found = visit.ask(route, visit.path)
+        named = {"Content-Disposition": f'attachment; filename="{found.name}.csv"'}
+        kind = "text/csv; charset=utf-8"
+        return Response(found.content, headers=HEADERS | named, media_type=kind)
+
+    return answer
+
+
+def whole(text: str, what: str) -> int:
+    """Read a whole number of a form or an address."""
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise Problem(422, "invalid-input", f"{what} is a whole number.")
+    return int(text)
 
 
 def filled(visit: Visit, usual: Mapping[str, str]) -> dict[str, str]:
@@ -357,11 +403,7 @@ def filled(visit: Visit, usual: Mapping[str, str]) -> dict[str, str]:
 
 
 def whole_form(visit: Visit, *names: str) -> None:
-    """Refuse a form that leaves out what it is about: nothing is spent on what is usual.
-
-    Raises:
-        Problem: 422.
-    """
+    """Refuse a form that leaves out what it is about: nothing is spent on what is usual."""
     if not {"key", *names} <= visit.form.keys():
         raise Problem(422, "invalid-input", "The form is not whole; open the page again.")
 

@@ -6,7 +6,6 @@ from itertools import product
 from typing import Any
 
 from quiltwork.report import Estimate, IntervalChart
-from quiltwork.service.dashboard.pages.members import whole
 from quiltwork.service.dashboard.rendering import cell
 from quiltwork.service.dashboard.web import (
     Go,
@@ -15,6 +14,7 @@ from quiltwork.service.dashboard.web import (
     filled,
     fresh_key,
     read_problem,
+    whole,
     whole_form,
 )
 from quiltwork.service.problems import Problem
@@ -88,7 +88,6 @@ def _page(visit: Visit, refused: Problem | None = None) -> Shown:
         form["state"] = str(found.states[0])
     looked, wrong = read_problem(lambda: _looked(visit, found, form))
     seen, chart = looked or (None, None)
-    refused = refused or wrong
     values = {
         "heading": f"Ask {found.name}",
         "one": found,
@@ -99,10 +98,9 @@ def _page(visit: Visit, refused: Problem | None = None) -> Shown:
         "seen": seen,
         "chart": chart,
         "price": max(0.0, (seen.spent_after or 0) - seen.spent_before) if seen else 0.0,
-        "refused": refused,
+        "refused": refused or wrong,
     }
-    status = refused.status if refused else 200
-    return Shown("ask.html", values, status, part="ask_part.html")
+    return Shown("ask.html", values, part="ask_part.html")
 
 
 def _looked(visit: Visit, found: Any, form: dict[str, str]) -> tuple[Any, IntervalChart | None]:

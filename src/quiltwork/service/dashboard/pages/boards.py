@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from starlette.responses import Response
-
 from quiltwork.report import BarChart
-from quiltwork.service.dashboard.pages.members import whole
-from quiltwork.service.dashboard.rendering import HEADERS
 from quiltwork.service.dashboard.web import (
     Go,
     Shown,
     Visit,
-    done,
     filled,
     fresh_key,
     read_problem,
+    whole,
     whole_form,
 )
 from quiltwork.service.holdouts import sides_of
@@ -47,7 +42,7 @@ def boards(visit: Visit, refused: Problem | None = None) -> Shown:
         "form": filled(visit, _NEW),
         "refused": refused,
     }
-    return Shown("boards.html", values, refused.status if refused else 200)
+    return Shown("boards.html", values)
 
 
 def register(visit: Visit) -> Shown | Go:
@@ -75,54 +70,21 @@ def board(visit: Visit, refused: Problem | None = None) -> Shown:
         "refused": refused,
         "mine": found.owner == visit.caller.member,
     }
-    return Shown("board.html", values, refused.status if refused else 200)
+    return Shown("board.html", values)
 
 
-def give(visit: Visit) -> Shown | Go:
+def give(visit: Visit) -> None:
     """Give both tables, and open the holdout."""
-
-    def work() -> None:
-        for side in sides_of(visit.ask("show_holdout", visit.path).mode):
-            visit.send("give_side", {**visit.path, "side": side}, side)
-        visit.ask("open_holdout", visit.path)
-
-    return _done(visit, "created", work)
+    for side in sides_of(visit.ask("show_holdout", visit.path).mode):
+        visit.send("give_side", {**visit.path, "side": side}, side)
+    visit.ask("open_holdout", visit.path)
 
 
-def delete(visit: Visit) -> Shown | Go:
-    """Delete both tables, if the name was typed."""
-    if visit.form.get("confirm", "").strip() != visit.path["holdout"]:
-        return board(visit, Problem(422, "invalid-input", "Type the holdout's name to delete."))
-    return _done(visit, "deleted", lambda: visit.ask("delete_tables", visit.path))
-
-
-def admit(visit: Visit) -> Shown | Go:
-    """Let an analyst ask."""
-    path = {**visit.path, "member": visit.form.get("member", "").strip()}
-    return _done(visit, "shared", lambda: visit.ask("admit_to_holdout", path))
-
-
-def dismiss(visit: Visit) -> Shown | Go:
-    """Take access back."""
-    return _done(visit, "shared", lambda: visit.ask("dismiss_from_holdout", visit.path))
-
-
-def ask(visit: Visit) -> Shown | Go:
+def ask(visit: Visit) -> None:
     """Score the predictions of a file."""
     whole_form(visit, "metric")
     key, metric = visit.form["key"], {"metric": visit.form["metric"]}
-    return _done(
-        visit,
-        "scored",
-        lambda: visit.send("ask_holdout_by_file", visit.path, "predictions", query=metric, key=key),
-    )
-
-
-def download(visit: Visit) -> Response:
-    """Send the answers that somebody may see as a file."""
-    found = visit.ask("show_score_file", visit.path)
-    named = {"Content-Disposition": f'attachment; filename="{found.name}.csv"'}
-    return Response(found.content, headers=HEADERS | named, media_type="text/csv; charset=utf-8")
+    visit.send("ask_holdout_by_file", visit.path, "predictions", query=metric, key=key)
 
 
 def _chart(standings: list[Any], ladder: bool) -> BarChart | None:
@@ -149,8 +111,3 @@ def _asked(visit: Visit) -> dict[str, Any]:
     if form["attempts"].strip():
         asked["attempts"] = whole(form["attempts"].strip(), "The number of attempts")
     return {**asked, "budget": whole(form["budget"].strip(), "The number of rounds")}
-
-
-def _done(visit: Visit, told: str, work: Callable[[], Any]) -> Shown | Go:
-    address = f"/leaderboards/{visit.path['holdout']}"
-    return done(work, address, told, lambda refused: board(visit, refused))

@@ -1,14 +1,15 @@
-"""The overview, and registering a dataset."""
+"""The overview, registering a dataset, and one dataset: what is left, leaked, released, to whom."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from quiltwork.service.dashboard.charts import answer_chart, answer_of, leakage_chart, over_time
 from quiltwork.service.dashboard.pages import boards, tables
-from quiltwork.service.dashboard.pages.members import whole
-from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, read_problem
+from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, read_problem, whole
 from quiltwork.service.problems import Problem
 
 _LEADS = {
@@ -30,6 +31,14 @@ _NEW = {
     "subject": "",
     "at_most": "1",
 }
+
+_WORDS = {
+    "MarkovChain": ("a Markov chain", "Markov chains"),
+    "ChainBox": ("a box of chains", "boxes of chains"),
+    "CyclicChain": ("a chain with a daily rhythm", "chains with a daily rhythm"),
+}
+_SHOWN = 2
+"""How many of the latest answers are drawn on the page of a dataset."""
 
 
 def overview(visit: Visit) -> Shown:
@@ -59,7 +68,7 @@ def new(visit: Visit, refused: Problem | None = None) -> Shown:
     """Show the form that registers a dataset."""
     visit.must("dataset.create")
     values = {"heading": "Register a dataset", "form": filled(visit, _NEW), "refused": refused}
-    return Shown("new.html", values, refused.status if refused else 200)
+    return Shown("new.html", values)
 
 
 def register(visit: Visit) -> Shown | Go:
@@ -116,3 +125,68 @@ def _columns(text: str) -> dict[str, list[str]]:
             )
         found[name.strip()] = [label.strip() for label in labels.split(",") if label.strip()]
     return found
+
+
+def dataset(visit: Visit, refused: Problem | None = None) -> Shown:
+    """Show everything about one dataset that the caller may see."""
+    name = {"dataset": visit.path["dataset"]}
+    found = visit.ask("show_dataset", name)
+    released = visit.everything("list_releases", name) if visit.may("release.read") else []
+    answers = [answer_of(one.document) for one in released]
+    latest = list(zip(released, answers, strict=True))[: -_SHOWN - 1 : -1]
+    values = {
+        "heading": found.name,
+        "one": found,
+        "summary": found.text or summary(found),
+        "facts": _facts(found),
+        "leakage": _leakage(visit, found),
+        "latest": [(one, answer_chart(answer)) for one, answer in latest],
+        "compared": over_time(answers),
+        "releases": released[::-1],
+        "debits": visit.everything("show_ledger", name)[::-1] if visit.may("ledger.read") else [],
+        "refused": refused,
+        "mine": found.owner == visit.caller.member,
+    }
+    return Shown("dataset.html", values)
+
+
+def _facts(found: Any) -> dict[str, str]:
+    if found.kind == "counts":
+        cells = " · ".join(f"{name} ({len(of)})" for name, of in found.columns.items())
+        return {"protects": "every person", "columns": cells}
+    secret = "every moment" if found.episode == 1 else f"every {found.episode} moments in a row"
+    return {
+        "protects": secret,
+        "series": f"{found.length:,} moments, {len(found.states)} states",
+        "against": _believed(found.beliefs),
+    }
+
+
+def _believed(beliefs: list[str]) -> str:
+    """Name what an adversary believes in words.
+
+    >>> _believed(["MarkovChain(2 states)"]), _believed(["ChainBox(2)", "ChainBox(3)"])
+    ('a Markov chain', '2 boxes of chains')
+    """
+    kinds = Counter(one.partition("(")[0] for one in beliefs)
+    words = {kind: _WORDS.get(kind, (f"a {kind}", f"of {kind}")) for kind in kinds}
+    return ", ".join(words[k][0] if n == 1 else f"{n} {words[k][1]}" for k, n in kinds.items())
+
+
+def _leakage(visit: Visit, found: Any) -> Any:
+    if found.kind != "series" or not found.releases:
+        return None
+    runs = visit.ask("show_leakage", {"dataset": found.name}).runs
+    return leakage_chart(runs, found.spent, found.budget) if runs else None
+
+
+def release(visit: Visit) -> Shown:
+    """Show one answer with its error bars, and in words."""
+    found = visit.ask("show_release", visit.path)
+    values = {
+        "heading": f"{found.kind.replace('_', ' ').capitalize()} of {found.dataset}",
+        "one": found,
+        "chart": answer_chart(answer_of(found.document)),
+        "rows": list(zip(found.cells, found.values, found.intervals or [], strict=False)),
+    }
+    return Shown("release.html", values)

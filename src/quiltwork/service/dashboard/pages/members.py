@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
-from quiltwork.service.dashboard.entries import line
-from quiltwork.service.dashboard.web import Go, Shown, Visit, read_problem
+from quiltwork.service.dashboard.web import Shown, Visit, read_problem, whole
 from quiltwork.service.problems import Problem
 
 _ROLES = {
@@ -20,10 +21,10 @@ def members(visit: Visit, refused: Problem | None = None) -> Shown:
     """Show who was invited, and a form to invite somebody."""
     found = visit.everything("list_members")
     values = {"heading": "Members", "members": found, "roles": _ROLES, "refused": refused}
-    return Shown("members.html", values, refused.status if refused else 200)
+    return Shown("members.html", values)
 
 
-def invite(visit: Visit) -> Shown | Go:
+def invite(visit: Visit) -> Shown:
     """Invite somebody and show her first token, once."""
     name = visit.form.get("name", "").strip()
     asked = {"name": name, "role": visit.form.get("role", "")}
@@ -31,12 +32,6 @@ def invite(visit: Visit) -> Shown | Go:
     if refused is not None:
         return members(visit, refused)
     return make_token(visit, name, "first token")
-
-
-def remove(visit: Visit) -> Go:
-    """Remove somebody."""
-    visit.ask("remove_member", visit.path)
-    return Go("/members", "removed")
 
 
 def member(visit: Visit, issued: Any = None) -> Shown:
@@ -67,19 +62,13 @@ def make_token(visit: Visit, name: str, label: str) -> Shown:
     return member(visit, visit.ask("make_token", {"member": name}, asked))
 
 
-def revoke(visit: Visit) -> Go:
-    """Revoke a token."""
-    visit.ask("revoke_token", visit.path)
-    return Go(f"/members/{visit.path['member']}", "revoked")
-
-
 def log(visit: Visit, verified: Any = None) -> Shown:
     """Show the audit log, a page at a time."""
     after = visit.query.get("after", "")
     found = visit.ask("read_log", query={"after": whole(after or "0", "The entry"), "limit": 100})
     values = {
         "heading": "Audit log",
-        "entries": [line(one) for one in found.items],
+        "entries": [_shown(one) for one in found.items],
         "next": found.next,
         "after": after,
         "verified": verified,
@@ -92,8 +81,55 @@ def verify(visit: Visit) -> Shown:
     return log(visit, visit.ask("verify_log"))
 
 
-def whole(text: str, what: str) -> int:
-    """Read a whole number of a form or an address."""
-    if not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise Problem(422, "invalid-input", f"{what} is a whole number.")
-    return int(text)
+def _shown(entry: Any) -> dict[str, Any]:
+    """Return an entry of the log as a row of a table, in words."""
+    body = entry.content
+    return {
+        "number": entry.number,
+        "at": body.get("at", ""),
+        "who": body.get("who") or body.get("analyst") or "",
+        "kind": entry.kind,
+        "what": _said(entry.kind, body),
+        "dataset": entry.dataset,
+        "hash": entry.hash,
+    }
+
+
+def _said(kind: str, body: Mapping[str, Any]) -> str:
+    match kind:
+        case "create":
+            length = body.get("length")
+            points = f", {length:,} time points" if length and length > 1 else ""
+            return f"made with a budget of {_exact(body['budget'])}{points}"
+        case "extend":
+            return f"grew to {body['length']:,} time points"
+        case "allot":
+            cap = body.get("cap")
+            most = f"at most {_exact(cap)}" if cap is not None else "no cap"
+            return f"{most}, {_exact(body['reserved'])} reserved"
+        case "debit":
+            charge = body.get("charge")
+            raised = f", which raised the total by {_exact(charge)}" if charge is not None else ""
+            return f"debited for {_asked(body)}{raised}"
+        case "answer":
+            return f"answer to entry {body['debit']} stored"
+        case "retire":
+            return f"retired: {body['reason']}"
+    return str(body.get("text", ""))
+
+
+def _asked(body: Mapping[str, Any]) -> str:
+    """Name what was asked by the kind of its query, or the mechanism."""
+    request = body.get("request")
+    query = request.get("query") if isinstance(request, Mapping) else None
+    kind = query.get("kind") if isinstance(query, Mapping) else None
+    return str(kind or body.get("mechanism") or "a release").replace("_", " ")
+
+
+def _exact(text: object) -> str:
+    """Write an exact number shortly.
+
+    >>> _exact("1/10"), _exact("2")
+    ('0.1', '2')
+    """
+    return f"{float(Fraction(str(text))):.4g}"

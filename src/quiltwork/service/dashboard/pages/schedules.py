@@ -1,4 +1,4 @@
-"""Schedules: priced as a whole before they are made, and where each of their runs is."""
+"""Schedules, priced as a whole before they are made, where their runs are, and jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from quiltwork.report import Line, LineChart
 from quiltwork.report.charts import level
 from quiltwork.service.dashboard.charts import answer_chart, answer_of
 from quiltwork.service.dashboard.pages.asking import KINDS
-from quiltwork.service.dashboard.pages.members import whole
 from quiltwork.service.dashboard.web import (
     Go,
     Shown,
@@ -17,6 +16,7 @@ from quiltwork.service.dashboard.web import (
     filled,
     fresh_key,
     read_problem,
+    whole,
     whole_form,
 )
 from quiltwork.service.problems import Problem
@@ -30,8 +30,9 @@ STATES = {
     "queued": "warn",
     "lost": "bad",
     "failed": "bad",
+    "cancelled": "",
 }
-"""How the state of a run is coloured."""
+"""How the state of a run or a job is coloured."""
 
 
 def schedules(visit: Visit) -> Shown:
@@ -57,12 +58,6 @@ def schedule(visit: Visit) -> Shown:
     return Shown("schedule.html", values)
 
 
-def end(visit: Visit) -> Go:
-    """Let no further run begin."""
-    visit.ask("end_schedule", visit.path)
-    return Go(f"/schedules/{visit.path['schedule']}", "cancelled")
-
-
 def run(visit: Visit) -> Shown:
     """Show the answer of one run."""
     found = visit.ask("show_run", visit.path)
@@ -76,10 +71,17 @@ def run(visit: Visit) -> Shown:
     return Shown("run.html", values)
 
 
+def jobs(visit: Visit) -> Shown:
+    """Show the long work that somebody asked for."""
+    found = visit.ask("list_jobs", query={"limit": 50})
+    values = {"heading": "Jobs", "jobs": found.items, "more": found.next, "kinds": STATES}
+    return Shown("jobs.html", values, part="jobs_part.html")
+
+
 def said(found: Any) -> str:
     """Say in a line what a schedule does."""
-    kind = str(found.asked.question.get("kind", "")).replace("_", " ")
-    return f"{kind.capitalize()} of {found.dataset}, {EVERY[found.asked.every]}"
+    kind = str(found.asked["question"].get("kind", "")).replace("_", " ")
+    return f"{kind.capitalize()} of {found.dataset}, {EVERY[found.asked['every']]}"
 
 
 def _page(visit: Visit, refused: Problem | None) -> Shown:
@@ -92,7 +94,6 @@ def _page(visit: Visit, refused: Problem | None) -> Shown:
     wanted = visit.may("schedule.preview") and bool(visit.form)
     seen, wrong = read_problem(lambda: _seen(visit, form)) if wanted else (None, None)
     one = next((one for one in series if one.name == form["dataset"]), None)
-    problem = refused or wrong
     values = {
         "heading": "Schedules",
         "schedules": [(made, said(made), _progress(made)) for made in found],
@@ -106,11 +107,10 @@ def _page(visit: Visit, refused: Problem | None) -> Shown:
         "price": max(0.0, seen.after - seen.before) if seen else 0.0,
         "chart": _chart(seen) if seen else None,
         "key": visit.form.get("key") or fresh_key(),
-        "refused": problem,
+        "refused": refused or wrong,
         "opened": bool(visit.form) or "dataset" in visit.query,
     }
-    status = problem.status if problem else 200
-    return Shown("schedules.html", values, status, part="schedule_part.html")
+    return Shown("schedules.html", values, part="schedule_part.html")
 
 
 def _form(visit: Visit, series: list[Any]) -> dict[str, str]:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from typing import Any
 
-from starlette.responses import Response
-
 from quiltwork.service.dashboard.charts import sizes_chart
-from quiltwork.service.dashboard.pages.members import whole
-from quiltwork.service.dashboard.rendering import HEADERS
-from quiltwork.service.dashboard.web import Go, Shown, Visit, done, filled, read_problem
+from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, read_problem, whole
 from quiltwork.service.problems import Problem
 
 STATES = {"collecting": "warn", "publishing": "busy", "published": "good"}
@@ -30,7 +25,7 @@ def tables(visit: Visit, refused: Problem | None = None) -> Shown:
         "form": filled(visit, _NEW),
         "refused": refused,
     }
-    return Shown("tables.html", values, refused.status if refused else 200)
+    return Shown("tables.html", values)
 
 
 def make(visit: Visit) -> Shown | Go:
@@ -51,51 +46,23 @@ def table(visit: Visit, refused: Problem | None = None) -> Shown:
         "heading": found.name,
         "one": found,
         "states": STATES,
-        "promise": promise(found.rules),
+        "promise": promise(**found.rules),
         "report": report,
-        "sizes": sizes_chart(report.sizes, found.rules.k) if report else None,
+        "sizes": sizes_chart(report.sizes, found.rules["k"]) if report else None,
         "published": _rows(visit) if out and visit.may("table.published") else None,
         "check": visit.ask("check_own_rows", visit.path) if out and gave else None,
         "refused": refused,
         "mine": found.owner == visit.caller.member,
     }
-    return Shown("table.html", values, refused.status if refused else 200)
+    return Shown("table.html", values)
 
 
-def promise(rules: Any) -> str:
+def promise(sensitive: str, k: int, l: int, m: int, **_: Any) -> str:  # noqa: E741
     """Say what every group withstands."""
-    values = f" with {rules.l} values of {rules.sensitive}" if rules.l > 1 else ""
-    several = f"any {rules.m} of the providers together"
-    against = {0: "outsiders", 1: "any one of the providers"}.get(rules.m, several)
-    return f"at least {rules.k} records{values} in every group, against {against}"
-
-
-def admit(visit: Visit) -> Shown | Go:
-    """Let a provider give rows, or an analyst read what is published."""
-    path = {**visit.path, "member": visit.form.get("member", "").strip()}
-    return _done(visit, "shared", lambda: visit.ask("admit_to_table", path))
-
-
-def dismiss(visit: Visit) -> Shown | Go:
-    """Take access back."""
-    return _done(visit, "shared", lambda: visit.ask("dismiss_from_table", visit.path))
-
-
-def give(visit: Visit) -> Shown | Go:
-    """Give the rows of a file."""
-    return _done(visit, "submitted", lambda: visit.send("give_rows", visit.path, "rows"))
-
-
-def publish(visit: Visit) -> Shown | Go:
-    """Publish; a large table in the background."""
-    return _done(visit, "queued", lambda: visit.ask("publish_table", visit.path))
-
-
-def download(visit: Visit) -> Response:
-    """Send the published table as a file."""
-    found = visit.ask("show_publication", visit.path)
-    named = {"Content-Disposition": f'attachment; filename="{found.name}.csv"'}
-    return Response(found.content, headers=HEADERS | named, media_type="text/csv; charset=utf-8")
+    values = f" with {l} values of {sensitive}" if l > 1 else ""
+    several = f"any {m} of the providers together"
+    against = {0: "outsiders", 1: "any one of the providers"}.get(m, several)
+    return f"at least {k} records{values} in every group, against {against}"
 
 
 def _rows(visit: Visit) -> tuple[list[str], list[list[str]]]:
@@ -114,8 +81,3 @@ def _asked(visit: Visit) -> dict[str, Any]:
     for name in ("k", "l", "m"):
         rules[name] = whole(form[name].strip(), f"The number {name}")
     return {"name": form["name"].strip(), "rules": rules}
-
-
-def _done(visit: Visit, told: str, work: Callable[[], Any]) -> Shown | Go:
-    address = f"/tables/{visit.path['table']}"
-    return done(work, address, told, lambda refused: table(visit, refused))
