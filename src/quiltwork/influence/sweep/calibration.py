@@ -30,8 +30,7 @@ _CLOSE_BY = 0.01
 _TRIES, _TIMES = 4, 8
 _FINE = 2.0**-12
 _LITTLE, _MANY = 2000, 20_000
-_TURNS = 80
-_NEWTON = 20
+_TURNS, _NEWTON = 80, 20
 _NEAR = 2.0**-20
 _ENOUGH = 1e12
 _FEW = 16
@@ -149,7 +148,8 @@ def _in_strides(
     None where it is not known, or where one node more than there are would add less to the leak
     than a share of its level: then an endless series may do.
     """
-    if between.sweep.walk.spans != (1,) or between.programs <= _LITTLE or not between.worthwhile:
+    plain = between.sweep.walk.spans == (1,) and between.sweep.walk.size > 2
+    if not plain or between.programs <= _LITTLE or not between.worthwhile:
         return None
     stride = _TIMES * between.short
     while True:

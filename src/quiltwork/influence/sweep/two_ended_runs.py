@@ -92,12 +92,8 @@ class TwoEndedRun:
 
     @property
     def short(self) -> int:
-        """The stride for which the way to the next node stepped on is little of the whole run.
-
-        Two states are swept so quickly that every node is stepped on.
-        """
-        nodes = self.last - self.first if self.sweep.walk.size > 2 else 0
-        return max(self.stride, 1 + int(nodes * _NEXT))
+        """The stride for which the way to the next node stepped on is little of the whole run."""
+        return max(self.stride, 1 + int((self.last - self.first) * _NEXT))
 
     @property
     def worthwhile(self) -> bool:
