@@ -148,28 +148,30 @@ class SparseCounts:
         return self._cut_people(group, who, kind, weights)
 
     def _cut_people(self, group: int, who: Ints, kind: Ints, weights: Ints) -> Group:
-        holders = [self.holders(w) for w in who.tolist()]
-        held_values = [self.values_of(k) for k in kind.tolist()]
-        providers = np.unique(np.concatenate([np.array(c, dtype=np.int64) for c in holders]))
-        values = np.unique(np.concatenate([np.array(t, dtype=np.int64) for t in held_values]))
+        providers, held = _members(who, self.providers, self.sets)
+        values, kinds = _members(kind, self.values, self.kinds)
         groups, owners = self.contributors or (who, who)
         lo, hi = np.searchsorted(groups, [group, group + 1])
         inside = np.isin(providers, owners[lo:hi])
-        held = None
-        if int(who[-1]) >= self.providers:
-            held = np.array([np.isin(providers, those) for those in holders])
-        kinds = None
-        if int(kind[-1]) >= self.values:
-            kinds = np.array([np.isin(values, those) for those in held_values]).astype(np.int64)
-        return Group(providers, values, weights, None if inside.all() else inside, held, kinds)
+        return Group(
+            providers,
+            values,
+            weights,
+            None if inside.all() else inside,
+            held if int(who[-1]) >= self.providers else None,
+            kinds.astype(np.int64) if int(kind[-1]) >= self.values else None,
+        )
 
-    def holders(self, who: int) -> tuple[int, ...]:
-        """Return the providers that `who` stands for."""
-        return (who,) if who < self.providers else self.sets[who - self.providers]
 
-    def values_of(self, kind: int) -> tuple[int, ...]:
-        """Return the sensitive values that `kind` stands for."""
-        return (kind,) if kind < self.values else self.kinds[kind - self.values]
+def _members(numbers: Ints, single: int, sets: NumberSets) -> tuple[Ints, Flags]:
+    """Return what numbers stand for, and number × that; below `single`, each for itself."""
+    alone = numbers < single
+    position, members = sets.spread(numbers[~alone] - single)
+    rows = np.concatenate((np.flatnonzero(alone), np.flatnonzero(~alone)[position]))
+    names, column = np.unique(np.concatenate((numbers[alone], members)), return_inverse=True)
+    table = np.zeros((len(numbers), len(names)), dtype=np.bool_)
+    table[rows, column] = True
+    return names, table
 
 
 def count_groups(
@@ -277,37 +279,6 @@ def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
     )
 
 
-def narrow(counts: SparseCounts) -> SparseCounts:
-    """Number the values of each group from 0, for constraints to which their names are nothing.
-
-    Nobody has two values. `found` are the cells (group · values + value) that occur, and the rank
-    of a cell among those of its group is its value's new number.
-    """
-    cell = counts.group * counts.values + counts.kind
-    found, inverse = np.unique(cell, return_inverse=True)
-    group = found // counts.values
-    rank = np.arange(len(found)) - np.searchsorted(group, group)
-    return replace(counts, kind=rank[inverse], values=int(rank.max(initial=0)) + 1)
-
-
-def headcount(counts: SparseCounts) -> SparseCounts:
-    """Give everybody the same value: histograms then count people."""
-    first = np.flatnonzero(
-        np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
-    )
-    group = counts.group[first]
-    return replace(
-        counts,
-        group=group,
-        who=counts.who[first],
-        kind=np.zeros(len(first), dtype=np.int64),
-        weight=np.add.reduceat(counts.weight, first),
-        start=np.searchsorted(group, np.arange(counts.groups + 1)),
-        values=1,
-        kinds=NO_SETS,
-    )
-
-
 def by_value(counts: SparseCounts) -> Ints:
     """Return each group's histogram; people count at each of their values."""
     entry, value = values_of_entries(counts)
@@ -325,10 +296,3 @@ def values_of_entries(counts: SparseCounts) -> tuple[Ints, Ints]:
     position, members = counts.kinds.spread(counts.kind[~single] - counts.values)
     entry = np.concatenate((np.flatnonzero(single), np.flatnonzero(~single)[position]))
     return entry, np.concatenate((counts.kind[single], members))
-
-
-def one_value_each(counts: SparseCounts) -> Flags:
-    """Tell in which groups nobody has two values."""
-    alone = np.ones(counts.groups, dtype=np.bool_)
-    alone[counts.group[counts.kind >= counts.values]] = False
-    return alone

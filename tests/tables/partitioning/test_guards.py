@@ -65,7 +65,6 @@ def test_tables_of_counts_and_sorted_counts_agree(seed, l, m):  # noqa: E741
     nodes = groups_and_rows(records, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distinct, "_SMALL", -(10**9))  # never a table
-        patch.setattr(all_groups, "MOST_COALITIONS", 0)  # one group at a time
         found = guard_of(2, l, m).private(records, nodes.rows, nodes.starts)
     assert found.tolist() == expected(records, nodes, 2, l, m)
 
@@ -84,7 +83,7 @@ def test_one_provider_per_record_needs_no_search():
     )
     nodes = groups_and_rows(alone, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(all_groups, "_try_coalitions", None)  # reached: an error
+        patch.setattr(all_groups, "group_is_private", None)  # reached: an error
         found = guard_of(3, 2, 2).private(alone, nodes.rows, nodes.starts)
     assert found.tolist() == expected(alone, nodes, 3, 2, 2)
 

@@ -1,9 +1,9 @@
 """Does every coalition leave enough? `all_groups` is the one answer, for cutting and verifying.
 
 Asked in this order, each for what the one before leaves open: `quick_bounds`, for all groups and
-coalitions at once; all of them where they are few; then `one_group`: `branching` (branch
-and bound, for EG-monotonic constraints) or every set between what a coalition leaves and the whole
-group. What is still open is not private. `paper_searches` holds the paper's methods.
+coalitions at once; then `one_group`: nothing to try for k-anonymity and distinct l-diversity of
+records (`branching`), else every coalition up to a limit. What is still open is not private.
+`paper_searches` holds the paper's methods.
 """
 
 from quiltwork.tables.verification.one_group import LIMIT, group_breach, group_is_private

@@ -1,13 +1,11 @@
-"""Which coalitions threaten one group, and branch and bound over them for EG-monotonic constraints.
+"""Which coalitions threaten one group, and who breaches it where none has to be tried.
 
 The lattice of Figure 2, cut where nobody is left to protect: a coalition may hold at most n_G − 1
 of the n_G providers with records in the group. Providers that know someone there without having
 records in it (they hold another record of the same person) may join too.
 
-Coalitions grow by blocks of providers, and a branch that is safe as a whole is dropped. A block is
-one provider, the strongest first. Where each person is known to one provider, no coalitions are
-tried for k-anonymity, for which the largest providers suffice, and for distinct l-diversity, for
-which values are searched (`covered_by_few`).
+Where each person is known to one provider, the largest providers suffice for k-anonymity, and for
+distinct l-diversity values are searched by branch and bound (`covered_by_few`).
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -16,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity, SecretCounts
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
 from quiltwork.tables.group import Group
 
 Flags = NDArray[np.bool_]
@@ -55,6 +54,11 @@ def spaces(group: Group, m: int) -> Iterator[Space]:
         for spared in group.contributors.nonzero()[0].tolist():
             others = tuple(i for i in everyone if i != spared)
             yield Space(others, min(m, len(others)), len(others))
+
+
+def number_of_coalitions(group: Group, m: int) -> int:
+    """Return how many coalitions there are to check."""
+    return sum(comb(len(space.candidates), space.level) for space in spaces(group, m))
 
 
 class LimitReached(Exception):  # noqa: N818  (a signal between these modules, not an error)
@@ -97,21 +101,19 @@ class SearchOutcome:
     settled: bool = True
 
 
-def breach(group: Group, part: Constraint, m: int, limit: int) -> SearchOutcome:
-    """Look for a coalition of at most m providers that breaches one EG-monotonic constraint."""
-    checks = Checks(group, part, limit)
-    if isinstance(part, KAnonymity) and group.held is None and group.contributors is None:
+def plain_breach(group: Group, part: Constraint, m: int, limit: int) -> SearchOutcome:
+    """Look for a coalition that breaches k-anonymity or distinct l-diversity, without trying any.
+
+    Of a group in which each record is known to one provider and has one value.
+    """
+    if isinstance(part, KAnonymity):
         return SearchOutcome(_largest(group, part.k, min(m, group.size - 1)), 1)
+    checks = Checks(group, part, limit)
     try:
-        if isinstance(part, LDiversity) and group.is_plain and group.contributors is None:
-            return SearchOutcome(_who_leaves_few(group, part.l - 1, m, checks), checks.done)
-        for space in spaces(group, m):
-            found = _Search(group, part, space, checks).from_nobody()
-            if found is not None:
-                return SearchOutcome(found, checks.done)
+        found = _who_leaves_few(group, part.l - 1, m, checks)  # type: ignore[attr-defined]
     except LimitReached:
         return SearchOutcome(None, checks.done - 1, settled=False)
-    return SearchOutcome(None, checks.done)
+    return SearchOutcome(found, checks.done)
 
 
 def _largest(group: Group, k: int, size: int) -> tuple[int, ...] | None:
@@ -131,59 +133,6 @@ def _who_leaves_few(group: Group, few: int, m: int, checks: Checks) -> tuple[int
     if left is None:
         return None
     return tuple(np.flatnonzero((holds & ~left).any(axis=1)).tolist())
-
-
-class _Search:
-    """One space of coalitions; coalitions and blocks are bit masks over the group's providers."""
-
-    def __init__(self, group: Group, part: Constraint, space: Space, checks: Checks) -> None:
-        self.group, self.part, self.space, self.checks = group, part, space, checks
-        self.blocks = _single_providers(group, space)
-
-    def from_nobody(self) -> tuple[int, ...] | None:
-        """Return a coalition that breaches, or None."""
-        found = self._grow(0, self.blocks)
-        return None if found is None else self._members(found)
-
-    def _grow(self, chosen: int, blocks: list[int]) -> int | None:
-        self.checks.count()
-        left = self.group.left(self._members(chosen))
-        if not self.part.holds(left):
-            return chosen
-        room = self.space.level - chosen.bit_count()
-        costs = [((block & ~chosen).bit_count(), block) for block in blocks]
-        open_ = [b for cost, b in sorted(costs, key=lambda pair: pair[0]) if 0 < cost <= room]
-        for at, block in enumerate(open_):
-            if self._safe(chosen, left, open_[at:], room):
-                return None
-            found = self._grow(chosen | block, open_[at + 1 :])
-            if found is not None:
-                return found
-        return None
-
-    def _safe(self, chosen: int, left: SecretCounts, open_: list[int], room: int) -> bool:
-        """Tell whether no choice among the open blocks can breach, by a bound."""
-        if isinstance(self.part, KAnonymity):
-            self.checks.count()
-            rests = (self.group.left(self._members(chosen | block)).size for block in open_)
-            gains = sorted((left.size - rest for rest in rests), reverse=True)
-            return left.size - sum(gains[:room]) >= self.part.k
-        everyone = chosen
-        for block in open_:
-            everyone |= block
-        if everyone.bit_count() > self.space.top:
-            return False  # nothing would be left, about which a constraint of the user's has no say
-        return not self.checks.breached_by(self._members(everyone))
-
-    def _members(self, mask: int) -> tuple[int, ...]:
-        packed = np.frombuffer(mask.to_bytes(self.group.size // 8 + 1, "little"), dtype=np.uint8)
-        return tuple(np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist())
-
-
-def _single_providers(group: Group, space: Space) -> list[int]:
-    """Return the candidates, those who know most people first."""
-    power = [-group.known([i]).size for i in space.candidates]
-    return [1 << space.candidates[i] for i in np.argsort(power, kind="stable")]
 
 
 def covered_by_few(

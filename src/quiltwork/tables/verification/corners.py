@@ -40,7 +40,7 @@ Ints = NDArray[np.int64]
 DECIDED = (EntropyLDiversity, RecursiveLDiversity, TCloseness)
 """The constraints that can fail when records are added and are decided here."""
 MOST_BOXES = 1024
-"""Boxes that one owner may have in doubt at a time; beyond, nothing is decided."""
+"""Parts of one box that may be in doubt at a time; beyond, nothing is decided."""
 
 
 class Excess(Protocol):
@@ -175,15 +175,6 @@ class Entropy:
         return doubt
 
 
-def excess_of(part: Constraint, largest: int) -> Excess:
-    """Return how far a constraint is violated in histograms of at most `largest` records."""
-    if isinstance(part, TCloseness):
-        return Distance.of(part, largest)
-    if isinstance(part, EntropyLDiversity):
-        return Entropy(log(to_fraction(part.l, "l")))
-    raise TypeError(f"{part} is not known as a function of histograms")
-
-
 def _n_log_n(numbers: Floats) -> Floats:
     result: Floats = numbers * np.log(np.maximum(numbers, 1.0))
     return result
@@ -191,51 +182,48 @@ def _n_log_n(numbers: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """What a search found.
+    """What a search found in each of several boxes.
 
     Attributes:
-        safe: for each owner, whether F ≤ 0 in all its boxes.
-        box: for each owner, the box with a corner where F > 0; −1 if none was found.
-        point: for each owner, that corner.
+        safe: whether F ≤ 0 in all of it.
+        violated: whether a corner with F > 0 was found.
+        point: that corner.
         looked: how many boxes were looked at.
     """
 
     safe: Flags
-    box: Ints
+    violated: Flags
     point: Ints
     looked: int
 
 
-def _worst_corners(
-    excess: Excess, part: Constraint, low: Ints, high: Ints, owner: Ints, owners: int
-) -> Corners:
-    """Look in the boxes of each owner for a corner that violates `part`.
+def _worst_corners(excess: Excess, part: Constraint, low: Ints, high: Ints) -> Corners:
+    """Look in each box for a corner that violates `part`.
 
-    An owner is neither safe nor has a box where more than `MOST_BOXES` boxes were in doubt.
+    One is neither safe nor violated where more than `MOST_BOXES` parts of it were in doubt.
     """
-    found = np.full(owners, -1, dtype=np.int64)
-    points = np.zeros((owners, low.shape[1]), dtype=np.int64)
-    given_up = np.zeros(owners, dtype=np.bool_)
-    nobody = np.flatnonzero(~low.any(axis=1))[::-1]
-    found[owner[nobody]] = nobody  # no records at all violate every one of these constraints
-    source, looked = np.flatnonzero(found[owner] < 0), len(nobody)
-    owner = owner[source]
-    lows, highs = low[source].astype(np.float64), high[source].astype(np.float64)
-    while len(source):
-        looked += len(source)
+    violated: Flags = np.asarray(
+        ~low.any(axis=1)
+    )  # no records at all violate every one of these constraints
+    point, given_up = low.copy(), np.zeros(len(low), dtype=np.bool_)
+    owner = np.flatnonzero(~violated)
+    looked = len(low) - len(owner)
+    lows, highs = low[owner].astype(np.float64), high[owner].astype(np.float64)
+    while len(owner):
+        looked += len(owner)
         constant, slope = excess.line(lows, highs)
         corner = np.where(slope > 0, highs, lows)
         upper = constant + (slope * corner).sum(axis=1)
         value, doubt = excess.at(corner)
         _confirm(part, corner, value, doubt)
-        hit = np.flatnonzero(value > doubt)[::-1]  # the first box of an owner is written last
-        found[owner[hit]], points[owner[hit]] = source[hit], corner[hit].astype(np.int64)
-        free = lows < highs
-        open_ = (upper > 0) & free.any(axis=1) & (found[owner] < 0)
-        given_up |= np.bincount(owner[open_], minlength=owners) > MOST_BOXES
+        hit = value > doubt
+        violated[owner[hit]], point[owner[hit]] = True, corner[hit].astype(np.int64)
+        open_ = (upper > 0) & (lows < highs).any(axis=1) & ~violated[owner]
+        given_up |= np.bincount(owner[open_], minlength=len(low)) > MOST_BOXES
         open_ &= ~given_up[owner]
-        lows, highs, owner, source = _split(lows[open_], highs[open_], owner[open_], source[open_])
-    return Corners((found < 0) & ~given_up, found, points, looked)
+        lows, highs = _split(lows[open_], highs[open_])
+        owner = np.tile(owner[open_], 2)
+    return Corners(~violated & ~given_up, violated, point, looked)
 
 
 def _confirm(part: Constraint, corner: Floats, value: Floats, doubt: Floats) -> None:
@@ -248,38 +236,35 @@ def _confirm(part: Constraint, corner: Floats, value: Floats, doubt: Floats) -> 
             value[i] = -np.inf if holds else np.inf
 
 
-def _split(
-    low: Floats, high: Floats, owner: Ints, source: Ints
-) -> tuple[Floats, Floats, Ints, Ints]:
+def _split(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Cut every box in two: the value with most open records raised, or not."""
     rows = np.arange(len(low))
     widest = np.argmax(high - low, axis=1)
     raised, lowered = low.copy(), high.copy()
     raised[rows, widest] = high[rows, widest]
     lowered[rows, widest] = low[rows, widest]
-    return (
-        np.concatenate((raised, low)),
-        np.concatenate((high, lowered)),
-        np.concatenate((owner, owner)),
-        np.concatenate((source, source)),
-    )
+    return np.concatenate((raised, low)), np.concatenate((high, lowered))
 
 
-def find_violations(part: Constraint, low: Ints, high: Ints, owner: Ints, owners: int) -> Corners:
+def find_violations(part: Constraint, low: Ints, high: Ints) -> Corners:
     """Look for histograms between `low` and `high` that violate; columns are sensitive values.
 
     For t-closeness a column for each value of the table, for the others as many as are needed.
     """
     if isinstance(part, RecursiveLDiversity):
-        return _worst_recursive(part, low, high, owner, owners)
-    excess = excess_of(part, int(high.sum(axis=1).max(initial=1)))
-    return _worst_corners(excess, part, low, high, owner, owners)
+        return _worst_recursive(part, low, high)
+    if isinstance(part, EntropyLDiversity):
+        return _worst_corners(Entropy(log(to_fraction(part.l, "l"))), part, low, high)
+    if isinstance(part, TCloseness):
+        largest = int(high.sum(axis=1).max(initial=1))
+        return _worst_corners(Distance.of(part, largest), part, low, high)
+    raise TypeError(f"{part} is not known as a function of histograms")
 
 
 def violations_of_group(group: Group, part: Constraint, kept: Ints) -> Corners:
     """Look between what coalitions leave of one group, the rows of `kept`, and the whole group.
 
-    Rows and the points that are found are weights by kind; each row is an owner.
+    Rows and the points that are found are weights by kind.
     """
     column, width = np.arange(len(group.values)), len(group.values)
     if isinstance(part, TCloseness):
@@ -287,23 +272,20 @@ def violations_of_group(group: Group, part: Constraint, kept: Ints) -> Corners:
     kinds = np.eye(len(group.values), dtype=np.int64) if group.kinds is None else group.kinds
     values = np.zeros((len(kinds), width), dtype=np.int64)
     values[:, column] = kinds
-    owner, rows = np.arange(len(kept)), len(kept)
     high = np.broadcast_to(group.total, kept.shape)
     alone = kinds.sum(axis=1) == 1
     more = np.where(alone, high - kept, 0)
-    found = find_violations(part, kept @ values, (kept + more) @ values, owner, rows)
+    found = find_violations(part, kept @ values, (kept + more) @ values)
     raised = (found.point > kept @ values) @ values.T > 0
     found = replace(found, point=kept + np.where(raised, more, 0))
     if alone.all():
         return found
     # Fewer sets are in between than the box by value holds: it proves safety only.
-    outer = find_violations(part, kept @ values, high @ values, owner, rows)
+    outer = find_violations(part, kept @ values, high @ values)
     return replace(found, safe=outer.safe, looked=found.looked + outer.looked)
 
 
-def _worst_recursive(
-    part: RecursiveLDiversity, low: Ints, high: Ints, owner: Ints, owners: int
-) -> Corners:
+def _worst_recursive(part: RecursiveLDiversity, low: Ints, high: Ints) -> Corners:
     """Try each box with one value raised, and with none: O(values · log values) per box."""
     rows, columns = low.shape
     order = np.argsort(-low, axis=1, kind="stable")
@@ -321,17 +303,11 @@ def _worst_recursive(
     tails = np.concatenate((total - head, tail), axis=1)
     factor = positive_fraction(part.c, "c")
     bad = at_least(most, factor.denominator, tails, factor.numerator)
-    which, failing = np.argmax(bad, axis=1), bad.any(axis=1)
-    box = np.full(owners, -1, dtype=np.int64)
-    point = np.zeros((owners, columns), dtype=np.int64)
-    hit = np.flatnonzero(failing)[::-1]
-    box[owner[hit]] = hit
-    there = np.flatnonzero(box >= 0)
-    point[there] = low[box[there]]
-    one = which[box[there]] - 1
-    some = there[one >= 0]
-    point[some, one[one >= 0]] = high[box[some], one[one >= 0]]
-    return Corners(box < 0, box, point, rows)
+    violated: Flags = np.asarray(bad.any(axis=1))
+    one = np.argmax(bad, axis=1) - 1
+    point, some = low.copy(), np.flatnonzero(violated & (one >= 0))
+    point[some, one[some]] = high[some, one[some]]
+    return Corners(~violated, violated, point, rows)
 
 
 def at_least(left: Ints, by: int, right: Ints, times: int) -> Flags:

@@ -1,11 +1,12 @@
 """Is one group m-private, and who breaches it if not?
 
-Each part of a constraint is searched alone: EG-monotonic ones by branch and bound over coalitions
-(`branching`), others over every set between what a coalition leaves and the whole group (Definition
-2.1 in full), as a coalition may breach them by taking away only some of its own records. Every
-coalition of the largest size is looked at. Entropy and recursive diversity and t-closeness are
-decided for many coalitions at a time (`corners`); any other constraint, and what stays in doubt, is
-tried on every set. What takes more than the limit is refused.
+Each part of a constraint is asked alone. k-anonymity and distinct l-diversity need no trying where
+each record is known to one provider and has one value (`branching`). Otherwise every coalition of
+the largest size is tried, in arrays, up to a limit. For constraints that are not EG monotonic every
+set between what it leaves and the whole group counts (Definition 2.1 in full), as a coalition may
+breach them by taking away only some of its own records: entropy and recursive diversity and
+t-closeness are decided by `corners`; any other, and what stays in doubt, is tried on every set.
+What takes more than the limit is undecided, or refused.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -21,9 +22,9 @@ from typing import Literal, NoReturn, TypeAlias
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity, SecretCounts
 from quiltwork.tables.group import Group, Weights
-from quiltwork.tables.verification.branching import SearchOutcome, breach, spaces
+from quiltwork.tables.verification.branching import SearchOutcome, plain_breach, spaces
 from quiltwork.tables.verification.corners import DECIDED, Flags, violations_of_group
 from quiltwork.tables.verification.paper_searches import Method, search
 from quiltwork.tables.verification.verdict import never_private
@@ -36,6 +37,42 @@ LIMIT = 200_000
 _MOST_SHRUNK = 100
 """Members of a coalition that are tried one by one for whether they are needed."""
 AnyMethod: TypeAlias = Literal["exact", Method]
+
+
+def needs_trying(group: Group, part: Constraint) -> bool:
+    """Tell whether coalitions have to be tried, one by one."""
+    if group.contributors is not None or group.held is not None:
+        return True
+    return not isinstance(part, KAnonymity) and not (
+        isinstance(part, LDiversity) and group.kinds is None
+    )
+
+
+def breach_tried(
+    group: Group, part: Constraint, m: int, limit: int
+) -> tuple[SearchOutcome, Weights | None]:
+    """Try coalitions; return one that breaches, and for some constraints the set that violates."""
+    if not part.eg_monotonic:
+        return breach_between(group, part, m, limit)
+    checks = 0
+    for _, members in _coalitions(group, m):
+        if checks + len(members) > limit:
+            return SearchOutcome(None, checks, settled=False), None
+        checks += len(members)
+        hit = np.flatnonzero(_violating(group, part, _kept(group, members)))
+        if len(hit):
+            return SearchOutcome(_listed(members[hit[0]]), checks), None
+    return SearchOutcome(None, checks), None
+
+
+def _violating(group: Group, part: Constraint, kept: Weights) -> Flags:
+    """Tell which rows, weights by kind, violate an EG-monotonic constraint."""
+    if isinstance(part, KAnonymity):
+        return np.asarray(kept.sum(axis=1) < part.k)
+    if isinstance(part, LDiversity):
+        values = kept if group.kinds is None else kept @ group.kinds
+        return np.asarray(np.count_nonzero(values, axis=1) < part.l)
+    return np.array([not part.holds(group.histogram(row)) for row in kept])
 
 
 def breach_between(
@@ -55,7 +92,7 @@ def breach_between(
         if isinstance(part, DECIDED):
             found = violations_of_group(group, part, kept)
             checks += found.looked
-            hit = np.flatnonzero(found.box >= 0)
+            hit = np.flatnonzero(found.violated)
             if len(hit):
                 return SearchOutcome(_listed(members[hit[0]]), checks), found.point[hit[0]]
             doubtful = np.flatnonzero(~found.safe).tolist()
@@ -93,9 +130,13 @@ def violating_set(group: Group, part: Constraint, kept: Weights) -> Weights | No
 
 
 def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
-    """Yield how many coalitions there are, and some of them as rows: who is in it."""
+    """Yield how many coalitions there are, and some of them as rows: who is in it.
+
+    Those who know most come first.
+    """
+    power = _kept(group, np.eye(group.size, dtype=np.bool_)).sum(axis=1).tolist()
     for space in spaces(group, m):
-        teams = combinations(space.candidates, space.level)
+        teams = combinations(sorted(space.candidates, key=power.__getitem__), space.level)
         number = comb(len(space.candidates), space.level)
         while chosen := list(islice(teams, _PORTION)):
             members = np.zeros((len(chosen), group.size), dtype=np.bool_)
@@ -172,7 +213,7 @@ def refuse_whole(group: Group, rows: int, constraint: Constraint, m: int) -> NoR
     if group_is_private(group, constraint, m):
         raise UnsupportedError(
             f"{constraint} has too many coalitions to try in every group that is cut; lower m, or "
-            "take constraints that are EG monotonic, such as LDiversity."
+            "take k-anonymity and distinct l-diversity, which need no trying."
         )
     raise never_private(rows, m, constraint)
 
@@ -183,10 +224,10 @@ def exact_breach(group: Group, parts: tuple[Constraint, ...], m: int, limit: int
     refused: UnsupportedError | None = None
     for part in parts:
         try:
-            if part.eg_monotonic:
-                outcome, between = breach(group, part, m, limit), None
+            if needs_trying(group, part):
+                outcome, between = breach_tried(group, part, m, limit)
             else:
-                outcome, between = breach_between(group, part, m, limit)
+                outcome, between = plain_breach(group, part, m, limit), None
         except UnsupportedError as error:  # a breach of another part is an answer all the same
             refused = refused or error
             continue

@@ -131,7 +131,7 @@ def _per_provider(group: Ints, provider: Ints, counts: SparseCounts) -> tuple[In
 def _bound_histograms(counts: SparseCounts, part: Constraint, m: int) -> Status:
     """Check the whole groups; where nobody colludes, that is all."""
     total = by_value(counts)
-    whole = find_violations(part, total, total, np.arange(counts.groups), counts.groups)
+    whole = find_violations(part, total, total)
     alone = np.where(_sizes(counts, m) == 0, SAFE, OPEN)
     return np.where(whole.safe, alone, BROKEN).astype(np.int8)
 
