@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from quiltwork import InvalidInputError, MarkovChain, UnsupportedError
+from quiltwork.beliefs.structure import boolean_power
 from tests.strategies import LABELS, chains, exact_rows, positive_chains
 
 WALK = [[0.9, 0.1], [0.4, 0.6]]
@@ -102,13 +103,13 @@ def test_supports_see_what_floats_lose():
     chain = MarkovChain(climb, initial=np.eye(k)[0])
     assert chain.marginal(k)[-1] == 0.0
     assert chain.support(k).all()
-    assert chain.transition_power_support(k - 1)[0, -1]
-    assert not chain.transition_power_support(k - 2)[0, -1]
+    assert boolean_power(chain.possible, k - 1)[0, -1]
+    assert not boolean_power(chain.possible, k - 2)[0, -1]
 
 
 @given(chains(initials=("any",)), st.integers(1, 10))
 def test_any_start_supports_what_some_start_supports(chain, t):
-    reached = chain.transition_power_support(t - 1)
+    reached = boolean_power(chain.possible, t - 1)
     assert np.array_equal(chain.support(t), reached.any(axis=0))
 
 

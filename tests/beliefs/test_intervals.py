@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from scipy.optimize import linprog
 
 from quiltwork import ChainBox, InvalidInputError
-from quiltwork.beliefs.intervals import clip_to_row_sums
+from quiltwork.beliefs.box import clip_to_row_sums
 from tests.sizes import sample
 from tests.strategies import boxes, stochastic_matrices
 

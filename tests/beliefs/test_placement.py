@@ -8,7 +8,7 @@ import pytest
 import quiltwork as qw
 from evidence import leakage as enumerated
 from quiltwork.beliefs import Grid
-from quiltwork.beliefs.placement import placed, refuse_misplaced
+from quiltwork.beliefs.cyclic import placed, refuse_misplaced
 from quiltwork.errors import InvalidInputError
 
 NIGHT, NOON = [[0.97, 0.03], [0.05, 0.95]], [[0.5, 0.5], [0.5, 0.5]]

@@ -1,13 +1,14 @@
-"""What all beliefs share: labels, perhaps a length and a grid, and where a fit had its data."""
+"""What all beliefs share: labels, perhaps a length and a grid, where a fit had its data, JSON."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
+from quiltwork import files
+from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.grids import Grid, grid_words
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
 from quiltwork.beliefs.sequences import encode, split_sequences
@@ -17,7 +18,7 @@ from quiltwork.beliefs.states import Label, show_labels
 Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
 
 
-class Belief(ABC):
+class Belief:
     """One thing an adversary may believe about the data; immutable and comparable by value.
 
     `states` is None where the belief is about rows of any kind, `length` is None where it fits a
@@ -30,16 +31,31 @@ class Belief(ABC):
     grid: Grid | None = None
     sources: Sources = NOWHERE
 
-    @abstractmethod
+    schema: ClassVar[str]
+
     def to_json(self) -> str:
-        """Write the belief as a document that `belief_from_json` reads back exactly."""
+        """Write the belief as a document of its `schema`, which `belief_from_json` reads back."""
+        return files.dump(self.schema, 1, self._written())
 
-    def check_codes(self, codes: Any) -> None:  # noqa: B027  (most beliefs refuse nothing)
-        """Refuse encoded data that the belief says cannot be; indices into `states`.
+    def _written(self) -> dict[str, Any]:
+        """Return what its document holds: the fields that the class declares."""
+        told = zip(type(self).__annotations__, self.__getstate__(), strict=True)
+        return {name: _to_json(name, value) for name, value in told}
 
-        Raises:
-            InvalidInputError: naming the position.
-        """
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read what `to_json` wrote, bit for bit."""
+        made: Any = cls
+        belief: Self = made(**cls._arguments(files.load(text, cls.schema, (1,))))
+        return belief
+
+    @classmethod
+    def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
+        """Return what the constructor takes: the fields that the class declares."""
+        return {name: read_field(document, name) for name in cls.__annotations__}
+
+    def check_codes(self, codes: Any) -> None:
+        """Refuse encoded data that the belief says cannot be; indices into `states`."""
 
     def allows(self, codes: Any) -> bool:
         """Return whether encoded data can occur at all, by supports; True where unknown."""
@@ -80,6 +96,26 @@ class Belief(ABC):
         for name, value in zip(type(self).__annotations__, state, strict=True):
             kept = frozen(value) if isinstance(value, np.ndarray) else value
             object.__setattr__(self, name, kept)
+
+
+def _to_json(name: str, value: Any) -> Any:
+    if name == "states":
+        return labels_to_json(value)
+    if isinstance(value, Grid):
+        return value.to_document()
+    if isinstance(value, Sources):
+        return sorted(value.files)
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def read_field(document: dict[str, Any], name: str) -> Any:
+    """Read a field of a belief's document; a grid or sources that are absent are unknown."""
+    if name == "grid":
+        return Grid.from_document(document.get(name))
+    if name == "sources":
+        return Sources.from_document(document.get(name, []))
+    found = field(document, name)
+    return labels_from_json(found) if name == "states" else found
 
 
 class StateBelief(Belief):

@@ -44,11 +44,7 @@ class BifToken:
 
 
 def read_bif(path: str | os.PathLike[str]) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:
-    """Return the graph, the tables and the states of the network in a file.
-
-    Raises:
-        InvalidInputError: naming the file and the line that cannot be read.
-    """
+    """Return the graph, the tables and the states of the network in a file."""
     file = files.named(path)
     return _Reader(files.text_of(file), file.name).network()
 

@@ -1,31 +1,37 @@
-"""`ChainBox`: every chain between two matrices, even time-varying, from any start."""
+"""`ChainBox`: every chain between two matrices, even time-varying, from any start.
+
+Bounds are read as their shortest decimals, so 1 − 0.9 is 0.1 and not 0.09999999999999998, and
+results round outward: clipping never cuts off a row that was in the box.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quiltwork import files
 from quiltwork.beliefs.base import StateBelief
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.confidence import box_bounds, read_confidence, read_count_bounds
-from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.fitting import tally
 from quiltwork.beliefs.grids import Grid, differing, read_grid
-from quiltwork.beliefs.intervals import clip_to_row_sums
 from quiltwork.beliefs.matrices import FloatArray, IntArray, read_matrix
 from quiltwork.beliefs.origins import grid_of
 from quiltwork.beliefs.sequences import split_sequences
-from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
+from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number
 
 _ROUNDING = 1e-12
+_FEASIBILITY = Decimal("1e-9")
+_DIGITS = 400
+"""Enough to add any two shortest decimals in [0, 1] exactly."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -172,26 +178,49 @@ class ChainBox(StateBelief):
         """Return whether no step of a path of state indices is ruled out. O(length)."""
         return bool((self.upper[codes[:-1], codes[1:]] > 0).all())
 
-    def to_json(self) -> str:
-        """Write the box as a document of schema `quiltwork/belief/chain-box`."""
-        body = {
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
-            "states": labels_to_json(self.states),
-        }
-        return files.dump(self.schema, 1, body | origin_to_json(self.grid, self.sources))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> ChainBox:
-        """Read what `to_json` wrote, bit for bit."""
-        document = files.load(text, cls.schema, (1,))
-        return cls(
-            field(document, "lower"),
-            field(document, "upper"),
-            labels_from_json(field(document, "states")),
-            **origin_from_json(document),
-        )
-
     def __repr__(self) -> str:
         """Name the states, the widest entry and the grid, not the matrices."""
         return f"{self._words(f'; widest={float((self.upper - self.lower).max()):.3g}')})"
+
+
+def clip_to_row_sums(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the tightest bounds with the same rows of sum 1. O(k²).
+
+    lower(x,y) becomes max(lower(x,y), 1 − Σ_{z≠y} upper(x,z)), upper(x,y) becomes
+    min(upper(x,y), 1 − Σ_{z≠y} lower(x,z)); one pass reaches the fixed point.
+    """
+    for row, column in np.argwhere(lower > upper)[:1]:
+        raise InvalidInputError(
+            f"Row {row + 1}: lower is {float(lower[row, column])!r} and upper is "
+            f"{float(upper[row, column])!r} in position {column + 1}; lower must not exceed upper."
+        )
+    low, high = lower.copy(), upper.copy()
+    with localcontext(Context(prec=_DIGITS)):
+        for row in range(len(lower)):
+            _clip_row(low[row], high[row], row + 1)
+    return low, high
+
+
+def _clip_row(low: FloatArray, high: FloatArray, row: int) -> None:
+    lows = [Decimal(repr(value)) for value in low.tolist()]
+    highs = [Decimal(repr(value)) for value in high.tolist()]
+    least, most = sum(lows, Decimal(0)), sum(highs, Decimal(0))
+    if least > 1 + _FEASIBILITY or most < 1 - _FEASIBILITY:
+        name, total = ("lower", least) if least > 1 else ("upper", most)
+        raise InvalidInputError(
+            f"Row {row} of {name} sums to {float(total):.10g}, so no distribution fits between "
+            "lower and upper; lower must sum to at most 1 and upper to at least 1."
+        )
+    for column, (a, b) in enumerate(zip(lows, highs, strict=True)):
+        need, room = 1 - (most - b), 1 - (least - a)
+        if need > a:
+            low[column] = min(_outward(need, -math.inf), float(high[column]))
+        if room < b:
+            high[column] = max(_outward(room, math.inf), float(low[column]))
+
+
+def _outward(value: Decimal, direction: float) -> float:
+    """Return the nearest float if its shortest decimal is not inside of `value`, else the next."""
+    nearest = float(value)
+    inside = Decimal(repr(nearest)) > value if direction < 0 else Decimal(repr(nearest)) < value
+    return min(1.0, max(0.0, math.nextafter(nearest, direction) if inside else nearest))

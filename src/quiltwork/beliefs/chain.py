@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quiltwork import files
 from quiltwork.arguments import flag
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs import stationary as _stationary
 from quiltwork.beliefs.base import Initial, StateBelief
-from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.fitting import smoothed_rows, smoothed_start, tally
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.longrun import LongRun
@@ -33,7 +31,7 @@ from quiltwork.beliefs.matrices import (
 )
 from quiltwork.beliefs.origins import grid_of
 from quiltwork.beliefs.sequences import label_array, split_sequences
-from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
+from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
@@ -163,7 +161,7 @@ class MarkovChain(LongRun, StateBelief):
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
         if flag(durations, "durations") or integer(order, "order", 1) > 1:
-            from quiltwork.beliefs.remembering import fit_memory
+            from quiltwork.beliefs.contexts import fit_memory
 
             return fit_memory(pieces, smoothing, states, initial, known, order, durations)
         counted = tally(pieces, states, known)
@@ -218,10 +216,6 @@ class MarkovChain(LongRun, StateBelief):
         recurrent[self.recurrent_class] = True
         return frozen(recurrent)
 
-    def transition_power_support(self, d: int) -> BoolArray:
-        """Return which states can follow which after exactly `d` steps. O(k³ log d)."""
-        return frozen(structure.boolean_power(self.possible, integer(d, "d", 0)))
-
     def allows(self, codes: IntArray) -> bool:
         """Return whether a path of state indices has positive probability. O(length)."""
         return bool(self.support(1)[codes[0]] and self.possible[codes[:-1], codes[1:]].all())
@@ -241,27 +235,6 @@ class MarkovChain(LongRun, StateBelief):
         chosen = None if seed is None else integer(seed, "seed", 0)
         codes = evolution.simulate(self.start, self.transition, steps, chosen)
         return label_array(self.states)[codes]
-
-    def to_json(self) -> str:
-        """Write the chain as a document of schema `quiltwork/belief/markov-chain`."""
-        initial = self.initial if isinstance(self.initial, str) else self.initial.tolist()
-        body = {
-            "transition": self.transition.tolist(),
-            "initial": initial,
-            "states": labels_to_json(self.states),
-        }
-        return files.dump(self.schema, 1, body | origin_to_json(self.grid, self.sources))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> MarkovChain:
-        """Read what `to_json` wrote, bit for bit."""
-        document = files.load(text, cls.schema, (1,))
-        return cls(
-            field(document, "transition"),
-            field(document, "initial"),
-            labels_from_json(field(document, "states")),
-            **origin_from_json(document),
-        )
 
     def __repr__(self) -> str:
         """Name the states, the start and the grid, not the matrix."""
@@ -285,11 +258,7 @@ def start_law(initial: Initial, settled: Callable[[], FloatArray]) -> FloatArray
 
 
 def read_initial(initial: Any, size: int) -> Initial:
-    """Return a start given by a caller: a distribution, "stationary" or "any".
-
-    Raises:
-        InvalidInputError: for anything else.
-    """
+    """Return a start given by a caller: a distribution, "stationary" or "any"."""
     if isinstance(initial, str):
         if initial == "stationary":
             return "stationary"

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork import files
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.matrices import IntArray, frozen
@@ -82,15 +81,11 @@ class Clusters(Belief):
         rows = self.grouped_rows
         return tuple(rows[a:b] for a, b in zip(starts, stops, strict=True))
 
-    def to_json(self) -> str:
-        """Write the clusters as a document of schema `quiltwork/belief/clusters`."""
-        body = {"names": labels_to_json(self.names), "rows": self.codes.tolist()}
-        return files.dump(self.schema, 1, body)
+    def _written(self) -> dict[str, Any]:
+        return {"names": labels_to_json(self.names), "rows": self.codes.tolist()}
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Clusters:
-        """Read what `to_json` wrote."""
-        document = files.load(text, cls.schema, (1,))
+    def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
         names, rows = labels_from_json(field(document, "names")), field(document, "rows")
         numbers = range(len(names))
         if not isinstance(rows, list) or not all(
@@ -100,7 +95,7 @@ class Clusters(Belief):
                 f"rows must be a list of cluster numbers 0..{len(names) - 1}; the document may "
                 "have been edited."
             )
-        return cls([names[row] for row in rows])
+        return {"labels": [names[row] for row in rows]}
 
     def __repr__(self) -> str:
         """Give the numbers only."""

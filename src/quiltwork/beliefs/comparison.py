@@ -160,8 +160,6 @@ def read_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sam
     """Read public sequences as the states of a belief.
 
     Raises:
-        InvalidInputError: naming the sequence and position that cannot be read, or if no sequence
-            has two time points.
         UnsupportedError: for beliefs that are not about sequences of states.
     """
     refuse_incomparable(belief)
@@ -182,9 +180,6 @@ def compare(belief: Belief, sample: Sample) -> Comparison:
     Steps are scored given the past, the first time point of a sequence not at all. The member of a
     box that scores one half of the sample is the likeliest by the other half.
     O(T·n² + p·n²·lags) for n inner states and p phases.
-
-    Raises:
-        InvalidInputError: for a chain whose long run depends on its start.
 
     >>> chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
     >>> found = compare(chain, read_sample([0, 1, 1, 0, 1], chain))

@@ -86,11 +86,7 @@ def _log_gamma(counts: IntArray, shift: float) -> FloatArray:
 
 
 def read_confidence(confidence: object) -> Fraction:
-    """Return 1 − confidence exactly.
-
-    Raises:
-        InvalidInputError: unless 0 < confidence < 1.
-    """
+    """Return 1 − confidence exactly."""
     level = to_fraction(confidence, "confidence")
     if not 0 < level < 1:
         raise InvalidInputError(
@@ -101,11 +97,7 @@ def read_confidence(confidence: object) -> Fraction:
 
 
 def read_count_bounds(lowest: Any, highest: Any) -> tuple[IntArray, IntArray]:
-    """Return integer bounds on counts from real ones: rounded inward, and not below 0.
-
-    Raises:
-        InvalidInputError: for other than two square matrices of numbers, or if no integer fits.
-    """
+    """Return integer bounds on counts from real ones: rounded inward, and not below 0."""
     fewest, most = _count_matrix(lowest, "lowest"), _count_matrix(highest, "highest")
     if fewest.shape != most.shape:
         raise InvalidInputError(

@@ -2,11 +2,15 @@
 
 Matrix t mod p leads from node t to node t + 1, counted from 0 for node 1. In the long run the law
 of a node depends on its phase alone: the law of phase 0 is stationary for one whole turn.
+
+When a series begins is public, as its length is. For a series that begins φ phases later than the
+belief it is the belief turned by φ (`CyclicChain.starting`), which has the same law at every moment
+(`placed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -14,17 +18,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quiltwork import files
 from quiltwork.beliefs import evolution, structure
-from quiltwork.beliefs.base import Initial, StateBelief
+from quiltwork.beliefs.base import Belief, Initial, StateBelief
 from quiltwork.beliefs.chain import LONGEST_SAMPLE, read_initial, start_law
-from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
 from quiltwork.beliefs.origins import grid_of, refuse_clock_changes, start_of
 from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
 from quiltwork.beliefs.sequences import label_array, split_sequences
-from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
+from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states
 from quiltwork.beliefs.stationary import irreducible_stationary
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -290,28 +292,6 @@ class CyclicChain(StateBelief):
         codes = evolution.simulate_cycle(self.start, self.matrices, steps, chosen)
         return label_array(self.states)[codes]
 
-    def to_json(self) -> str:
-        """Write the chain as a document of schema `quiltwork/belief/cyclic-chain`."""
-        body = {
-            "matrices": self.matrices.tolist(),
-            "initial": self.initial if isinstance(self.initial, str) else self.initial.tolist(),
-            "states": labels_to_json(self.states),
-            "anchor": self.anchor,
-        }
-        return files.dump(self.schema, 1, body | origin_to_json(self.grid, self.sources))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> CyclicChain:
-        """Read what `to_json` wrote, bit for bit."""
-        document = files.load(text, cls.schema, (1,))
-        return cls(
-            field(document, "matrices"),
-            labels_from_json(field(document, "states")),
-            field(document, "initial"),
-            anchor=field(document, "anchor"),
-            **origin_from_json(document),
-        )
-
     def __repr__(self) -> str:
         """Name the states, the period, the start and the grid, not the matrices."""
         return f"{self._words(f'; period={self.period}', self.initial)}{self._begins()})"
@@ -325,11 +305,7 @@ class CyclicChain(StateBelief):
 
 
 def _read_matrices(matrices: Any) -> FloatArray:
-    """Return (p, k, k) read-only stochastic matrices.
-
-    Raises:
-        InvalidInputError: naming the matrix and the row that is wrong.
-    """
+    """Return (p, k, k) read-only stochastic matrices."""
     try:
         given = list(matrices)
     except TypeError:
@@ -346,3 +322,51 @@ def _read_matrices(matrices: Any) -> FloatArray:
                 "them one row per state."
             )
     return np.array(read)
+
+
+def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief, ...]:
+    """Turn beliefs about days to every phase in which a sequence is known to begin.
+
+    Noise that is enough for each of the beliefs returned is enough for every subject: under the
+    belief given, a subject that begins φ phases later has the law of the belief turned by φ, which
+    is in the list; the other subjects are independent of it, so what they add to a pooled answer
+    is noise, and a mixture of ratios is at most the largest of them. Other beliefs stay, and so do
+    those with a start of their own, which is that of one phase.
+
+    >>> day = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]])
+    >>> placed([day], [[0, 1, 1]]) == (day,)
+    True
+
+    Theorem: docs/theory/cyclic-chains.md
+    """
+    data = list(sequences)
+    found: dict[Belief, None] = {}
+    for belief in beliefs:
+        if isinstance(belief, CyclicChain) and isinstance(belief.initial, str):
+            phases = sorted({belief.phases_before(one) for one in data})
+            found.update((belief.starting(phase), None) for phase in phases)
+        else:
+            found[belief] = None
+    return tuple(found)
+
+
+def refuse_misplaced(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None:
+    """Refuse sequences that begin in a phase for which a belief is not among those given."""
+    data = list(sequences)
+    for belief in beliefs:
+        if not isinstance(belief, CyclicChain):
+            continue
+        for later in sorted({belief.phases_before(one) for one in data} - {0}):
+            if not isinstance(belief.initial, str):
+                raise InvalidInputError(
+                    f"Data begin {later} of {belief.period} phases later than this belief, which "
+                    "has a start of its own, that of its first phase; make one with the "
+                    "distribution of the other phase, or with initial='stationary'."
+                )
+            if belief.starting(later) not in beliefs:
+                raise InvalidInputError(
+                    f"Data begin {later} of {belief.period} phases later than this belief, and the "
+                    "beliefs of a ledger are fixed; register the data with its "
+                    f"starting({later}), for several phases with a list of one for each "
+                    "(quiltwork belief turn writes them)."
+                )

@@ -34,9 +34,6 @@ def chain_from_stays(
         after: for some, the weights of the states that follow; all others equally if not given.
         grid: what a time point is.
 
-    Raises:
-        InvalidInputError: naming the state whose numbers make no sense.
-
     >>> chain_from_stays(["rest", "walk"], [10, 4]).transition
     array([[0.9 , 0.1 ],
            [0.25, 0.75]])
@@ -92,9 +89,6 @@ def around(chain: MarkovChain, distance: Number) -> MarkovChain | ChainBox:
 
     None is less than half of what it was, so that a stay no more than doubles on average. With
     distance 0 the chain itself.
-
-    Raises:
-        InvalidInputError: for a distance outside 0 to 1/2.
 
     >>> around(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 0.08).lower
     array([[0.82, 0.05],

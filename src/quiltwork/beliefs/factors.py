@@ -117,12 +117,7 @@ def read_conditional(
 
 
 def read_clique(key: Any, number: Mapping[Label, int], neighbours: Any) -> tuple[int, ...]:
-    """Return the nodes of a clique's key, in sorted order of their names.
-
-    Raises:
-        InvalidInputError: for unknown nodes, nodes that are not joined, and an unsorted tuple,
-            whose axes could be meant in either order.
-    """
+    """Return the nodes of a clique's key, in sorted order of their names."""
     if _is_node(key, number):
         return (number[key],)
     if not isinstance(key, (tuple, frozenset)) or not key:

@@ -33,9 +33,6 @@ def tally(sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | N
 
     Without `states` they are those of the grid, then the labels found, sorted; None in the data
     is refused if it is not declared, since it may be a gap.
-
-    Raises:
-        InvalidInputError: naming the sequence and position that cannot be read.
     """
     return tally_paths(*read_paths(sequences, states, grid))
 
@@ -54,11 +51,7 @@ def tally_paths(paths: Sequence[IntArray], labels: tuple[Label, ...]) -> Tally:
 def read_paths(
     sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None
 ) -> tuple[list[IntArray], tuple[Label, ...]]:
-    """Return the sequences as state indices, and the states; see `tally`.
-
-    Raises:
-        InvalidInputError: naming the sequence and position that cannot be read.
-    """
+    """Return the sequences as state indices, and the states; see `tally`."""
     pieces = [_read(piece, where) for where, piece in _numbered(sequences)]
     public = () if grid is None or grid.labels is None else grid.labels
     labels = _found(pieces, public) if states is None else list_states(states)
@@ -110,11 +103,7 @@ def _found(
 
 
 def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
-    """Return (count + smoothing)/(row total + k·smoothing); a row never left becomes uniform.
-
-    Raises:
-        InvalidInputError: if smoothing is negative, or 0 while some state is never left.
-    """
+    """Return (count + smoothing)/(row total + k·smoothing); a row never left becomes uniform."""
     amount = read_smoothing(smoothing)
     weights = counted.transitions + amount
     totals = weights.sum(axis=1, keepdims=True)
@@ -134,11 +123,7 @@ def smoothed_start(counted: Tally, smoothing: object) -> FloatArray:
 
 
 def read_smoothing(smoothing: object) -> float:
-    """Return what is added to counts.
-
-    Raises:
-        InvalidInputError: if it is negative or out of all proportion.
-    """
+    """Return what is added to counts."""
     amount = to_fraction(smoothing, "smoothing")
     if not 0 <= amount <= _LARGEST_SMOOTHING:
         raise InvalidInputError(

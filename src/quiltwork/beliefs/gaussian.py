@@ -16,14 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork import files
 from quiltwork.arguments import listed
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.base import Belief, read_field
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian_algebra import positive_definite, solved, toeplitz
 from quiltwork.beliefs.grids import Grid, grid_words, read_grid
 from quiltwork.beliefs.matrices import FloatArray, frozen
-from quiltwork.beliefs.sources import NOWHERE, origin_from_json, origin_to_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction, to_fraction, written_fraction
 
@@ -167,24 +165,21 @@ class GaussianSeries(Gaussian):
         shocks = np.fft.fft(random.standard_normal(len(ring)))
         return np.asarray(np.fft.ifft(spread * shocks).real[:size])
 
-    def to_json(self) -> str:
-        """Write the belief as a document of schema `quiltwork/belief/gaussian-series`."""
-        body = {
+    def _written(self) -> dict[str, Any]:
+        return {
             "ar": None if self.finite or self.bounds else list(map(str, self.ar)),
             "autocorrelation": list(map(str, self.correlations)) if self.finite else None,
             "bounds": None if self.bounds is None else list(map(str, self.bounds)),
             "within": None if self.within is None else str(self.within),
+            "grid": None if self.grid is None else self.grid.to_document(),
+            "sources": [],
         }
-        return files.dump(self.schema, 1, body | origin_to_json(self.grid, NOWHERE))
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> GaussianSeries:
-        """Read what `to_json` wrote, exactly."""
-        document = files.load(text, cls.schema, (1,))
+    def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
         lists = {name: written_list(document, name) for name in ("ar", "autocorrelation", "bounds")}
-        return cls(
-            **lists, within=written_within(document), grid=origin_from_json(document)["grid"]
-        )
+        grid = read_field(document, "grid")
+        return {**lists, "within": written_within(document), "grid": grid}
 
     def __repr__(self) -> str:
         """Show the numbers, and what is hidden where that was said."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quiltwork import files
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian import Gaussian, read_within, within_words, written_within
 from quiltwork.beliefs.matrices import FloatArray, read_numbers
@@ -89,9 +88,8 @@ class GaussianRows(Gaussian):
         slopes = np.abs(self.correlation) * self.deviations / self.deviations[:, np.newaxis]
         return self.within * Fraction(float(slopes.max()) * (1 + _SYMMETRY))
 
-    def to_json(self) -> str:
-        """Write the belief as a document of schema `quiltwork/belief/gaussian-rows`."""
-        body = {
+    def _written(self) -> dict[str, Any]:
+        return {
             "correlation": None if self.bounded else self.correlation.tolist(),
             "deviations": self.deviations.tolist(),
             "bounds": self.largest if self.bounded else None,
@@ -99,7 +97,6 @@ class GaussianRows(Gaussian):
             "families": self.families,
             "within": None if self.within is None else str(self.within),
         }
-        return files.dump(self.schema, 1, body)
 
     @property
     def largest(self) -> float:
@@ -107,12 +104,10 @@ class GaussianRows(Gaussian):
         return float(np.abs(self.correlation - np.eye(self.size)).max())
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> GaussianRows:
-        """Read what `to_json` wrote, bit for bit."""
-        document = files.load(text, cls.schema, (1,))
+    def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
         names = ("correlation", "deviations", "bounds", "rows", "families")
         fields = {name: field(document, name) for name in names}
-        return cls(**fields, within=written_within(document))
+        return {**fields, "within": written_within(document)}
 
     def __repr__(self) -> str:
         """Give the numbers of rows and the largest correlation, not the matrix."""

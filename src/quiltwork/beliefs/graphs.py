@@ -5,8 +5,8 @@ What comes from networkx, from a BIF file or from a JSON document meets here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from quiltwork.beliefs.documents import field, labels_from_json
@@ -32,11 +32,7 @@ class Plain:
 
 
 def plain_graph(graph: Any) -> Plain:
-    """Read a networkx graph.
-
-    Raises:
-        InvalidInputError: for what is no graph, has no nodes, parallel edges, loops or cycles.
-    """
+    """Read a networkx graph."""
     if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
         raise InvalidInputError(
             f"graph is {type(graph).__name__}; give a networkx DiGraph (Bayesian network) or Graph "
@@ -64,40 +60,15 @@ def checked(plain: Plain) -> Plain:
     for a, b in plain.edges:
         if a == b:
             raise InvalidInputError(f"Node {plain.names[a]!r} has an edge to itself; remove it.")
-    cycle = find_cycle(plain.parents) if plain.directed else []
-    if cycle:
-        shown = " → ".join(repr(plain.names[node]) for node in [*cycle, cycle[0]])
+    try:
+        TopologicalSorter(dict(enumerate(plain.parents)) if plain.directed else {}).prepare()
+    except CycleError as error:
+        shown = " → ".join(repr(plain.names[node]) for node in error.args[1])
         raise InvalidInputError(
             f"The directed graph has a cycle, {shown}, and a Bayesian network has none; turn an "
             "edge round, or give an undirected Graph with tables of cliques."
-        )
+        ) from None
     return plain
-
-
-def find_cycle(parents: Sequence[Sequence[int]]) -> list[int]:
-    """Return the nodes of a directed cycle in the direction of its edges, or nothing. O(edges)."""
-    left = {node: len(found) for node, found in enumerate(parents)}
-    children: list[list[int]] = [[] for _ in parents]
-    for node, found in enumerate(parents):
-        for parent in found:
-            children[parent].append(node)
-    ready = [node for node, count in left.items() if count == 0]
-    while ready:
-        node = ready.pop()
-        del left[node]
-        for child in children[node]:
-            left[child] -= 1
-            if left[child] == 0:
-                ready.append(child)
-    if not left:
-        return []
-    trail: list[int] = []
-    node = min(left)
-    while node not in trail:
-        trail.append(node)
-        node = next(parent for parent in parents[node] if parent in left)
-    cycle = trail[trail.index(node) :]
-    return cycle[::-1]
 
 
 def network_document(document: dict[str, Any]) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:

@@ -120,11 +120,7 @@ def differing(one: Grid | None, other: Grid | None) -> tuple[str, str] | None:
 
 
 def refuse_other_grid(belief: Grid | None, data: Grid | None) -> None:
-    """Refuse data that are known to be on another grid than a belief.
-
-    Raises:
-        InvalidInputError: naming the first part that differs.
-    """
+    """Refuse data that are known to be on another grid than a belief."""
     if words := differing(belief, data):
         raise InvalidInputError(
             f"The belief was made for {words[0]}, but the data are on {words[1]}, about which it "
@@ -133,11 +129,7 @@ def refuse_other_grid(belief: Grid | None, data: Grid | None) -> None:
 
 
 def common_grid(grids: Iterable[Grid | None]) -> Grid | None:
-    """Return what is known together about sequences that are to be of one grid.
-
-    Raises:
-        InvalidInputError: if two of them differ.
-    """
+    """Return what is known together about sequences that are to be of one grid."""
     known: Grid | None = None
     for grid in grids:
         if grid is None or grid == known:
@@ -157,22 +149,14 @@ def grid_words(grid: Grid | None) -> str:
 
 
 def read_grid(grid: object) -> Grid | None:
-    """Return a grid given by a caller, or None.
-
-    Raises:
-        InvalidInputError: for anything else.
-    """
+    """Return a grid given by a caller, or None."""
     if grid is None or isinstance(grid, Grid):
         return grid
     raise InvalidInputError(f"grid must be a Grid, not {grid!r}; write Grid(step='1h').")
 
 
 def read_edges(edges: Sequence[object]) -> tuple[float, ...]:
-    """Return increasing finite numbers, at least one.
-
-    Raises:
-        InvalidInputError: for anything else.
-    """
+    """Return increasing finite numbers, at least one."""
     try:
         numbers = tuple(float(to_fraction(edge, "An edge")) for edge in listed(edges, "edges"))
     except OverflowError:
@@ -185,11 +169,7 @@ def read_edges(edges: Sequence[object]) -> tuple[float, ...]:
 
 
 def check_labels(edges: Sequence[float], labels: Sequence[Label]) -> None:
-    """Refuse labels that are not one more than the edges, or not distinct.
-
-    Raises:
-        InvalidInputError: if so.
-    """
+    """Refuse labels that are not one more than the edges, or not distinct."""
     if len(labels) != len(edges) + 1 or len(set(labels)) < len(labels):
         raise InvalidInputError(
             f"{len(edges)} edges make {len(edges) + 1} states, but the labels are "

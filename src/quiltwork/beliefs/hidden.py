@@ -14,12 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quiltwork import files
 from quiltwork.arguments import hashable, listed
 from quiltwork.beliefs import evolution
-from quiltwork.beliefs.base import Initial, StateBelief
+from quiltwork.beliefs.base import Initial, StateBelief, read_field
 from quiltwork.beliefs.chain import LONGEST_SAMPLE, MarkovChain
-from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import (
     BoolArray,
@@ -31,10 +29,12 @@ from quiltwork.beliefs.matrices import (
     read_stochastic,
 )
 from quiltwork.beliefs.sequences import label_array
-from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
+from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, list_states, read_states, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
+
+_WRITTEN = ("transition", "shows", "initial", "states", "grid", "sources")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -179,23 +179,14 @@ class HiddenChain(StateBelief):
         inner = evolution.simulate(self.inner.start, self.inner.transition, steps, chosen)
         return label_array(self.states)[self.shown[inner]]
 
-    def to_json(self) -> str:
-        """Write the belief as a document of schema `quiltwork/belief/hidden-chain`."""
-        initial = self.initial
-        body = {
-            "transition": self.inner.transition.tolist(),
-            "shows": self.shown.tolist(),
-            "initial": initial if isinstance(initial, str) else initial.tolist(),
-            "states": labels_to_json(self.states),
-        }
-        return files.dump(self.schema, 1, body | origin_to_json(self.grid, self.sources))
+    def _written(self) -> dict[str, Any]:
+        told = {**self.inner._written(), **super()._written(), "shows": self.shown.tolist()}
+        return {name: told[name] for name in _WRITTEN}
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> HiddenChain:
-        """Read what `to_json` wrote, bit for bit."""
-        document = files.load(text, cls.schema, (1,))
-        states = labels_from_json(field(document, "states"))
-        shows = field(document, "shows")
+    def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
+        found = {name: read_field(document, name) for name in _WRITTEN}
+        shows, states = found["shows"], found["states"]
         if not isinstance(shows, list) or not all(
             type(code) is int and 0 <= code < len(states) for code in shows
         ):
@@ -203,13 +194,7 @@ class HiddenChain(StateBelief):
                 "shows must be a list of positions in states, from 0; the document may have been "
                 "edited."
             )
-        return cls(
-            field(document, "transition"),
-            [states[code] for code in shows],
-            field(document, "initial"),
-            states,
-            **origin_from_json(document),
-        )
+        return {**found, "shows": [states[code] for code in shows]}
 
     def __repr__(self) -> str:
         """Name the states, how many inner ones there are, the start and the grid."""

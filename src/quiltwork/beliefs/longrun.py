@@ -6,6 +6,7 @@ matrices too.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -119,7 +120,8 @@ class LongRun:
 
         Theorem: docs/theory/stationary-distribution.md
         """
-        return _stationary.gap_of_square(self.second_singular_value)
+        sigma = self.second_singular_value
+        return _rounded_down((1 - sigma) * (1 + sigma))
 
     @property
     def reversible_eigengap(self) -> float:
@@ -135,9 +137,17 @@ class LongRun:
                 "This chain is not reversible, so the eigenvalues of P alone do not bound how "
                 "fast it forgets; use eigengap, the gap of P·P*."
             )
-        return _stationary.rounded_down(2 * (1 - self.second_singular_value))
+        return _rounded_down(2 * (1 - self.second_singular_value))
 
     @cached_property
     def is_reversible(self) -> bool:
         """Whether π(x)·P(x, y) = π(y)·P(y, x) up to a relative 1e-9; False if reducible."""
-        return self.is_irreducible and _stationary.is_balanced(self.transition, self.stationary)
+        if not self.is_irreducible:
+            return False
+        flow = self.stationary[:, np.newaxis] * self.transition
+        return bool(np.allclose(flow, flow.T, rtol=1e-9, atol=0.0))
+
+
+def _rounded_down(gap: float) -> float:
+    """A gap two floats lower, and never below 0."""
+    return max(0.0, math.nextafter(math.nextafter(gap, -1), -1))

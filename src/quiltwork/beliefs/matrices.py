@@ -43,9 +43,6 @@ def read_matrix(values: Any, name: str) -> FloatArray:
 def read_stochastic(values: Any, name: str) -> FloatArray:
     """Return a read-only square matrix whose rows are distributions.
 
-    Raises:
-        InvalidInputError: naming the row that is no distribution.
-
     >>> read_stochastic([[0.9, 0.2], [0.4, 0.6]], "transition")
     Traceback (most recent call last):
         ...

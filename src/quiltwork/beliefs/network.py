@@ -265,9 +265,8 @@ class Network(Belief):
             bool(one.support()[tuple(own[node] for node in one.scope)]) for one in self.tables
         )
 
-    def to_json(self) -> str:
-        """Write the network as a document of schema `quiltwork/belief/network`."""
-        body = {
+    def _written(self) -> dict[str, Any]:
+        return {
             "nodes": labels_to_json(self.names),
             "states": [labels_to_json(domain) for domain in self.domains],
             "kind": "bayesian" if self.directed else "markov",
@@ -276,7 +275,6 @@ class Network(Belief):
                 {"nodes": list(scope), "values": values.tolist()} for scope, values in self.factors
             ],
         }
-        return files.dump(self.schema, 1, body)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Network:

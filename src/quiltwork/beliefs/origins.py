@@ -1,18 +1,19 @@
 """Origins: on which grid, and from which file, a sequence in memory was read.
 
-Readers note where their arrays come from, and whoever is handed such an array, or a slice of it,
-can ask. The note is about the array and not about what it holds; it goes when the array does, and
-copies have none. A pandas series whose index has regular moments shows its step itself.
+Readers hand out sequences kept as small codes, one byte a time point where there are up to 127
+states, which look like arrays of labels when somebody asks. Whoever counts or fits takes the codes;
+whoever is handed such an array, or a slice of it, can ask what it was made of. What is known is
+about the array and not about what it holds; it goes when the array does, and copies have none.
+A pandas series whose index has regular moments shows its step itself.
 """
 
 from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
-from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.grids import Grid, common_grid, read_grid
+from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 
 
@@ -43,60 +45,103 @@ class Origin:
     local: bool = True
 
 
+@dataclass(frozen=True, eq=False)
+class CodedSequence(Sequence[Label]):
+    """A sequence of labels: `labels[code]` for each of the codes.
+
+    `start` is when the first time point is, in seconds, if times are regular.
+    """
+
+    codes: NDArray[Any]
+    labels: NDArray[Any]
+    origin: Origin
+    start: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.labels[self.codes[place]]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.array().tolist())
+
+    def array(self) -> NDArray[Any]:
+        """Return the labels as an array that keeps where it comes from, for as long as it lives."""
+        array = np.asarray(self.labels[self.codes])
+        place = id(array)
+        _MADE[place] = (weakref.ref(array, lambda _: _MADE.pop(place, None)), self)
+        return array
+
+    def factorized(self) -> tuple[NDArray[np.int64], list[Any]]:
+        """Return codes of the labels that occur, and these."""
+        present = np.zeros(len(self.labels), dtype=np.bool_)
+        present[self.codes] = True
+        labels = self.labels.tolist()
+        if present.all():
+            return self.codes.astype(np.int64), labels
+        table = np.cumsum(present, dtype=np.int64) - 1
+        return table[self.codes], [
+            label for label, is_there in zip(labels, present, strict=True) if is_there
+        ]
+
+
+class CodedSequences(Mapping[Any, NDArray[Any]]):
+    """Subject → array of labels, made when it is asked for; `coded` holds what they are made of."""
+
+    def __init__(self, coded: dict[Any, CodedSequence]) -> None:
+        self.coded = coded
+
+    def __getitem__(self, subject: Any) -> NDArray[Any]:
+        return self.coded[subject].array()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.coded)
+
+    def __len__(self) -> int:
+        return len(self.coded)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
 _WEEK = 7 * 86_400
-_NOTED: dict[int, tuple[weakref.ref[NDArray[Any]], Origin]] = {}
-_BEGUN: dict[int, tuple[weakref.ref[NDArray[Any]], int]] = {}
-_DECODED: dict[int, tuple[weakref.ref[NDArray[Any]], NDArray[Any]]] = {}
+_MADE: dict[int, tuple[weakref.ref[NDArray[Any]], CodedSequence]] = {}
 
 
-def note(arrays: Iterable[NDArray[Any]], origin: Origin) -> None:
-    """Remember the origin of arrays for as long as they live. O(1) for each."""
-    for array in arrays:
-        _NOTED[id(array)] = (weakref.ref(array, partial(_forget, id(array))), origin)
-
-
-def note_start(array: NDArray[Any], seconds: int) -> None:
-    """Remember when the first time point of an array with regular times is, in seconds."""
-    _BEGUN[id(array)] = (weakref.ref(array, partial(_forget, id(array))), seconds)
-
-
-def note_codes(array: NDArray[Any], codes: NDArray[Any]) -> None:
-    """Remember the codes that an array of labels was made of."""
-    _DECODED[id(array)] = (weakref.ref(array, partial(_forget, id(array))), codes)
+def made_of(sequence: Any) -> CodedSequence | None:
+    """Return what a sequence, or what it is a slice of, was made of; None if nobody knows."""
+    if not isinstance(sequence, np.ndarray):
+        return sequence if isinstance(sequence, CodedSequence) else None
+    array = owner(sequence)
+    found = _MADE.get(id(array))
+    return found[1] if found is not None and found[0]() is array else None
 
 
 def codes_of(sequence: Any) -> NDArray[Any] | None:
     """Return the codes that a sequence, or what it is a slice of, was made of; None if of none."""
-    if isinstance(getattr(sequence, "origin", None), Origin):
-        return np.asarray(sequence.codes)
-    if not isinstance(sequence, np.ndarray):
-        return None
+    coded = made_of(sequence)
+    if coded is None or sequence is coded:
+        return None if coded is None else coded.codes
     array = owner(sequence)
-    ref, codes = _DECODED.get(id(array), (None, None))
-    if ref is None or codes is None or ref() is not array:
-        return None
     if sequence.ndim != 1 or sequence.itemsize != array.itemsize or sequence.size == 0:
-        return codes
-    away = sequence.__array_interface__["data"][0] - array.__array_interface__["data"][0]
-    first, stride = away // array.itemsize, sequence.strides[0] // array.itemsize
+        return coded.codes
+    first, stride = _offset(sequence), sequence.strides[0] // array.itemsize
     last = first + stride * (sequence.size - 1)
-    return codes[min(first, last) : max(first, last) + 1 : abs(stride) or 1]
+    return coded.codes[min(first, last) : max(first, last) + 1 : abs(stride) or 1]
 
 
-def _forget(place: int, _: object) -> None:
-    for noted in (_NOTED, _BEGUN, _DECODED):
-        noted.pop(place, None)
+def _offset(array: NDArray[Any]) -> int:
+    """How many items after the array whose memory it shows an array begins."""
+    whole = owner(array)
+    away = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return int(away // whole.itemsize)
 
 
 def origin_of(sequence: Any) -> Origin | None:
     """Return the origin of an array or of what it is a slice of; None if nobody noted one."""
-    if isinstance(own := getattr(sequence, "origin", None), Origin):
-        return own
-    if not isinstance(sequence, np.ndarray):
-        return None
-    array = owner(sequence)
-    found = _NOTED.get(id(array))
-    return found[1] if found is not None and found[0]() is array else None
+    coded = made_of(sequence)
+    return None if coded is None else coded.origin
 
 
 def known_grid(sequence: Any) -> Grid | None:
@@ -135,11 +180,7 @@ def clocks_change(sequence: Any) -> bool:
 
 
 def refuse_clock_changes(sequence: Any) -> None:
-    """Refuse a sequence in which clocks are changed for a belief about the phases of a day.
-
-    Raises:
-        InvalidInputError: with two ways out.
-    """
+    """Refuse a sequence in which clocks are changed for a belief about the phases of a day."""
     if clocks_change(sequence):
         raise InvalidInputError(
             "The belief is about days of equal length, and clocks change in this series. Leave out "
@@ -162,19 +203,18 @@ def moment_of(sequence: Any) -> int | None:
 
     A slice of an array that was read begins so many steps later.
     """
-    if not isinstance(sequence, np.ndarray):
-        if origin_of(sequence) is not None:
-            return sequence.start  # type: ignore[no-any-return]  # a sequence kept as codes
+    coded = made_of(sequence)
+    if coded is None:
         if index_step(sequence) is None:
             return None
         moment = np.asarray(sequence.index[:1], dtype="datetime64[us]").astype(np.int64)[0]
         return int(moment) // 10**6
-    array, grid = owner(sequence), known_grid(sequence)
-    found = _BEGUN.get(id(array))
-    if found is None or found[0]() is not array or grid is None or grid.step is None:
+    if sequence is coded or coded.start is None:
+        return coded.start
+    grid = known_grid(sequence)
+    if grid is None or grid.step is None:
         return None
-    away = sequence.__array_interface__["data"][0] - array.__array_interface__["data"][0]
-    return found[1] + grid.step * int(away // array.itemsize)
+    return coded.start + grid.step * _offset(sequence)
 
 
 def index_step(table: Any) -> int | None:
@@ -202,11 +242,7 @@ def regular_step(gaps: NDArray[np.int64], ticks: int = 1) -> int | None:
 
 
 def grid_of(sequences: Iterable[Any], given: Grid | None = None) -> Grid | None:
-    """Return the grid of sequences: what is known about them, and what is given.
-
-    Raises:
-        InvalidInputError: if they are not of one grid.
-    """
+    """Return the grid of sequences: what is known about them, and what is given."""
     return common_grid([read_grid(given), *map(known_grid, sequences)])
 
 

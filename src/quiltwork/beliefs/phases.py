@@ -52,11 +52,7 @@ class PhaseTally:
 def read_period(
     period: Any, grid: Grid | None, starts: Sequence[int | None], phase: Any = None
 ) -> PhaseClock:
-    """Return the clock of sequences that begin at these moments, or in these phases.
-
-    Raises:
-        InvalidInputError: for a period that is none, or a day without a step or a time.
-    """
+    """Return the clock of sequences that begin at these moments, or in these phases."""
     step = None if grid is None else grid.step
     if isinstance(period, str):
         length, anchor = _cycle(period, step)
@@ -122,12 +118,7 @@ def begin_words(anchor: int, cycle: int) -> str:
 def tally_phases(
     sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None, clock: PhaseClock
 ) -> PhaseTally:
-    """Count transitions by phase; turns fall into two halves by turns. O(T + p·k²).
-
-    Raises:
-        InvalidInputError: naming the sequence and position that cannot be read, or for data that
-            are shorter than a turn, or more transitions than are counted.
-    """
+    """Count transitions by phase; turns fall into two halves by turns. O(T + p·k²)."""
     paths, labels = read_paths(sequences, states, grid)
     size, period = len(labels), clock.period
     if sum(map(len, paths)) <= period:
@@ -149,11 +140,7 @@ def tally_phases(
 
 
 def smoothed_phases(counted: PhaseTally, smoothing: object) -> FloatArray:
-    """Return one matrix per phase, (p, k, k), with neighbours pooled as held-out data choose.
-
-    Raises:
-        InvalidInputError: for smoothing that is no amount, or 0 while a row has no count.
-    """
+    """Return one matrix per phase, (p, k, k), with neighbours pooled as held-out data choose."""
     amount, scores = read_smoothing(smoothing), {}
     if all(half.any() for half in counted.halves):
         scores = _scores(counted, max(amount, 0.5))

@@ -11,9 +11,6 @@ from quiltwork.exact import integer, shortened
 def read_secrets(secrets: Any, length: int) -> range:
     """Return the protected nodes: start..stop inclusive, or all.
 
-    Raises:
-        InvalidInputError: if they do not fit the series.
-
     >>> read_secrets((2, 4), 9)
     range(2, 5)
     """

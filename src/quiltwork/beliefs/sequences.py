@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import hashable, listed
-from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.matrices import IntArray
+from quiltwork.beliefs.origins import CodedSequence, CodedSequences
 from quiltwork.beliefs.states import Label, read_label, show_labels
 from quiltwork.errors import InvalidInputError
 
@@ -76,9 +76,6 @@ def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
 
     The codes may be the sequence itself: read them, never write to them. O(T) for lists,
     text and integers; O(T log T) for floats.
-
-    Raises:
-        InvalidInputError: for anything that is not a one-dimensional, non-empty sequence.
     """
     if isinstance(sequence, CodedSequence):
         return sequence.factorized()
@@ -92,11 +89,7 @@ def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
 
 
 def cells_of(sequence: Any) -> list[Any] | NDArray[Any]:
-    """Return the cells of any container, one after the other, without looking at them.
-
-    Raises:
-        InvalidInputError: for anything that is not a one-dimensional, non-empty sequence.
-    """
+    """Return the cells of any container, one after the other, without looking at them."""
     values = _values(sequence)
     if len(values) == 0:
         raise InvalidInputError("The sequence is empty; give at least one time point.")
@@ -233,11 +226,7 @@ def position_of(codes: IntArray, code: int) -> int:
 
 
 def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
-    """Return the sequence as indices into `states`.
-
-    Raises:
-        InvalidInputError: naming the first position with a missing value or an unknown state.
-    """
+    """Return the sequence as indices into `states`."""
     codes, distinct = factorize(sequence)
     index = {label: i for i, label in enumerate(states)}
     translation = np.array([index.get(value, -1) for value in distinct], dtype=np.int64)
@@ -255,12 +244,7 @@ def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
 
 
 def encode_known(sequence: Any, states: tuple[Label, ...], *, quietly: bool = False) -> IntArray:
-    """Return the sequence as indices into `states`, and len(states) for any other label.
-
-    Raises:
-        InvalidInputError: naming the first position with a missing value, unless `quietly`, which
-            takes these for other labels.
-    """
+    """Return the sequence as indices into `states`, and len(states) for any other label."""
     codes, distinct = factorize(sequence)
     index = {label: i for i, label in enumerate(states)}
     translation = np.array([index.get(v, len(states)) for v in distinct], dtype=np.int64)

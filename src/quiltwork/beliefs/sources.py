@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.beliefs.memory import Memory
 from quiltwork.beliefs.origins import origin_of, resolved
@@ -65,6 +64,13 @@ class Sources:
             mark == _mark(path, mark.partition(":")[0]) for mark in self.files
         )
 
+    @classmethod
+    def from_document(cls, found: Any) -> Sources:
+        """Read the field `sources` of a belief's JSON, a list of marks."""
+        if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+            raise InvalidInputError(f"sources must be a list of text, not {found!r}.")
+        return cls(frozenset(found))
+
     def __getstate__(self) -> frozenset[str]:
         """Pickle and copy the files only."""
         return self.files
@@ -77,29 +83,6 @@ class Sources:
 
 NOWHERE = Sources()
 """Of beliefs that were not fitted."""
-
-
-def origin_to_json(grid: Grid | None, sources: Sources) -> dict[str, Any]:
-    """Return the fields of a belief's document that tell its grid and sources."""
-    return {
-        "grid": None if grid is None else grid.to_document(),
-        "sources": sorted(sources.files),
-    }
-
-
-def origin_from_json(document: dict[str, Any]) -> dict[str, Any]:
-    """Read what `origin_to_json` wrote, as arguments; what is absent is unknown.
-
-    Digests of the data themselves, which older documents have as `fingerprints`, are dropped.
-
-    Raises:
-        InvalidInputError: if a field is damaged.
-    """
-    found = document.get("sources", [])
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise InvalidInputError(f"sources must be a list of text, not {found!r}.")
-    grid = Grid.from_document(document.get("grid"))
-    return {"grid": grid, "sources": Sources(frozenset(found))}
 
 
 def _mark(path: str, salt: str) -> str:

@@ -21,9 +21,6 @@ Label: TypeAlias = "str | int | float | bool | tuple[Label, ...] | None"
 def read_label(value: Any, where: str) -> Label:
     """Return `value` as a plain Python label; NumPy scalars lose their wrapping.
 
-    Raises:
-        InvalidInputError: for NaN, text that is no valid Unicode, and any other type.
-
     >>> read_label(np.int64(3), "State 1")
     3
     """
@@ -53,11 +50,7 @@ def read_label(value: Any, where: str) -> Label:
 
 
 def read_states(states: Iterable[Any] | None, size: int) -> tuple[Label, ...]:
-    """Return `size` distinct labels; None stands for 0..size−1.
-
-    Raises:
-        InvalidInputError: for a wrong number of labels, a bad label or two equal ones.
-    """
+    """Return `size` distinct labels; None stands for 0..size−1."""
     if states is None:
         return tuple(range(size))
     labels = list_states(states)

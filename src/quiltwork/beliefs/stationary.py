@@ -8,8 +8,6 @@ added, so that it is never too large.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from quiltwork.beliefs.matrices import FloatArray
@@ -72,20 +70,3 @@ def second_singular_value(transition: FloatArray, stationary: FloatArray) -> flo
     norm = float(np.linalg.norm(symmetrized - np.outer(root, root), ord=2))
     margin = 2 * relative_error(size) + 64 * size * _UNIT_ROUNDOFF
     return min(1.0, norm + margin)
-
-
-def gap_of_square(singular_value: float) -> float:
-    """Return 1 − σ² rounded down: the eigen-gap of P·P*."""
-    gap = (1 - singular_value) * (1 + singular_value)
-    return max(0.0, math.nextafter(math.nextafter(gap, 0), 0)) if gap > 0 else 0.0
-
-
-def is_balanced(transition: FloatArray, stationary: FloatArray) -> bool:
-    """Return whether π(x)·P(x, y) = π(y)·P(y, x) up to a relative 1e-9. O(k²)."""
-    flow = stationary[:, np.newaxis] * transition
-    return bool(np.allclose(flow, flow.T, rtol=1e-9, atol=0.0))
-
-
-def rounded_down(gap: float) -> float:
-    """Return a gap two floats lower, and never below 0."""
-    return max(0.0, math.nextafter(math.nextafter(gap, -1), -1))

@@ -127,7 +127,7 @@ def _sweep(length: int, query: Query, scale: Fraction) -> Callable[[Belief], flo
 
 
 def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
-    from quiltwork.beliefs.digests import digest
+    from quiltwork.beliefs.sets import digest
     from quiltwork.series import Release
 
     if members is None:

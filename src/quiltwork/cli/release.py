@@ -188,7 +188,7 @@ def release(
     }
     if preview:
         if ledger_url is None:  # a ledger holds the beliefs as they are
-            from quiltwork.beliefs.placement import placed
+            from quiltwork.beliefs.cyclic import placed
 
             beliefs = placed(beliefs, series.data.coded.values())
         from quiltwork.series import preview as foresee

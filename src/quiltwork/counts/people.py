@@ -147,6 +147,6 @@ def number_of_people(beliefs: Any) -> int | None:
 def belief_digest(beliefs: Any) -> str:
     """Return the SHA-256 of the beliefs' JSON, as releases record it."""
     from quiltwork.beliefs import as_beliefs
-    from quiltwork.beliefs.digests import digest
+    from quiltwork.beliefs.sets import digest
 
     return digest(as_beliefs(beliefs))

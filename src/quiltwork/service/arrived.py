@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from quiltwork.beliefs.coded import CodedSequences
+from quiltwork.beliefs.origins import CodedSequences
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.dataset_rows import series_rows
 from quiltwork.service.datasets import SeriesOf, registered

@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import Meta
 
 from quiltwork.beliefs import Belief
-from quiltwork.beliefs.coded import CodedSequences
+from quiltwork.beliefs.origins import CodedSequences
 from quiltwork.budget import Ledger, Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.budget.payment import Request

@@ -10,8 +10,8 @@ import pytest
 import quiltwork as qw
 from quiltwork import MarkovChain, queries, release
 from quiltwork.beliefs import CyclicChain, candidates
+from quiltwork.beliefs.cyclic import placed
 from quiltwork.beliefs.origins import start_of
-from quiltwork.beliefs.placement import placed
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import fit_warnings
 from quiltwork.series import read_series

@@ -8,7 +8,7 @@ import pytest
 
 from quiltwork import Clusters, InvalidInputError, MarkovChain, queries
 from quiltwork.beliefs import Grid
-from quiltwork.beliefs.digests import digest
+from quiltwork.beliefs.sets import digest
 from quiltwork.beliefs.sources import Sources
 from quiltwork.queries.numbers import Mean
 from quiltwork.series import Release, nonnegative

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import Belief
-from quiltwork.beliefs.digests import digest
+from quiltwork.beliefs.sets import digest
 from quiltwork.budget.ledger.numbers import amount, points, read_amount
 from quiltwork.budget.payment import BEGINNING_OF, Request
 from quiltwork.budget.spending import Spending, as_spending

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork import files
-from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Grid
-from quiltwork.beliefs.origins import Origin, index_step
+from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, index_step
 from quiltwork.beliefs.sequences import label_array, position_of
 from quiltwork.beliefs.states import Label, show_labels
 from quiltwork.delimited import GivenDialect, joined

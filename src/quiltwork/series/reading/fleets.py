@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from quiltwork import files
 from quiltwork.beliefs import as_beliefs
-from quiltwork.beliefs.coded import CodedSequence, CodedSequences
-from quiltwork.beliefs.origins import Origin, resolved
+from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, resolved
 from quiltwork.beliefs.sequences import encode
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError, UnsupportedError

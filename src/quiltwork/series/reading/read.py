@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, Grid, MarkovChain, as_beliefs
-from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.grids import duration as duration_words
-from quiltwork.beliefs.origins import Origin, resolved
+from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, resolved
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.beliefs.digests import digest
-from quiltwork.beliefs.placement import placed, refuse_misplaced
+from quiltwork.beliefs.cyclic import placed, refuse_misplaced
+from quiltwork.beliefs.sets import digest
 from quiltwork.budget.payment import BEGINNING_OF, Payer, Request, pay_and_keep, read_payer
 from quiltwork.budget.people import PEOPLE, is_about_people
 from quiltwork.budget.spending import Spending

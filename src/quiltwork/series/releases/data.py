@@ -23,9 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
-from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import clock_of, known_grid, moment_of, origin_of
+from quiltwork.beliefs.origins import (
+    CodedSequence,
+    CodedSequences,
+    clock_of,
+    known_grid,
+    moment_of,
+    origin_of,
+)
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from quiltwork.beliefs import Belief
-from quiltwork.beliefs.digests import digest
+from quiltwork.beliefs.sets import digest
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import Calibration
 from quiltwork.influence.arguments import points_asked
