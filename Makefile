@@ -24,8 +24,9 @@ demo: $(VENV)/.publish ## the main job on embedded data, ending with an HTML rep
 test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site (ARGS="-k name" for some)
 	@$(PYTEST) --durations=20 $(ARGS)
 
-quick: $(VENV)/.dev ## a minute of tests: no Spark, PostgreSQL, packaging, docs, fuzzing or experiments
-	@HYPOTHESIS_PROFILE=quick $(PYTEST) --quick $(SLOW:%=--ignore=tests/%) -k "not postgres" $(ARGS)
+quick: $(VENV)/.dev ## a minute of tests: no Spark, PostgreSQL, Numba, doctests, packaging, docs, fuzzing
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) tests --quick --assert=plain -p no:schemathesis \
+		$(SLOW:%=--ignore=tests/%) -k "not postgres" $(ARGS)
 
 coverage: $(VENV)/.dev ## all tests again with every line and branch counted, at least 90 % of them
 	@$(PYTEST) --cov
