@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiltwork.beliefs.memory import Memory
+from quiltwork.beliefs.sources import Memory
 
 COLUMNS = st.lists(st.tuples(st.slices(20), st.integers(0, 2)), min_size=1, max_size=4)
 

@@ -13,7 +13,6 @@ Theorem: docs/theory/exact-calibration.md
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -81,15 +80,17 @@ def _at_ends(laws: Laws, epsilon: float, low: float) -> tuple[float, int | None]
         return None
 
     def ends(scale: float) -> Ends:
+        if scale == 0:
+            raise OutOfRangeError
         return series.ends([1 / scale] * len(laws.statistic.parts))
 
-    def level(scale: float) -> float:
-        return float(ends(scale).leak.max())
+    def fits(scale: float) -> bool:
+        return float(ends(scale).leak.max()) <= epsilon
 
     try:
-        enough = low > 0 and level(low) <= epsilon
+        enough = low > 0 and fits(low)
         safe = max(surely_enough(laws.statistic, epsilon), 2 * low)
-        scale = low if enough else _crossing(level, epsilon, safe)
+        scale = low if enough else _least(fits, epsilon, low, safe)
         found = ends(scale)
     except OutOfRangeError:
         return None
@@ -98,52 +99,20 @@ def _at_ends(laws: Laws, epsilon: float, low: float) -> tuple[float, int | None]
     return scale, None if enough else int(found.starts[found.leak.argmax()])
 
 
-def _crossing(level: Callable[[float], float], epsilon: float, safe: float) -> float:
-    """The safe end of a bracket around the scale at which a smooth level falls to ε.
-
-    The ITP method (Oliveira and Takahashi 2020) in logarithms: never worse than bisection, and
-    mostly a third of its steps.
-    """
-    top, unsafe = _fitting(lambda scale: level(scale) <= epsilon, epsilon, safe), 1 / epsilon
-    while level(unsafe) <= epsilon:
-        top, unsafe = min(top, unsafe), unsafe / 2
-    a, b = math.log(unsafe), math.log(top)
-    at_a, at_b = (math.log(level(scale) / epsilon) for scale in (unsafe, top))
-    near = 2.0**-_HALVINGS
-    most = math.ceil(math.log2((b - a) / near)) + 1
-    for step in range(most):
-        if b - a <= near:
-            break
-        middle, width = (a + b) / 2, b - a
-        secant = (at_b * a - at_a * b) / (at_b - at_a)
-        side = math.copysign(1.0, middle - secant)
-        shift = max(width**2 / 2, near / 2)
-        tried = secant + side * shift if shift <= abs(middle - secant) else middle
-        room = near / 2 * 2 ** (most - step) - width / 2
-        tried = tried if abs(tried - middle) <= room else middle - side * room
-        found = math.log(level(math.exp(tried)) / epsilon)
-        if found > 0:
-            a, at_a = tried, found
-        else:
-            b, at_b, top = tried, found, math.exp(tried)
-    return top
-
-
-def _fitting(fits: Callable[[float], bool], epsilon: float, scale: float) -> float:
-    """Double a scale that is surely enough until rounding errors do not hide that it is."""
-    for _ in range(_DOUBLINGS):
-        if fits(scale):
-            return scale
-        scale *= 2
-    raise UnsupportedError(
-        f"epsilon is {epsilon:g}, too small to tell the exact leakage from rounding errors; use "
-        "method='exact'."
-    )
-
-
 def _least(fits: Callable[[float], bool], epsilon: float, low: float, safe: float) -> float:
-    """The safe end of a bracket around the least scale above `low` that fits, by bisection."""
-    safe = _fitting(fits, epsilon, safe)
+    """The safe end of a bracket around the least scale above `low` that fits, by bisection.
+
+    A scale that is surely enough is doubled until rounding errors do not hide that it is.
+    """
+    for _ in range(_DOUBLINGS):
+        if fits(safe):
+            break
+        safe *= 2
+    else:
+        raise UnsupportedError(
+            f"epsilon is {epsilon:g}, too small to tell the exact leakage from rounding errors; "
+            "use method='exact'."
+        )
     while safe / 2 > max(low, _SMALLEST) and fits(safe / 2):
         safe /= 2
     if safe / 2 <= _SMALLEST and low == 0 and fits(0.0):
