@@ -147,70 +147,48 @@ def _read_known(known: Any, length: int) -> list[int] | None:
 class Bridges:
     """What the steps on either side of a node add, given its state and that of the known end.
 
-    Laws grow by one step at a time and are kept; on a query about the whole series they depend on
-    distances only.
+    Laws grow by one step at a time from each end and are kept; on a query about the whole series
+    they depend on distances only.
     """
 
     def __init__(self, chain: MarkovChain, length: int, statistic: Joint) -> None:
         self.chain, self.length, self.statistic = chain, length, statistic
         self.possible = supports(inner_chain(chain), length)
         self.whole = all(part.first == 2 and part.last == length for part in statistic.parts)
-        self.befores: dict[object, list[Weights]] = {}
-        self.afters: dict[object, list[Weights]] = {}
+        self.kept: dict[object, list[list[Weights]]] = {}
 
     def look(self, left: int, node: int, right: int) -> tuple[object, ...]:
         """Bridges that look alike leak alike."""
         reachable = self.possible[left - 1].tobytes() if left else b""
-        return reachable, self._before_key(left, node), self._after_key(node, right)
+        before = node - left if self.whole and left else (left, node)
+        after = (right - node, right <= self.length) if self.whole else (node, right)
+        return reachable, before, after
 
     def before(self, left: int, node: int) -> list[Weights]:
         """Per state of the left end (one entry if none is known): codes given the node's state."""
-        found = self._grown_before(left, node)
-        if left == 0:
-            return found
-        return [found[x] for x in np.flatnonzero(self.possible[left - 1])]
-
-    def _before_key(self, left: int, node: int) -> object:
-        return node - left if self.whole and left else (left, node)
-
-    def _after_key(self, node: int, right: int) -> object:
-        known = right <= self.length
-        return (right - node, known) if self.whole else (node, right)
-
-    def _grown_before(self, left: int, node: int) -> list[Weights]:
         first = max(left, 1)
-        reached = node
-        while reached > first and self._before_key(left, reached) not in self.befores:
-            reached -= 1
-        law = self.befores.get(self._before_key(left, reached)) or self._first(left)
-        for t in range(reached + 1, node + 1):
-            step = self.statistic.gain(t)
-            law = [advance(one, self.chain.transition, step) for one in law]
-            self.befores[self._before_key(left, t)] = law
-        return law
-
-    def _first(self, left: int) -> list[Weights]:
-        if left == 0:
-            return [first_prefix(np.array(self.chain.start), self.statistic)]
-        return [row[:, None] for row in np.eye(self.chain.size)]
+        if left:
+            begin = [row[:, None] for row in np.eye(self.chain.size)]
+        else:
+            begin = [first_prefix(np.array(self.chain.start), self.statistic)]
+        laws = self.kept.setdefault(("before", left > 0 if self.whole else left), [begin])
+        while len(laws) <= node - first:
+            step = self.statistic.gain(first + len(laws))
+            laws.append([advance(one, self.chain.transition, step) for one in laws[-1]])
+        found = laws[node - first]
+        return [found[x] for x in np.flatnonzero(self.possible[left - 1])] if left else found
 
     def after(self, node: int, right: int) -> list[Weights]:
         """Per state of the right end (one entry if none is known): codes given the node's state."""
-        last = min(right, self.length)
-        reached = node
-        while reached < last and self._after_key(reached, right) not in self.afters:
-            reached += 1
-        law = self.afters.get(self._after_key(reached, right)) or self._last(right)
-        for t in range(reached, node, -1):
-            step = self.statistic.gain(t)
-            law = [retreat(one, self.chain.transition, step) for one in law]
-            self.afters[self._after_key(t - 1, right)] = law
-        return law
-
-    def _last(self, right: int) -> list[Weights]:
-        if right > self.length:
-            return [np.ones((self.chain.size, 1))]
-        return [column[:, None] for column in np.eye(self.chain.size)]
+        last, known = min(right, self.length), right <= self.length
+        ends = np.eye(self.chain.size) if known else np.ones((1, self.chain.size))
+        laws = self.kept.setdefault(
+            ("after", known if self.whole else right), [[column[:, None] for column in ends]]
+        )
+        while len(laws) <= last - node:
+            step = self.statistic.gain(last + 1 - len(laws))
+            laws.append([retreat(one, self.chain.transition, step) for one in laws[-1]])
+        return laws[last - node]
 
 
 def _batch_levels(sides: Bridges, batch: list[Bridge]) -> Iterator[tuple[Bridge, float]]:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from quiltwork import files
-from quiltwork.beliefs import factors as read
+from quiltwork.beliefs import graphs as read
 from quiltwork.beliefs import moral
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.documents import labels_to_json
-from quiltwork.beliefs.graphs import Plain, plain_graph
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
 from quiltwork.beliefs.states import Label, show_labels
 from quiltwork.beliefs.tables import Weights, eliminate, sum_to, table
@@ -80,9 +79,9 @@ class Network(Belief):
         factors: Mapping[Any, Any],
         states: Mapping[Any, Iterable[Any]] | Iterable[Any] | None = None,
     ) -> None:
-        self._fill(plain_graph(graph), factors, states)
+        self._fill(read.plain_graph(graph), factors, states)
 
-    def _fill(self, plain: Plain, factors: Any, states: Any) -> None:
+    def _fill(self, plain: read.Plain, factors: Any, states: Any) -> None:
         if not isinstance(factors, Mapping):
             raise InvalidInputError(
                 f"factors must be a dict from nodes or cliques to tables, not "
@@ -279,9 +278,7 @@ class Network(Belief):
     @classmethod
     def from_json(cls, text: str | bytes) -> Network:
         """Read what `to_json` wrote, bit for bit."""
-        from quiltwork.beliefs.graphs import network_document
-
-        plain, factors, states = network_document(files.load(text, cls.schema, (1,)))
+        plain, factors, states = read.network_document(files.load(text, cls.schema, (1,)))
         result = cls.__new__(cls)
         result._fill(plain, factors, states)
         return result
@@ -324,7 +321,7 @@ class Network(Belief):
 
 
 def _conditionals(
-    plain: Plain, factors: Mapping[Any, Any], states: Any
+    plain: read.Plain, factors: Mapping[Any, Any], states: Any
 ) -> tuple[read.Domains, tuple[read.Factor, ...]]:
     """One table per node, in the order of the nodes."""
     names = plain.names
@@ -349,7 +346,7 @@ def _conditionals(
 
 
 def _cliques(
-    plain: Plain, factors: Mapping[Any, Any], states: Any
+    plain: read.Plain, factors: Mapping[Any, Any], states: Any
 ) -> tuple[read.Domains, tuple[read.Factor, ...]]:
     """The tables of cliques, in the order given."""
     names = plain.names

@@ -43,14 +43,18 @@ class CountLaws:
     possible: BoolArray
     n: int
 
-    def spread(self, table: FloatArray) -> float:
-        """The largest log-ratio of answers between two states; infinite if one rules a state out.
+    def extremes(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Per time point and answer, its largest and least probability over the possible states.
 
         Cost: O(T·k·n²).
         """
         answers = self.laws @ table
         high = np.where(self.possible[:, :, None], answers, 0.0).max(axis=1)
-        low = np.where(self.possible[:, :, None], answers, np.inf).min(axis=1)
+        return high, np.where(self.possible[:, :, None], answers, np.inf).min(axis=1)
+
+    def spread(self, table: FloatArray) -> float:
+        """The largest log-ratio of answers between two states; infinite if a state is ruled out."""
+        high, low = self.extremes(table)
         seen = high > 0
         if not seen.any():
             return 0.0
@@ -147,9 +151,7 @@ def privacy_rows(laws: CountLaws, nodes: list[int], epsilon: float) -> FloatArra
 
 def violations(laws: CountLaws, table: FloatArray, epsilon: float) -> FloatArray:
     """How far each time point misses its constraints, at most over answers and states."""
-    answers = laws.laws @ table
-    high = np.where(laws.possible[:, :, None], answers, 0.0).max(axis=1)
-    low = np.where(laws.possible[:, :, None], answers, np.inf).min(axis=1)
+    high, low = laws.extremes(table)
     return np.asarray((high - math.exp(epsilon) * low).max(axis=1))
 
 
