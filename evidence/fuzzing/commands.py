@@ -20,17 +20,18 @@ from quiltwork.cli.boundary import run
 ORDINARY = (
     "belief make --states rest,walk,run --lasting 9min,4,2 --every 1min --to run=walk:3,rest "
     "--sure 0.1 -o made.json --plot noise.svg",
-    "belief check chain.json --against series.csv --value state",
-    "belief check chain.json box.json --against series.csv --value state --time when --subject who "
-    "--every 20min --missing split --length 9 --epsilon 0.5 --html page.html --plot fit.svg",
+    "belief check --belief chain.json --against series.csv --value state",
+    "belief check --belief chain.json --belief box.json --against series.csv --value state "
+    "--time when --subject who --every 20min --missing split --length 9 --epsilon 0.5 "
+    "--report page.html --plot fit.svg",
     "belief turn chain.json --begins 08:00 --begins 2026-03-01T20:00 -o turned.json",
     "fit series.csv --value state",
     "fit series.csv --value heat --edges 2,4 --labels a,b,c --time when --subject who "
     "--every 20min --missing split -o fitted.json",
     "fit series.csv --value state --box --confidence 0.9 --states rest,walk",
-    "calibrate chain.json --length 20 --epsilon 1",
-    "calibrate chain.json box.json --length 9 --epsilon 1 --query count:walk --window 2:8 "
-    "--compare",
+    "calibrate --belief chain.json --length 20 --epsilon 1",
+    "calibrate --belief chain.json --belief box.json --length 9 --epsilon 1 "
+    "--query count:walk --window 2:8 --compare",
     "release series.csv --value state --belief chain.json --epsilon 1",
     "release series.csv --value on --belief numbered.json --query mean:0:1 --epsilon 1 --preview",
     "release series.csv --value state --belief chain.json --query count:walk --window 2:9 "
@@ -58,7 +59,7 @@ ORDINARY = (
     "ledger verify sqlite:///budget.db --checkpoint checkpoint.json",
     "count people.csv --by sex --categories f,m --epsilon 1",
     "count people.csv --by sex,age --categories sex=f,m --categories age=20,21 --where age>=21 "
-    "--alpha 0.5 --subject id --at-most 2",
+    "--alpha 0.5 --subject id --max-rows 2",
     "count people.csv --epsilon 1 --adjacency replace --total 6 --belief homes.json",
     "count people.csv --epsilon 1 --ledger sqlite:///budget.db --dataset people --key c",
     "count --value 3 --n 9 --epsilon 1 --confidence 0.9",

@@ -152,7 +152,7 @@ def test_a_scale_beyond_all_floats_gets_one_sentence(cli, folder, scale):
     assert ran.code == 2
     assert "far outside the range" in ran.err
     for epsilon in ("1e999", "1e-320"):
-        ran = cli("calibrate", "belief.json", "--length", "9", "--epsilon", epsilon)
+        ran = cli("calibrate", "--belief", "belief.json", "--length", "9", "--epsilon", epsilon)
         assert ran.code == 2
         assert "far outside the range" in ran.err
 

@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
 
 
 READ = ("--value", "activity", "--time", "time", "--subject", "person")
-CHECK = ("belief", "check", "belief.json", "--against", "public.csv", *READ)
+CHECK = ("belief", "check", "--belief", "belief.json", "--against", "public.csv", *READ)
 
 
 def test_answers_become_a_belief_with_its_reasons(cli, folder):
@@ -56,7 +56,7 @@ def test_answers_become_a_belief_with_its_reasons(cli, folder):
     bars = [line.split() for line in ran.out.split("off by  noise")[1].splitlines()[1:7]]
     assert [bar[0] for bar in bars] == ["0", "0.01", "0.02", "0.05", "0.1", "0.2"]
     assert [len(bar[2]) for bar in bars] == sorted(len(bar[2]) for bar in bars)
-    assert cli("calibrate", "new.json", "--length", "1440", "--epsilon", "1").code == 0
+    assert cli("calibrate", "--belief", "new.json", "--length", "1440", "--epsilon", "1").code == 0
 
 
 def test_exact_answers_become_a_chain_and_json(cli, folder):
@@ -98,7 +98,7 @@ def test_a_terminal_is_asked(cli, folder, monkeypatch, answers):
         ((*MADE, "--to", "swim=rest"), "none of the states rest, walk, run"),
         ((*MADE, "--plot", "chart.foo"), ".png, .svg or .pdf"),
         (("belief", "--states", "a,b", "--lasting", "0,2", "--sure", "0"), "from 1 to"),
-        (("belief", "check", "belief.json"), "--against"),
+        (("belief", "check", "--belief", "belief.json"), "--against"),
         ((*CHECK, "--epsilon", "0"), "epsilon"),
         ((*CHECK, "--length", "0"), "length"),
         ((*CHECK, "--plot", "fit.foo"), ".png, .svg or .pdf"),
@@ -113,7 +113,7 @@ def test_what_is_missing_or_makes_no_sense_is_said(cli, folder, monkeypatch, wor
 
 
 def test_check_says_what_contradicts_a_belief_and_what_leaks(cli, folder):
-    ran = cli(*CHECK, "--length", "120", "--html", "page.html", "--plot", "fit.svg")
+    ran = cli(*CHECK, "--length", "120", "--report", "page.html", "--plot", "fit.svg")
     assert ran.code == 0, ran.err
     first = ran.out.splitlines()[0]
     assert first.startswith("It does not fit: ")
@@ -145,7 +145,7 @@ def test_check_takes_several_beliefs_and_phases(cli, folder):
     (folder / "set.json").write_text(beliefs_to_json([two, half]))
     coins = two.sample(2000, seed=1)
     (folder / "plain.csv").write_text("\n".join(["state", *coins]))
-    ran = cli(*CHECK[:2], "set.json", "--against", "plain.csv")
+    ran = cli(*CHECK[:3], "set.json", "--against", "plain.csv")
     assert ran.code == 0, ran.err
     assert ran.out.startswith("It fits; ")
     assert "belief 2" in ran.out
@@ -154,7 +154,7 @@ def test_check_takes_several_beliefs_and_phases(cli, folder):
 
 def test_check_refuses_beliefs_about_other_things(cli, folder):
     (folder / "numbers.json").write_text(GaussianSeries(ar=[0.5]).to_json())
-    ran = cli(*CHECK[:2], "numbers.json", *CHECK[3:])
+    ran = cli(*CHECK[:3], "numbers.json", *CHECK[4:])
     assert ran.code == 2
     assert "GaussianSeries is not about sequences of states" in ran.err
 

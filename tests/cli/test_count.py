@@ -32,6 +32,21 @@ def test_columns_are_named_one_by_one_or_together(cli, people):
     assert found[0]["values"] == [5, 3]
 
 
+def test_a_preview_opens_no_file_and_says_what_the_table_will(cli, people):
+    asked = ("--by", "sex", "--categories", "f,m", "--epsilon", "0.5", "--json")
+    several = ("--subject", "town", "--max-rows", "3")
+    for limit, most in (((), 1), (several, 3)):
+        seen = cli("count", "no-such-file.csv", *asked, *limit, "--preview").document
+        done = cli("count", people, *asked, *limit, "--adjacency", "add-remove").document
+        assert seen["protects"] == done["protects"]
+        assert seen["expected_error"] == pytest.approx(2 * most, rel=0.05)  # scale most/epsilon
+        tail = math.exp(-0.5 * (seen["half_width"] + 1) / most) * 2 / (1 + math.exp(-0.5 / most))
+        assert tail <= 0.05 < tail * math.exp(0.5 / most)
+    told = cli("count", people, *asked[:-1], "--preview").out
+    assert "Useful if the largest count is above 19.19, rough down to 1.919, useless below" in told
+    assert cli("count", people, *asked, "--preview", "--report", "p.html").code == 2
+
+
 def test_a_table_over_declared_categories(cli, people):
     ran = cli("count", people, "--by", "sex", "--categories", "f,m,x", "--epsilon", "60", "--json")
     document = files.load(ran.out, "counts", (1,))
@@ -230,9 +245,9 @@ WARDS = ("--by", "ward", "--categories", "east,west", "--epsilon", "400", "--jso
     ("limit", "counts", "at_most", "known"),
     [
         ([], [475, 3], 1, "Each row is taken as another person: not checked."),
-        (["--at-most", "1"], [475, 3], 1, "Each person has at most one row: declared, not checked"),
+        (["--max-rows", "1"], [475, 3], 1, "Each person has at most one row: declared"),
         (["--subject", "patient"], [2, 2], 1, "Each 'patient' counts in at most one of 2 cells"),
-        (["--subject", "patient", "--at-most", "3"], [5, 3], 3, "Each 'patient' counts at most 3"),
+        (["--subject", "patient", "--max-rows", "3"], [5, 3], 3, "Each 'patient' counts at most 3"),
     ],
 )
 def test_people_with_several_rows_count_as_often_as_was_said(
@@ -271,7 +286,7 @@ def test_a_key_belongs_to_one_limit(cli, visits, tmp_path):
     paid = ("--ledger", url, "--dataset", "d", "--key", "k", "--subject", "patient")
     first = cli("count", visits, *WARDS, *paid)
     assert cli("count", visits, *WARDS, *paid).out == first.out
-    again = cli("count", visits, *WARDS, *paid, "--at-most", "2")
+    again = cli("count", visits, *WARDS, *paid, "--max-rows", "2")
     assert again.code == 2
     assert "another request" in again.err
 
@@ -280,8 +295,8 @@ def test_a_key_belongs_to_one_limit(cli, visits, tmp_path):
     ("arguments", "words"),
     [
         (["--subject", "nobody"], "Column 'nobody' is not there"),
-        (["--at-most", "0"], "0 is not in the range"),
-        (["--subject", "patient", "--at-most", "2", "--adjacency", "replace", "--total", "4"],
+        (["--max-rows", "0"], "0 is not in the range"),
+        (["--subject", "patient", "--max-rows", "2", "--adjacency", "replace", "--total", "4"],
          "each counted once"),
     ],
 )  # fmt: skip

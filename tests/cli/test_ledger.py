@@ -197,7 +197,7 @@ def test_release_and_count_pay_from_the_ledger(cli, url, belief, made, tmp_path)
         ("ledger", "show", "postgresql://ana:s3cret@[x/db"),
         ("ledger", "show", "sqlite:///x.db", "d", "postgresql://ana:s3cret@db/ledger"),
         ("fit", "postgresql://ana:s3cret@db/ledger"),
-        ("calibrate", "b.json", "--epsilon", "postgresql://ana:s3cret@db/ledger"),
+        ("calibrate", "--belief", "b.json", "--epsilon", "postgresql://ana:s3cret@db/ledger"),
         ("audit", "mysql://ana:s3cret@db/ledger", "--debug"),
         ("fit", "postgresql://ana:s3cret@db/ledger", "--value", "x", "--debug", "--json"),
     ],

@@ -20,7 +20,17 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_noise_of_a_mean_is_told(cli, folder):
-    ran = cli("calibrate", "belief.json", "--length", "300", "--epsilon", "1", "--query", "sum:0:4")
+    ran = cli(
+        "calibrate",
+        "--belief",
+        "belief.json",
+        "--length",
+        "300",
+        "--epsilon",
+        "1",
+        "--query",
+        "sum:0:4",
+    )
     assert ran.code == 0, ran.err
     assert "Noise scale 36 " in ran.out
     assert "true differences of at most the range" in ran.out

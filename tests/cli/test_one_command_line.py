@@ -80,11 +80,9 @@ def test_typos_get_a_suggestion(cli, typed, meant):
     assert "?." not in ran.err
 
 
-def test_beliefs_are_named_alike_or_as_before(cli):
+def test_beliefs_are_named_alike(cli):
     asked = ("--length", "40", "--epsilon", "1", "--method", "exact", "--json")
-    new = cli("calibrate", "--belief", "belief.json", *asked)
-    assert new.code == 0
-    assert cli("calibrate", "belief.json", *asked).out == new.out
+    assert cli("calibrate", "--belief", "belief.json", *asked).code == 0
     assert "--belief belief.json" in cli("calibrate", *asked).err
 
 

@@ -87,18 +87,20 @@ def test_declared_states_and_edges(cli, folder):
 
 
 def test_calibrate_explains_the_scale(cli, folder):
-    ran = cli("calibrate", "belief.json", "--length", "100", "--epsilon", "1")
+    ran = cli("calibrate", "--belief", "belief.json", "--length", "100", "--epsilon", "1")
     assert ran.code == 0, ran.err
     assert "Noise scale 3.33641 " in ran.out
     assert "Neighbours add 0.350138 from before and 0.350138 from after" in ran.out
-    asked = ("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--json")
+    asked = ("calibrate", "--belief", "belief.json", "--length", "100", "--epsilon", "1", "--json")
     assert cli(*asked).document["scale"] == pytest.approx(3.336409, abs=1e-6)
     exact = cli(*asked, "--method", "exact").document
     assert exact["scale"] == pytest.approx(12.839964, abs=1e-6)
 
 
 def test_calibrate_compares_methods(cli, folder):
-    ran = cli("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--compare")
+    ran = cli(
+        "calibrate", "--belief", "belief.json", "--length", "100", "--epsilon", "1", "--compare"
+    )
     assert ran.code == 0, ran.err
     lines = {line.split()[0]: line for line in ran.out.splitlines()}
     assert "3.33641  worst node" in lines["sweep"]
@@ -107,7 +109,16 @@ def test_calibrate_compares_methods(cli, folder):
     assert "not private" in lines["entry"]
     document = files.load(
         cli(
-            *("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--compare"),
+            *(
+                "calibrate",
+                "--belief",
+                "belief.json",
+                "--length",
+                "100",
+                "--epsilon",
+                "1",
+                "--compare",
+            ),
             "--json",
         ).out,
         "calibration-comparison",
@@ -120,7 +131,16 @@ def test_calibrate_compares_methods(cli, folder):
 
 def test_calibrate_on_a_window_needs_less(cli, folder):
     def scale(*more: str) -> float:
-        common = ("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--json")
+        common = (
+            "calibrate",
+            "--belief",
+            "belief.json",
+            "--length",
+            "100",
+            "--epsilon",
+            "1",
+            "--json",
+        )
         return cli(*common, "--query", "count:walk", *more).document["scale"]
 
     assert scale("--window", "40:42", "--method", "exact") == pytest.approx(3, rel=0.3)
@@ -309,7 +329,7 @@ def test_a_belief_on_steps_needs_times(cli, meters):
 
 def test_what_a_time_point_is_is_said_wherever_a_length_is_asked_for(cli, meters):
     assert cli(*FIT, "--every", "1h", "-o", "hour.json").code == 0
-    ran = cli("calibrate", "hour.json", "--length", "24", "--epsilon", "1")
+    ran = cli("calibrate", "--belief", "hour.json", "--length", "24", "--epsilon", "1")
     assert "A time point is a step of 1h." in ran.out
     ran = cli(
         *("ledger", "create", "sqlite:///budget.db", "home", "--belief", "hour.json"),
@@ -347,7 +367,7 @@ def test_protect_takes_durations_where_the_step_is_known(cli, meters):
     ran = cli(*RELEASE, "--belief", "hour.json", "--protect", "3h", "--json")
     assert ran.code == 0, ran.err
     assert ran.document["episode"] == 3
-    asked = ("calibrate", "hour.json", "--length", "200", "--epsilon", "1")
+    asked = ("calibrate", "--belief", "hour.json", "--length", "200", "--epsilon", "1")
     numbers = ("--query", "histogram", "--json", "--protect")
     same = cli(*asked, *numbers, "150min").document
     assert (same["episode"], same["scale"]) == (3, cli(*asked, *numbers, "3").document["scale"])
@@ -362,7 +382,7 @@ def test_protect_takes_durations_where_the_step_is_known(cli, meters):
     [("3h", "How many time points are 3h?"), ("0", "--protect"), ("some", "duration 'some'")],
 )
 def test_protect_says_what_it_cannot_read(cli, folder, protect, words):
-    asked = ("calibrate", "belief.json", "--length", "100", "--epsilon", "1")
+    asked = ("calibrate", "--belief", "belief.json", "--length", "100", "--epsilon", "1")
     ran = cli(*asked, "--protect", protect)
     assert ran.code == 2
     assert words in ran.err

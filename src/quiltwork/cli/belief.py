@@ -218,7 +218,10 @@ def _lines(
     if output is None:
         yield "Nothing was written; add -o belief.json to keep the belief and its reasons."
     else:
-        yield f"Written to {output}. Try it: quiltwork belief check {output} --against public.csv"
+        yield (
+            f"Written to {output}. Try it: quiltwork belief check --belief {output} "
+            "--against public.csv"
+        )
 
 
 belief.add_command(make)

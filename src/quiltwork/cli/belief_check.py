@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs, option
+from quiltwork.cli.command import belief_option, command, exact_number, option
 from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
 from quiltwork.cli.series import read, read_beliefs, reading_options
 from quiltwork.errors import InvalidInputError
@@ -31,7 +31,6 @@ _MOST_STATES = 8
         --length 1440 --epsilon 0.5 --report check.html
     """
 )
-@click.argument("named", nargs=-1, metavar="")
 @belief_option
 @option("--against FILE", "The public sample, CSV or Parquet.", into="file", required=True)
 @reading_options
@@ -44,10 +43,9 @@ _MOST_STATES = 8
 @option(
     "--epsilon NUMBER", "The level of the histogram whose leak is told.", exact_number, default="1"
 )
-@option("--report --html FILE", "Write everything with pictures to this page.", into="html")
+@option("--report FILE", "Write everything with pictures to this page.", into="html")
 @option("--plot FILE", "Draw the likelihood of each belief; --report has all.")
 def check(
-    named: tuple[str, ...],
     belief: tuple[str, ...],
     file: str,
     length: int | None,
@@ -66,7 +64,7 @@ def check(
     from quiltwork.beliefs.comparison import refuse_incomparable
     from quiltwork.influence.checks import check_belief
 
-    beliefs = read_beliefs(named_beliefs(belief, named))
+    beliefs = read_beliefs(belief)
     for one in beliefs:  # before a file is read as theirs
         refuse_incomparable(one)
     series = read(file, reading, beliefs=beliefs)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import belief_option, command, level_number, named_beliefs, option
+from quiltwork.cli.command import belief_option, command, level_number, option
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import (
     QUERY_HELP,
@@ -39,7 +39,6 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --compare
     """
 )
-@click.argument("files", nargs=-1, metavar="")
 @belief_option
 @option("--length", "Number of time points; leave out for clusters.", int)
 @option("--epsilon NUMBER", "The privacy level.", level_number, required=True)
@@ -58,7 +57,6 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
 @protect_option
 @option("--compare", "Show every method side by side.", bool)
 def calibrate(
-    files: tuple[str, ...],
     belief: tuple[str, ...],
     length: int | None,
     epsilon: Fraction,
@@ -79,7 +77,7 @@ def calibrate(
         raise click.UsageError("--window goes with --query")
     if compare and method is not None:
         raise click.UsageError("--compare shows every method: leave out --method")
-    beliefs = read_beliefs(named_beliefs(belief, files))
+    beliefs = read_beliefs(belief)
     query = None if question is None else read_query(question, beliefs[0].states, window)
     protected = None if secrets is None else read_window(secrets)
     if protect == "person" and method is None and not compare:

@@ -232,13 +232,6 @@ belief_option = option(
 )
 
 
-def named_beliefs(belief: tuple[str, ...], files: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the files given with --belief, or as arguments, which older scripts do."""
-    if not belief and not files:
-        raise click.UsageError("Give what an adversary may believe: --belief belief.json")
-    return (*belief, *files)
-
-
 def common_options(function: Function) -> Function:
     """Add the options that every command has: `--json` and `--debug`.
 

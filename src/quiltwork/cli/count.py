@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     "(1 without it).",
 )
 @option(
-    "--max-rows --at-most NUMBER",
+    "--max-rows NUMBER",
     "How many rows of one person count at most; the noise grows with it. Without --subject "
     "this is your word that nobody has more.",
     click.IntRange(min=1),
@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     into="beliefs",
     multiple=True,
 )
+@option("--preview", "Show the error to expect; FILE is not opened and nothing is paid.", bool)
 @ledger_options
 @curator_option("--by, --where COLUMN=VALUE, --epsilon, --key")
 @confidence_option("Of the intervals.")
@@ -140,6 +141,7 @@ def count(
     adjacency: Literal["add-remove", "replace"],
     total: int | None,
     beliefs: tuple[str, ...],
+    preview: bool,
     ledger_url: str | None,
     dataset: str | None,
     key: str | None,
@@ -161,7 +163,7 @@ def count(
     debit = partial(open_ledger, ledger_url, dataset, key, analyst)
     check_targets(output, report, plot)
     if value is not None:
-        described = (file, by, where, categories, categories_from_data, subject)
+        described = (file, by, where, categories, categories_from_data, subject, preview)
         if (
             any((*described, delimiter, encoding, report, plot))
             or total is not None
@@ -190,7 +192,12 @@ def count(
         typed = {"categories": categories, "subject": subject, "max_rows": at_most, "alpha": alpha}
         typed |= {"belief": beliefs, "ledger": ledger_url, "total": total, "dataset": dataset}
         refuse_with_curator(
-            {**typed, "analyst": analyst, "categories_from_data": categories_from_data}
+            {
+                **typed,
+                "analyst": analyst,
+                "categories_from_data": categories_from_data,
+                "preview": preview,
+            }
         )
         told = asked_counts(curator, file, by, where, epsilon, key)
         _show_table(told, where, confidence, pictures(told, report, plot, confidence), output)
@@ -198,26 +205,68 @@ def count(
     conditions = [read_condition(text) for text in where]
     limit = None if subject is None else Contributor(subject, at_most or 1)
     given = GivenDialect(delimiter, encoding=encoding, by_rows=False)
+    released = partial(
+        release_table,
+        epsilon=epsilon,
+        alpha=alpha,
+        adjacency=adjacency,
+        total=total,
+        beliefs=_beliefs(beliefs),
+        at_most=at_most if limit is None else None,
+        dimensions=by,
+        where=where,
+    )
+
+    def limited(counts: dict[object, int]) -> Any:
+        return counts if limit is None else LimitedCounts(counts, limit.at_most, limit.column)
+
+    if preview:
+        if categories_from_data or report or plot:
+            raise click.UsageError("--preview goes with --categories, and makes no page or chart")
+        empty = dict.fromkeys(_declared(by, categories), 0)
+        _show_errors(released(limited(empty)), confidence, output)
+        return
     if paid := debit():
         from quiltwork.series.registration import refuse_unregistered
 
         written = {"delimiter": delimiter, "encoding": encoding}
         refuse_unregistered(paid["ledger"], paid["dataset"], file, "", written)
     counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, given)
-    table = release_table(
-        counts if limit is None else LimitedCounts(counts, limit.at_most, limit.column),
-        epsilon=epsilon,
-        alpha=alpha,
-        adjacency=adjacency,
-        total=total,
-        beliefs=_beliefs(beliefs),
-        people=people if beliefs else None,
-        at_most=at_most if limit is None else None,
-        dimensions=by,
-        where=where,
-        **paid,
-    )
+    table = released(limited(counts), people=people if beliefs else None, **paid)
     _show_table(table, where, confidence, pictures(table, report, plot, confidence), output)
+
+
+def _declared(by: tuple[str, ...], categories: tuple[str, ...]) -> list[object]:
+    """Return the public cells: text for one column and tuples for more."""
+    from quiltwork.cli import tabulate
+
+    cells = tabulate.cells_of(tabulate.read_categories(categories, by))
+    return [cell[0] if len(cell) == 1 else cell for cell in cells]
+
+
+def _show_errors(table: CountTable, confidence: Fraction, output: str | None) -> None:
+    """Show how far off a table is, of which one was drawn from no rows at all."""
+    from quiltwork.noise import TwoSidedGeometric
+
+    law = TwoSidedGeometric.from_alpha(table.alphas[0])
+    each, together = (law.simultaneous_quantile(confidence, n) for n in (1, len(table.cells)))
+    error = law.expected_absolute
+    body = {
+        "cells": len(table.cells),
+        "epsilon": table.epsilon,
+        "expected_error": error,
+        "half_width": each,
+        "simultaneous_half_width": together,
+        "protects": table.explain(),
+    }
+    lines = [
+        f"A count ({len(table.cells)} in all) errs by {error:.4g} on average; "
+        f"{float(100 * confidence):g} % intervals are ±{each}, ±{together} for all at once.",
+        f"Useful if the largest count is above {10 * error:.4g}, rough down to {error:.4g}, "
+        f"useless below; a count up to {each} cannot be told from 0.",
+        table.explain(),
+    ]
+    deliver(files.dump("counts-preview", 1, body), lines, output=output)
 
 
 def _cells(

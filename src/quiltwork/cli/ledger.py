@@ -14,7 +14,6 @@ from quiltwork.cli.command import (
     exact_number,
     group,
     level_number,
-    named_beliefs,
     option,
 )
 from quiltwork.cli.output import emit
@@ -93,7 +92,7 @@ def create(
             )
         _show([_opened(url).create(dataset, PEOPLE, None, budget)])
         return
-    beliefs = read_beliefs(named_beliefs(belief, ()))
+    beliefs = read_beliefs(belief)
     episode = read_episode(protect, beliefs)
     _show([_opened(url).create(dataset, beliefs, length, budget, episode)])
 

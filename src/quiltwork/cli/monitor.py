@@ -13,7 +13,6 @@ from quiltwork.cli.command import (
     command,
     exact_number,
     level_number,
-    named_beliefs,
     option,
     output_option,
     plot_option,
@@ -70,7 +69,7 @@ def monitor(
     if (epsilon is None) == (levels is None) or (levels is not None and length is not None):
         raise click.UsageError("Give --epsilon with --length, or --levels with one level a line")
     check_targets(output, report, plot)
-    beliefs = read_beliefs(named_beliefs(belief, ()))
+    beliefs = read_beliefs(belief)
     spent = _listed(levels) if levels is not None else epsilon
     seen = watch(beliefs, spent, length, under, read_episode(protect, beliefs))  # type: ignore[arg-type]
     deliver(seen.to_json(), seen.explain().splitlines(), pictures(seen, report, plot), output)

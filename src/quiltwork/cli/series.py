@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import click
+
 from quiltwork import files
 from quiltwork.cli.command import exact_number, option, with_options
 from quiltwork.cli.config import config_options
@@ -147,6 +149,8 @@ def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:
     """Read belief files; several, or a file with several, make a finite set."""
     from quiltwork.beliefs import as_beliefs, beliefs_from_json
 
+    if not paths:
+        raise click.UsageError("Give what an adversary may believe: --belief belief.json")
     return as_beliefs([one for path in paths for one in beliefs_from_json(files.contents(path))])
 
 
