@@ -97,6 +97,8 @@ ORDINARY = (
     "hierarchy P1.csv --column zip --prefixes 3,1 -o zips.csv",
     "compare P1.csv P2.csv --quasi age,zip --sensitive disease --k 2,3 --m 0,1 --plot points.svg",
     "verify published.csv --originals P1.csv P2.csv --quasi age,zip --sensitive disease --k 2",
+    "joint P1.csv --boxes P1.csv --quasi age,zip --sensitive disease --k 2 --l 2 --as P1 "
+    "--providers P1,P2,P3 --salt chain.json --folder .",
     "anonymize P1.csv P2.csv --quasi age,zip --sensitive disease --k 2 --m 1 --output out.csv",
     "risk published.csv --quasi age,zip --sensitive disease",
     "risk published.csv --quasi age,zip --sensitive disease --against published.csv",

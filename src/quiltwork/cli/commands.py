@@ -29,6 +29,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Tables": {
         "verify": "quiltwork.cli.verify:verify",
+        "joint": "quiltwork.cli.joint:joint",
         "anonymize": "quiltwork.cli.anonymize:anonymize",
         "hierarchy": "quiltwork.cli.hierarchy:hierarchy",
         "compare": "quiltwork.cli.compare:compare",

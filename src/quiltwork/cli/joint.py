@@ -1,0 +1,90 @@
+"""`quiltwork joint`: verify agreed boxes together with others, without showing them a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork.cli.command import command, option
+from quiltwork.cli.output import emit
+from quiltwork.cli.tables import (
+    TableFiles,
+    constraint_options,
+    declaration_options,
+    m_option,
+    read_table,
+    split,
+    table_options,
+)
+from quiltwork.files import contents, dump
+
+if TYPE_CHECKING:
+    from quiltwork.tables.constraints import Constraint
+
+
+@command(
+    example="""
+    quiltwork joint north.csv --boxes boxes.csv --quasi age,zip --sensitive disease --k 5 --l 2 \\
+        --as north --providers north,east,south --salt salt.txt --folder mine
+    """
+)
+@table_options
+@constraint_options
+@m_option
+@option("--boxes FILE", "The agreed boxes, or a published table in them.", required=True)
+@option("--as NAME", "Who you are.", required=True, into="me")
+@option("--providers NAMES", "All providers, you too, separated by commas.", required=True)
+@option("--salt FILE", "A secret of all providers, the same for all.", required=True)
+@option("--folder FOLDER", "Your files, and what others gave you.", required=True)
+@option("--left-out", "How many of your rows are in no box, at most.", int, default=0)
+@declaration_options()
+def joint(
+    source: TableFiles,
+    constraint: Constraint,
+    m: int,
+    boxes: str,
+    me: str,
+    providers: str,
+    salt: str,
+    folder: str,
+    left_out: int,
+    declared: dict[str, Any],
+) -> None:
+    """Verify m-privacy together with others; no row leaves your machine.
+
+    Run it again whenever files have come, until it says what was found. It writes NAME-OTHER.share,
+    each for one other provider alone, then NAME.counts and perhaps NAME.rare for all others, and
+    says to whom each goes; put theirs into your folder. k and distinct l are verified. Everybody
+    must follow the protocol. Exit code 1: waiting for files, or not shown to be private.
+    """
+    from quiltwork.tables.joint import Agreement, read_boxes, take_step
+
+    if len(source.files) > 1 or source.provider is not None or source.subject is not None:
+        raise click.UsageError("give your own file alone, without --provider and --subject")
+    agreed = Agreement(
+        tuple(split(providers)),
+        read_boxes(boxes, split(source.quasi), split(source.text)),
+        constraint,
+        m,
+        contents(salt).strip(),
+    )
+    step = take_step(agreed, me, read_table(source, **declared), folder, left_out)
+    lines = []
+    for path in step.written:
+        other = path.stem.removeprefix(f"{me}-")
+        whom = f"{other} alone" if path.suffix == ".share" else "all others"
+        lines.append(f"wrote {path}: give it to {whom}")
+    if step.missing:
+        lines.append(f"Waiting for {', '.join(step.missing)}.")
+    verdict = step.verdict
+    if verdict is not None:
+        lines.append(verdict.explain())
+    body = {
+        "written": [str(path) for path in step.written],
+        "missing": list(step.missing),
+        "found": None if verdict is None else verdict.body(),
+    }
+    emit(dump("joint-step", 1, body), lines)
+    if verdict is None or not verdict.private:
+        click.get_current_context().exit(1)
