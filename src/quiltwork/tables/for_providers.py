@@ -16,7 +16,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.files import named
 from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
-from quiltwork.tables.group import count_groups, headcount
+from quiltwork.tables.group import count_records
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification.verify import MaxM, max_m
 from quiltwork.tables.writing import Formulas, write_table
@@ -115,7 +115,9 @@ def _weakest(table: Table, constraint: Constraint) -> MaxM:
     k = max((part.k for part in constraint.parts if isinstance(part, KAnonymity)), default=0)
     if breach is None or breach.outsiders or not breach.settled or encoded.subject is not None:
         return safe
-    counts = headcount(count_groups(encoded, table.groups.labels, table.groups.count))
+    nothing = np.zeros(encoded.rows, dtype=np.int64)  # everybody has the same value
+    sizes = (table.groups.count, len(encoded.providers), 1)
+    counts = count_records((table.groups.labels, encoded.provider, nothing), sizes)
     order = np.lexsort((-counts.weight, counts.group))
     rank = np.arange(len(order)) - counts.start[counts.group[order]]
     taken = order[rank < np.minimum(breach.m, counts.inside - 1)[counts.group[order]]]

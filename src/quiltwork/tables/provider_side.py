@@ -346,8 +346,8 @@ def _between(part: Constraint, low: Counts, high: Counts) -> bool | None:
         return False
     if not isinstance(part, DECIDED):
         return None
-    found = find_violations(part, low[None], high[None], np.zeros(1, dtype=np.int64), 1)
-    return True if found.safe[0] else (False if found.box[0] >= 0 else None)
+    found = find_violations(part, low[None], high[None])
+    return True if found.safe[0] else (False if found.violated[0] else None)
 
 
 def _records(kept: Counts) -> SecretCounts:
