@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity
-from quiltwork.tables.joint import Agreement, Opened, first_numbers, read_boxes, take_step
+from quiltwork.tables.joint import Agreement, OpenedSums, first_numbers, read_boxes, take_step
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import verify_m_privacy
 
@@ -70,7 +70,7 @@ def test_the_answer_is_that_of_the_verification_with_all_rows(parts, asked, m):
     private = verify_m_privacy(pooled, constraint, m).private
     agreed = agreement([*rows], constraint, m)
     counts = [agreed.counted(own(part), 0) for part in parts]
-    found = Opened(agreed, sum(first_numbers(agreed, one).astype(int) for one in counts))
+    found = OpenedSums(agreed, sum(first_numbers(agreed, one).astype(int) for one in counts))
     unshown = ()
     if found.open and not found.failing:
         unshown = found.unshown(sum(found.second_numbers(one).astype(int) for one in counts))
@@ -162,8 +162,7 @@ def test_what_cannot_be_agreed_on_is_refused(tmp_path):
 PROCESS = """
 import sys, time
 from quiltwork.cli.boundary import run
-code, end = 1, time.monotonic() + 60
-while time.monotonic() < end and "done" not in open(sys.argv[1]).read():
+for _ in range(1000):
     sys.stdout = open(sys.argv[1], "w")
     code = run(sys.argv[2:])
     sys.stdout.close()
@@ -188,8 +187,7 @@ def test_three_processes_that_share_no_folder_find_out_together(tmp_path):
         words += ["--salt", "salt", "--folder", who]
         command = [sys.executable, "-c", PROCESS, f"{who}.txt", *words]
         running.append(subprocess.Popen(command, cwd=tmp_path))
-    end = time.monotonic() + 60
-    while any(one.poll() is None for one in running) and time.monotonic() < end:
+    while any(one.poll() is None for one in running):
         for path in tmp_path.glob("[ABC]/[ABC]*.*"):
             giver, _, taker = path.stem.partition("-")
             for other in taker or "ABC":

@@ -51,7 +51,7 @@ def joint(
     left_out: int,
     declared: dict[str, Any],
 ) -> None:
-    """Verify m-privacy together with others; no row leaves your machine.
+    """Verify boxes with others; no row leaves you.
 
     Run it again whenever files have come, until it says what was found. It writes NAME-OTHER.share,
     each for one other provider alone, then NAME.counts and perhaps NAME.rare for all others, and

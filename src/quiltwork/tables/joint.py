@@ -229,7 +229,7 @@ def take_step(
     """
     if me not in agreed.providers:
         raise InvalidInputError(f"{me!r} is none of the providers: {', '.join(agreed.providers)}.")
-    run = _Run(agreed, me, files.named(folder), sorted({*agreed.providers} - {me}))
+    run = _Run(agreed, me, files.named(f"{folder}/{me}").parent, sorted({*agreed.providers} - {me}))
     counts = agreed.counted(read_table(own), integer(left_out, "left_out", 0))
     written = [run.write_share(other) for other in run.others if not run.share(me, other).exists()]
     shares = [run.share(other, me) for other in run.others]
@@ -238,7 +238,7 @@ def take_step(
     sums, step = run.opened("counts", first_numbers(agreed, counts), written)
     if sums is None:
         return step
-    found = Opened(agreed, sums)
+    found = OpenedSums(agreed, sums)
     if found.failing or not found.open:
         return step._replace(verdict=found.verdict(()))
     sums, more = run.opened("rare", found.second_numbers(counts), step.written)
@@ -324,7 +324,7 @@ def first_numbers(agreed: Agreement, counts: Counts) -> NDArray[np.bool_]:
     return np.concatenate([many, counts > 0], axis=1) if agreed.values > 1 else many
 
 
-class Opened:
+class OpenedSums:
     """What the first sums say of every box."""
 
     def __init__(self, agreed: Agreement, sums: Counts) -> None:
