@@ -279,6 +279,24 @@ def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
     )
 
 
+def headcount(counts: SparseCounts) -> SparseCounts:
+    """Give everybody the same value: histograms then count people."""
+    first = np.flatnonzero(
+        np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
+    )
+    group = counts.group[first]
+    return replace(
+        counts,
+        group=group,
+        who=counts.who[first],
+        kind=np.zeros(len(first), dtype=np.int64),
+        weight=np.add.reduceat(counts.weight, first),
+        start=np.searchsorted(group, np.arange(counts.groups + 1)),
+        values=1,
+        kinds=NO_SETS,
+    )
+
+
 def by_value(counts: SparseCounts) -> Ints:
     """Return each group's histogram; people count at each of their values."""
     entry, value = values_of_entries(counts)
