@@ -13,6 +13,26 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "quiltwork"
 LINE_LIMIT = 450
+CEILINGS = {
+    "audit": 2790,
+    "beliefs": 6600,
+    "budget": 9650,
+    "cli": 7480,
+    "client": 830,
+    "counts": 4210,
+    "demo": 530,
+    "foundations": 1440,
+    "holdout": 6530,
+    "influence": 10890,
+    "noise": 750,
+    "queries": 1870,
+    "report": 1140,
+    "series": 6040,
+    "service": 9250,
+    "tables": 13490,
+}
+"""Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
+out what is no longer needed before raising one."""
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
@@ -126,6 +146,34 @@ def test_no_module_is_overgrown():
     lengths = {path: len(path.read_bytes().splitlines()) for path in paths}
     too_long = {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n > LINE_LIMIT}
     assert not too_long, f"more than {LINE_LIMIT} lines; split them into rooms: {too_long}"
+
+
+def lines_by_room(paths: list[Path]) -> dict[str, int]:
+    """Lines of each room; modules beside the rooms are one, the foundations."""
+    found: dict[str, int] = {}
+    for path in paths:
+        room = room_of(path) if path.parent != PACKAGE else "foundations"
+        found[room] = found.get(room, 0) + len(path.read_bytes().splitlines())
+    return found
+
+
+def test_no_room_grows_beyond_its_ceiling():
+    found = lines_by_room(sorted(PACKAGE.rglob("*.py")))
+    assert found.keys() == CEILINGS.keys(), "name every room in CEILINGS, and no other"
+    grown = {room: lines for room, lines in found.items() if lines > CEILINGS[room]}
+    assert not grown, f"these rooms have more lines than CEILINGS allows: {grown}"
+    loose = {room: lines for room, lines in found.items() if lines < 0.9 * CEILINGS[room]}
+    assert not loose, f"these rooms have shrunk; lower their CEILINGS: {loose}"
+
+
+@pytest.mark.parametrize(("lines", "said"), [(11, "more lines"), (8, "shrunk")])
+def test_a_room_that_grows_or_shrinks_would_be_seen(lines, said, tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    monkeypatch.setitem(globals(), "CEILINGS", {"noise": 10})
+    (tmp_path / "noise").mkdir()
+    (tmp_path / "noise" / "grid.py").write_text("a = 1\n" * lines)
+    with pytest.raises(AssertionError, match=said):
+        test_no_room_grows_beyond_its_ceiling()
 
 
 def shared_class_names(paths: list[Path]) -> dict[str, list[str]]:
