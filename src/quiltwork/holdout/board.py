@@ -69,6 +69,16 @@ class Board:
     standings: tuple[Standing, ...] = ()
     unscored: tuple[int, ...] = ()
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of the submissions that were counted, in order."""
+        return self.teams
+
+    @property
+    def remaining(self) -> int:
+        """How many more submissions are accepted."""
+        return 0 if self.final is not None else self.submissions - len(self.teams)
+
     def header(self) -> str:
         """Write the first line."""
         rules = {k: v for k, v in vars(self).items() if k not in _TOLD}

@@ -27,6 +27,7 @@ from quiltwork.results import Interval
 
 RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 Combine: TypeAlias = Callable[[Sequence[float]], float]
+Fractions: TypeAlias = Callable[..., list[tuple[float, float]]]
 _WIDEST = 10**100
 """Squares of it are floats."""
 CLIP = 0.001
@@ -256,11 +257,27 @@ def _error(metric: str, ends: tuple[float, float], variance: Any) -> Metric:
     return Metric(metric, error, "predict", (-1,), _falling, worst=worst, best=0.0)
 
 
+_FRACTIONS: dict[str, tuple[tuple[str, ...], tuple[int, ...], Fractions]] = {
+    "f1": (("hit", "false", "missed"), (1, -1, -1), lambda h, f, m: [(2 * h, 2 * h + f + m)]),
+    "precision": (("hit", "false"), (1, -1), lambda h, f: [(h, h + f)]),
+    "recall": (("hit", "missed"), (1, -1), lambda h, m: [(h, h + m)]),
+    "balanced_accuracy": (
+        ("hit", "missed", "passed", "false"),
+        (1, -1, 1, -1),
+        lambda h, m, p, f: [(h, h + m), (p, p + f)],
+    ),
+    "roc_auc": ((), (1, -1), lambda right, wrong: [(right, right + wrong)]),
+}
+"""Which rows are counted, how the score moves with their means, and of what it is the average."""
+
+
 def _ratio(metric: str, positive: Any, floor: float) -> Metric:
     """Return a metric that divides one mean by means: their rows are counted each for itself."""
+    names, signs, fractions = _FRACTIONS[metric]
 
-    def divided(above: float, below: float) -> float:
-        return above / max(below, floor) if max(below, floor) > 0 else 0.0
+    def combine(means: Sequence[float]) -> float:
+        parts = [(above, max(below, floor)) for above, below in fractions(*means)]
+        return sum(above / below if below > 0 else 0.0 for above, below in parts) / len(parts)
 
     def counted(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
         is_one, says_one = np.asarray(true == positive), np.asarray(said == positive)
@@ -279,34 +296,10 @@ def _ratio(metric: str, positive: Any, floor: float) -> Metric:
         right = np.where(way > 0, 1.0, np.where(way < 0, 0.0, 0.5)) * differ
         return np.stack([right, differ - right], axis=1)
 
-    names: tuple[str, ...]
-    signs: tuple[int, ...]
+    spread = _per(2 if metric == "f1" else 1, floor)
     if metric == "roc_auc":
-        return Metric(
-            *(metric, ordered, "predict_proba", (1, -1)),
-            *(lambda means: divided(means[0], means[0] + means[1]), _per(1, floor)),
-            pairs=True,
-        )
-    if metric == "f1":
-        names, signs, times = ("hit", "false", "missed"), (1, -1, -1), 2
-
-        def combine(means: Sequence[float]) -> float:
-            return divided(2 * means[0], 2 * means[0] + means[1] + means[2])
-
-    elif metric == "balanced_accuracy":
-        names, signs, times = ("hit", "missed", "passed", "false"), (1, -1, 1, -1), 1
-
-        def combine(means: Sequence[float]) -> float:
-            halves = ((means[0], means[1]), (means[2], means[3]))
-            return sum(divided(one, one + other) for one, other in halves) / 2
-
-    else:
-        names, signs, times = ("hit", "false" if metric == "precision" else "missed"), (1, -1), 1
-
-        def combine(means: Sequence[float]) -> float:
-            return divided(means[0], means[0] + means[1])
-
-    return Metric(metric, counted, "predict", signs, combine, _per(times, floor), labels=True)
+        return Metric(metric, ordered, "predict_proba", signs, combine, spread, pairs=True)
+    return Metric(metric, counted, "predict", signs, combine, spread, labels=True)
 
 
 def _per(times: int, floor: float) -> Callable[[float], float]:

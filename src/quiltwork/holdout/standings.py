@@ -179,7 +179,6 @@ def status_of_board(found: Board) -> BoardStatus:
         place(rank, one.team, one.number, one.score)
         for rank, one in enumerate(reversed(found.standings), start=1)
     )
-    left = 0 if found.final is not None else found.submissions - len(found.teams)
     told = (
         f"the best score is within {width:.4g} of the truth"
         if found.kind == "ladder"
@@ -192,7 +191,7 @@ def status_of_board(found: Board) -> BoardStatus:
         rows=found.rows * (2 if metric.pairs else 1),
         submissions=found.submissions,
         submitted=len(found.teams),
-        left=left,
+        left=found.remaining,
         confidence=found.confidence,
         width=width,
         worst=metric.worst,

@@ -142,6 +142,11 @@ class Transcript:
         return self.settings.rows
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Of the questions that were asked, in order."""
+        return tuple(entry.question for entry in self.entries)
+
+    @property
     def remaining(self) -> int:
         """Rounds left."""
         return self.entries[-1].remaining if self.entries else self.settings.budget

@@ -97,14 +97,12 @@ def _reading(one: Estimate) -> str:
 
 
 def _interval_legend(chart: IntervalChart, left: float) -> str:
-    entries = [(f'<circle class="value" cx="{left + 6:.1f}" cy="12" r="4.5"/>', "released")]
-    x = left + 6 + 16 + _LETTER * len("released")
+    drawn = f'<circle class="value" cx="{left + 6:.1f}" cy="12" r="4.5"/>'
+    drawn += _text(left + 16, 16.5, "released", css="small")
+    x = left + 22 + _LETTER * len("released")
     if any(one.low is not None for one in chart.estimates):
-        entries.append((_line("interval", x, 12, x + 22, 12), "interval"))
-    drawn = entries[0][0] + _text(left + 16, 16.5, "released", css="small")
-    if len(entries) > 1:
-        drawn += entries[1][0] + _text(x + 30, 16.5, "interval", css="small")
-        x += 30 + _LETTER * len("interval") + 14
+        drawn += _line("interval", x, 12, x + 22, 12) + _text(x + 30, 16.5, "interval", css="small")
+        x += 44 + _LETTER * len("interval")
     if any(one.truth is not None for one in chart.estimates):
         drawn += _diamond(x, 12) + _text(x + 12, 16.5, "truth (simulated data)", css="small")
     return drawn

@@ -28,14 +28,14 @@ from quiltwork.service.hosts import AllowedHosts
 from quiltwork.service.members import authenticated
 from quiltwork.service.metrics import Metrics
 from quiltwork.service.openapi import KEY_PATTERN, description
-from quiltwork.service.problems import NO_STORE, Problem, not_found, problem_of, problem_response
+from quiltwork.service.problems import NO_STORE, Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Route, Service, check
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import NAME, converted, read_document
+from quiltwork.service.structs import converted, read_document
 from quiltwork.service.tokens import is_token
 from quiltwork.service.turns import paced, too_large
-from quiltwork.service.uploads import Upload, received, suffix_of
+from quiltwork.service.uploads import received, suffix_of
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -169,8 +169,6 @@ def _admitted(service: Service, route: Route, secret: str, path: dict[str, str])
 
     def work(_: Transaction) -> Caller:
         caller = recognised(service, secret)
-        if not all(re.match(NAME, value) for value in path.values()):
-            raise not_found()
         check(route, service, caller, path)
         return caller
 
@@ -248,13 +246,9 @@ async def _with_upload(
             yield part
 
     def work() -> Any:
-        name = service.vault.write(received(parts(), limits, encoding))
-        upload = Upload(name, suffix, service.vault, limits)
-        try:
+        with received(service, parts(), suffix, encoding) as upload:
             caller = _admitted(service, route, secret, path)
             return route.handler(Call(service, caller, path, upload=upload, **rest))
-        finally:
-            upload.discard()
 
     return await anyio.to_thread.run_sync(work, limiter=service.turns.threads)
 

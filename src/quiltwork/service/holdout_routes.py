@@ -73,8 +73,7 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
         state, remaining = "deleted", 0
         used = len(service.storage.read(lambda t: scores.scores(t, stored.name)))
     elif told is not None:
-        state, used = "open", len(told.teams if isinstance(told, Board) else told.entries)
-        remaining = asked.budget - used if isinstance(told, Board) else told.remaining
+        state, used, remaining = "open", len(told.labels), told.remaining
     own = holdouts.attempts_of(told, caller.member)
     return shown_as(
         Holdout,

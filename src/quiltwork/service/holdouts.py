@@ -316,12 +316,7 @@ def _by_rounds(
 
 def attempts_of(told: Transcript | Board | None, member: str) -> int:
     """Return how many answers a member got, or has begun to get."""
-    if told is None:
-        return 0
-    labels = (
-        [entry.question for entry in told.entries] if isinstance(told, Transcript) else told.teams
-    )
-    return sum(label.startswith(f"{member} ") for label in labels)
+    return 0 if told is None else sum(one.startswith(f"{member} ") for one in told.labels)
 
 
 def _check_attempts(asked: NewHoldout, member: str, told: Transcript | Board) -> None:

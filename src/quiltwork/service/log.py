@@ -13,7 +13,7 @@ from msgspec import Meta
 from quiltwork.client.records import Verification
 from quiltwork.errors import StorageError
 from quiltwork.service.routes import Call, Feature, Routes
-from quiltwork.service.structs import Document, Page, paged
+from quiltwork.service.structs import Document, Page, paged, shown_as
 
 _LONGEST = 2**63 - 1
 
@@ -43,12 +43,11 @@ def _read_log(call: Call) -> Page[LogEntry]:
     """Read who did what, without answers."""
     found = call.service.ledger.log(call.query.after, call.query.limit + 1)
     items = [
-        LogEntry(
+        shown_as(
+            LogEntry,
+            entry,
             number=entry.seq,
-            kind=entry.kind,
-            dataset=entry.dataset,
             content={k: v for k, v in entry.content.items() if k != "answer"},
-            hash=entry.hash,
         )
         for entry in found
     ]

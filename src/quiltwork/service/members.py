@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import anyio
+import msgspec
 from msgspec import Meta
 
 from quiltwork.budget.ledger.tables import now
@@ -321,8 +322,11 @@ def _list_tokens(call: Call) -> Page[Token]:
             *(call.path["member"], call.query.after or "", call.query.limit + 1),
         )
     )
-    items = [Token(**_row(Token, _read_lists(row))) for row in found]
-    items = [_with_use(call.service, one) for one in items]
+    items = []
+    for *row, datasets, actions in found:
+        token = Token(**_row(Token, row), datasets=_listed(datasets), actions=_listed(actions))
+        used = call.service.uses.get(token.id, token.used)
+        items.append(msgspec.structs.replace(token, used=used))
     return paged(items, call.query.limit, lambda one: one.id)
 
 
@@ -343,20 +347,12 @@ def _revoke_token(call: Call) -> None:
     call.service.storage.write(work)
 
 
-def _with_use(service: Service, token: Token) -> Token:
-    from msgspec.structs import replace
-
-    at = service.uses.get(token.id)
-    return token if at is None else replace(token, used=at)
-
-
 def _row(kind: type, values: Any) -> dict[str, Any]:
     return dict(zip(kind.__struct_fields__, values, strict=False))  # type: ignore[attr-defined]
 
 
-def _read_lists(row: Any) -> list[Any]:
-    *plain, datasets, actions = row
-    return [*plain, *(None if part is None else json.loads(part) for part in (datasets, actions))]
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else list(json.loads(text))
 
 
 def listed_names(text: str | None) -> frozenset[str] | None:

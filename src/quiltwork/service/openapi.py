@@ -52,7 +52,7 @@ def _operation(route: Route, refs: dict[type, Any]) -> dict[str, Any]:
         "operationId": route.name,
         "summary": route.summary,
         "description": f"Action `{route.action}`, for: {roles}.",
-        "parameters": [*_path_parameters(route), *_query_parameters(route), *_headers(route)],
+        "parameters": _parameters(route),
         "responses": {
             str(route.status): answer,
             "default": {"description": "Refused or failed.", **problem},
@@ -67,25 +67,18 @@ def _operation(route: Route, refs: dict[type, Any]) -> dict[str, Any]:
     return operation
 
 
-def _path_parameters(route: Route) -> list[dict[str, Any]]:
-    schema = {"type": "string", "pattern": NAME}
-    names = re.findall(r"{(\w+)}", route.path)
-    return [{"name": name, "in": "path", "required": True, "schema": schema} for name in names]
-
-
-def _query_parameters(route: Route) -> list[dict[str, Any]]:
-    if route.query is None:
-        return []
-    (_,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
-    found = components[route.query.__name__]
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    """Describe what stands in the path, in the query and in headers."""
+    named = {"type": "string", "pattern": NAME}
+    found = [("path", name, True, named) for name in re.findall(r"{(\w+)}", route.path)]
+    if route.query is not None:
+        (_,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
+        query = components[route.query.__name__]
+        needed = query.get("required", ())
+        found += [("query", name, name in needed, one) for name, one in query["properties"].items()]
+    if route.spends:
+        found.append(("header", "Idempotency-Key", True, {**named, "pattern": KEY_PATTERN}))
     return [
-        {"name": name, "in": "query", "required": name in found.get("required", ()), "schema": one}
-        for name, one in found["properties"].items()
+        {"name": name, "in": place, "required": required, "schema": schema}
+        for place, name, required, schema in found
     ]
-
-
-def _headers(route: Route) -> list[dict[str, Any]]:
-    if not route.spends:
-        return []
-    schema = {"type": "string", "pattern": KEY_PATTERN}
-    return [{"name": "Idempotency-Key", "in": "header", "required": True, "schema": schema}]

@@ -48,7 +48,7 @@ from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, r
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import columns, shown_release
 from quiltwork.service.routes import Call, Feature, Routes, Service
-from quiltwork.service.structs import Document, Number, converted, exact_number
+from quiltwork.service.structs import Document, Number, converted, exact_number, shown_as
 
 _MOST_CELLS = 10_000
 _MOST_SIMULATED = 100_000
@@ -241,13 +241,12 @@ def _previewed(
     usefulness: Usefulness | None,
     example: AnswerExample | None = None,
 ) -> AnswerPreview:
-    return AnswerPreview(
-        dataset=quote.dataset,
+    return shown_as(
+        AnswerPreview,
+        quote,
         granted=quote.fits,
-        refusal=quote.refusal,
         spent_before=quote.before,
         spent_after=quote.after,
-        budget=quote.budget,
         cells=cells,
         scale=scale,
         expected_error=errors[0],

@@ -6,6 +6,7 @@ was recognised, the action allowed, the object found to be hers, and the body re
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,11 +21,12 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.settings import Settings
 from quiltwork.service.storage import Schema, Storage, Transaction
+from quiltwork.service.structs import NAME, converted
+from quiltwork.service.uploads import Upload, received
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
     from quiltwork.service.turns import Turns
-    from quiltwork.service.uploads import Upload
     from quiltwork.service.vault import Vault
 
 _NOTED = 100
@@ -185,6 +187,40 @@ class Service:
         """Return the route of a name."""
         return next(route for route in self.routes if route.name == name)
 
+    def ask(
+        self,
+        caller: Caller,
+        name: str,
+        path: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        **rest: Any,
+    ) -> Any:
+        """Do what the route of a name does, within the process, and return its struct; blocks."""
+        route = self.route(name)
+        check(route, self, caller, path or {})
+        if route.request is not None:
+            rest["body"] = converted(dict(body or {}), route.request)
+        if route.query is not None:
+            rest["query"] = converted(dict(query or {}), route.query, strict=False)
+        return route.handler(Call(self, caller, path or {}, **rest))
+
+    def send(
+        self,
+        caller: Caller,
+        name: str,
+        path: Mapping[str, str],
+        parts: Iterable[bytes],
+        suffix: str,
+        **rest: Any,
+    ) -> Any:
+        """Do what a route that takes an upload does; nothing is read of it without the right."""
+        route = self.route(name)
+        check(route, self, caller, path)
+        with received(self, parts, suffix) as upload:
+            check(route, self, caller, path)  # again, now that all of it has come
+            return route.handler(Call(self, caller, path, upload=upload, **rest))
+
     def belongs(self, caller: Caller, parameter: str, value: str) -> bool | None:
         """Whether an object is the caller's own; None if there is none, or her token excludes it.
 
@@ -204,6 +240,8 @@ def check(route: Route, service: Service, caller: Caller, path: Mapping[str, str
     403 if the role or the token never may; 404 if the object is not there, or not the caller's and
     hence none of her business.
     """
+    if not all(re.match(NAME, value) for value in path.values()):
+        raise not_found()
     allowed = scope(caller, route.action)
     if allowed is None:
         _note(service, caller, f"may not {route.action}")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quiltwork import delimited, files
 from quiltwork.errors import InvalidInputError
@@ -21,6 +22,9 @@ from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 from quiltwork.service.turns import too_large
 from quiltwork.service.vault import Vault
+
+if TYPE_CHECKING:
+    from quiltwork.service.routes import Service
 
 MEDIA_TYPES = {"text/csv": ".csv", "application/vnd.apache.parquet": ".parquet"}
 _UNPACKED_FREELY = 1 << 20
@@ -64,10 +68,6 @@ class Upload:
         delimited.with_csv(str(path), write)
         return kept.getvalue()
 
-    def discard(self) -> None:
-        """Forget the file."""
-        self.vault.delete(self.name)
-
     def _check(self, path: Path) -> None:
         if self.suffix == ".parquet":
             try:
@@ -104,14 +104,20 @@ def suffix_of(media_type: str) -> str:
     return found
 
 
-def received(parts: Iterable[bytes], limits: Limits, encoding: str = "") -> Iterator[bytes]:
-    """Pass on what comes, unpacked, as long as it is within limits; else 413, 415 or 400."""
-    limited = _limited(parts, limits.upload)
-    if encoding in ("", "identity"):
-        return limited
-    if encoding != "gzip":
+@contextmanager
+def received(
+    service: Service, parts: Iterable[bytes], suffix: str, encoding: str = ""
+) -> Iterator[Upload]:
+    """Keep what comes, unpacked, for a block, if it is within limits; else 413, 415 or 400."""
+    limits, vault = service.settings.limits, service.vault
+    if encoding not in ("", "identity", "gzip"):
         raise Problem(415, "unsupported-media", "Send it as it is, or in gzip.")
-    return _unpacked(limited, limits)
+    limited = _limited(parts, limits.upload)
+    name = vault.write(_unpacked(limited, limits) if encoding == "gzip" else limited)
+    try:
+        yield Upload(name, suffix, vault, limits)
+    finally:
+        vault.delete(name)
 
 
 def _limited(parts: Iterable[bytes], most: int) -> Iterator[bytes]:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.dashboard import calls
 from quiltwork.service.members import invite, issue
 from quiltwork.service.rights import Caller, Role
 from quiltwork.service.routes import Service
@@ -55,7 +54,7 @@ def caller(name: str) -> Caller:
 
 
 def _ask(service: Service, who: str, name: str, *arguments: Any, **rest: Any) -> Any:
-    return calls.ask(service, caller(who), name, *arguments, **rest)
+    return service.ask(caller(who), name, *arguments, **rest)
 
 
 def _series(service: Service) -> None:
@@ -171,4 +170,4 @@ def _leaderboard(service: Service) -> None:
 
 def _send(service: Service, who: str, name: str, path: dict[str, str], lines: Iterable[str]) -> Any:
     content = "\n".join([*lines, ""]).encode()
-    return calls.send(service, caller(who), name, path, [content], ".csv")
+    return service.send(caller(who), name, path, [content], ".csv")

@@ -42,17 +42,20 @@ _SIGN_IN = 10_000
 
 _DATASET, _TABLE = "/datasets/{dataset}", "/tables/{table}"
 _BOARD = "/leaderboards/{holdout}"
+_RELEASE = "/datasets/{made.dataset}/releases/{made.number}"
 
 
-def _form(of: str, at: str, work: Any, told: str, *page: Any, **rest: Any) -> tuple[str, str, Page]:
-    """Return the address of a form on the page of an object, and what it does, then back to it."""
-    return "POST", f"{of}{at}", does(work, of, told, *page, **rest)
+def _form(
+    of: str, at: str, work: Any, told: str, *page: Any, to: str | None = None, **rest: Any
+) -> tuple[str, str, Page]:
+    """Return the address of a form on a page, and what it does, then back to that page or `to`."""
+    return "POST", f"{of}{at}", does(work, of if to is None else to, told, *page, **rest)
 
 
 _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("GET", "/", datasets.overview),
     ("GET", "/new", datasets.new),
-    ("POST", "/new", datasets.register),
+    _form("/new", "", datasets.register, "registered", datasets.new, to="/datasets/{made.name}"),
     ("GET", "/datasets/{dataset}", datasets.dataset),
     _form(_DATASET, "/rows", "add_rows", "added", datasets.dataset, file="rows"),
     _form(
@@ -66,21 +69,24 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("GET", "/datasets/{dataset}/releases/{release}", datasets.release),
     ("GET", "/datasets/{dataset}/ask", asking.ask),
     ("POST", "/datasets/{dataset}/ask/preview", asking.ask),
-    ("POST", "/datasets/{dataset}/ask", asking.answer),
+    _form(_DATASET, "/ask", asking.answer, "asked", asking.ask, to=_RELEASE),
     ("GET", "/members", members.members),
     ("POST", "/members", members.invite),
     ("GET", "/members/{member}", members.member),
-    ("POST", "/members/{member}/remove", does("remove_member", "/members", "removed")),
+    _form("/members/{member}", "/remove", "remove_member", "removed", to="/members"),
     ("POST", "/members/{member}/tokens", members.issue),
     _form("/members/{member}", "/tokens/{token}/revoke", "revoke_token", "revoked"),
     ("GET", "/schedules", schedules.schedules),
-    ("POST", "/schedules", schedules.make),
+    _form(
+        *("/schedules", "", schedules.make, "scheduled", schedules.schedules),
+        to="/schedules/{made.id}",
+    ),
     ("POST", "/schedules/preview", schedules.schedules),
     ("GET", "/schedules/{schedule}", schedules.schedule),
     _form("/schedules/{schedule}", "/end", "end_schedule", "cancelled"),
     ("GET", "/schedules/{schedule}/runs/{run}", schedules.run),
     ("GET", "/tables", tables.tables),
-    ("POST", "/tables", tables.make),
+    _form("/tables", "", tables.make, "created", tables.tables, to="/tables/{made.name}"),
     ("GET", "/tables/{table}", tables.table),
     _form(_TABLE, "/access", "admit_to_table", "shared", tables.table, path="member"),
     _form(_TABLE, "/access/{member}/remove", "dismiss_from_table", "shared", tables.table),
@@ -88,7 +94,10 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     _form(_TABLE, "/publish", "publish_table", "queued", tables.table),
     ("GET", "/tables/{table}/published.csv", sends("show_publication")),
     ("GET", "/leaderboards", boards.boards),
-    ("POST", "/leaderboards", boards.register),
+    _form(
+        *("/leaderboards", "", boards.register, "created", boards.boards),
+        to="/leaderboards/{made.name}",
+    ),
     ("GET", "/leaderboards/{holdout}", boards.board),
     _form(_BOARD, "/tables", boards.give, "created", boards.board),
     _form(_BOARD, "/delete", "delete_tables", "deleted", boards.board, confirm="holdout"),
@@ -97,7 +106,7 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     _form(_BOARD, "/ask", boards.ask, "scored", boards.board),
     ("GET", "/leaderboards/{holdout}/scores.csv", sends("show_score_file")),
     ("GET", "/jobs", schedules.jobs),
-    ("POST", "/jobs/{job}/cancel", does("cancel_job", "/jobs", "cancelled")),
+    _form("/jobs/{job}", "/cancel", "cancel_job", "cancelled", to="/jobs"),
     ("GET", "/log", members.log),
     ("POST", "/log", members.verify),
 )
@@ -139,7 +148,7 @@ async def _asset(request: Request) -> Response:
 
 async def _sign_in(request: Request) -> Response:
     service: Any = request.app.state.service
-    visit, wrong = sessions.visit_of(request), False
+    visit, wrong = sessions.cookie_of(request, sessions.VISIT), False
     if request.method == "POST":
         try:
             form, _ = await own_form(request, visit, _SIGN_IN)
@@ -160,7 +169,7 @@ async def _sign_in(request: Request) -> Response:
         "csrf": hidden_field(visit),
     }
     page = HTMLResponse(render("sign_in.html", values), 401 if wrong else 200, headers=HEADERS)
-    sessions.set_visit(request, page, visit)
+    sessions.set_cookie(request, page, visit, sessions.VISIT)
     return page
 
 

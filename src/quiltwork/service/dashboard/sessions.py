@@ -35,9 +35,9 @@ SCHEMA = Schema(
         ),
     ),
 )
-HOURS = 12
-_NAME = "quiltwork_session"
-_VISIT = "quiltwork_visit"
+SESSION, VISIT = "quiltwork_session", "quiltwork_visit"
+"""Names of cookies; a visit is of a browser without a session, for the form to sign in."""
+_HOURS = {SESSION: 12, VISIT: 1}
 
 
 def begin(service: Service, secret: str) -> str | None:
@@ -46,7 +46,7 @@ def begin(service: Service, secret: str) -> str | None:
     if caller is None:
         return None
     cookie, at = secrets.token_hex(32), now()
-    expires = (datetime.now(UTC) + timedelta(hours=HOURS)).isoformat(timespec="seconds")
+    expires = (datetime.now(UTC) + timedelta(hours=_HOURS[SESSION])).isoformat(timespec="seconds")
 
     def work(t: Transaction) -> None:
         t.rows("DELETE FROM curator_sessions WHERE expires <= ?", at)
@@ -84,36 +84,17 @@ def form_value(cookie: str) -> str:
     return hmac.new(cookie.encode(), b"form", hashlib.sha256).hexdigest()
 
 
-def is_own_form(cookie: str, sent: str) -> bool:
-    """Whether a form comes from a page that this cookie was shown."""
-    return hmac.compare_digest(form_value(cookie).encode(), sent.encode())
+def cookie_of(request: Request, name: str = SESSION) -> str:
+    """Return a cookie, "" without one."""
+    return request.cookies.get(_named(request, name), "")
 
 
-def cookie_of(request: Request) -> str:
-    """Return the session's cookie, "" without one."""
-    return request.cookies.get(_named(request, _NAME), "")
-
-
-def visit_of(request: Request) -> str:
-    """Return the cookie of a browser that has no session yet, "" without one."""
-    return request.cookies.get(_named(request, _VISIT), "")
-
-
-def set_cookie(request: Request, response: Response, value: str) -> None:
-    """Give the browser a session, or take it away if the value is empty."""
-    _set(request, response, _NAME, value, HOURS * 3600 if value else 0)
-
-
-def set_visit(request: Request, response: Response, value: str) -> None:
-    """Give a browser without a session something for the form to sign in."""
-    _set(request, response, _VISIT, value, 3600)
-
-
-def _set(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
+def set_cookie(request: Request, response: Response, value: str, name: str = SESSION) -> None:
+    """Give the browser a session or a visit, or take it away if the value is empty."""
     response.set_cookie(
         _named(request, name),
         value,
-        max_age=seconds,
+        max_age=_HOURS[name] * 3600 if value else 0,
         path="/",
         secure=request.url.scheme == "https",
         httponly=True,

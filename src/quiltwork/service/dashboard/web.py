@@ -7,6 +7,7 @@ does what the API would refuse.
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from quiltwork.errors import QuiltworkError
-from quiltwork.service.dashboard import calls, sessions
+from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
 from quiltwork.service.problems import Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller, scope
@@ -100,7 +101,7 @@ class Visit:
         **rest: Any,
     ) -> Any:
         """Do what a route of the API does, as the caller, and return its struct."""
-        return calls.ask(self.service, self.caller, name, path, body, **rest)
+        return self.service.ask(self.caller, name, path, body, **rest)
 
     def send(self, name: str, path: Mapping[str, str], field: str, **rest: Any) -> Any:
         """Do what a route that takes an upload does, with the file that was chosen in a field."""
@@ -109,7 +110,7 @@ class Visit:
         if chosen is None or suffix not in MEDIA_TYPES.values():
             raise Problem(422, "invalid-input", "Choose a file that ends with .csv or .parquet.")
         parts = iter(lambda: chosen.file.read(_PIECE), b"")
-        return calls.send(self.service, self.caller, name, path, parts, suffix, **rest)
+        return self.service.send(self.caller, name, path, parts, suffix, **rest)
 
     def everything(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
         """Return all items of a list, page after page."""
@@ -262,7 +263,8 @@ async def own_form(
     texts = {name: text for name, text in found.multi_items() if isinstance(text, str)}
     files = {n: one for n, one in found.multi_items() if isinstance(one, UploadFile)}
     chosen = {name: one for name, one in files.items() if one.filename}
-    own = bool(cookie) and sessions.is_own_form(cookie, texts.pop(_FORM_FIELD, ""))
+    sent, expected = texts.pop(_FORM_FIELD, ""), sessions.form_value(cookie)
+    own = bool(cookie) and hmac.compare_digest(expected.encode(), sent.encode())
     for name, one in files.items():
         if not own or name not in chosen:
             one.file.close()
@@ -357,7 +359,8 @@ def does(
 
     `work` is a function, or a route of the API. The field `path` of the form belongs to its path,
     those of `body` that are filled to its body, `file` is the field of an upload. Where `confirm`
-    names a parameter of the address, its value must have been typed.
+    names a parameter of the address, its value must have been typed. The page may be that of what
+    was `made`, in `address`.
     """
 
     def ask(visit: Visit) -> Any:
@@ -372,8 +375,10 @@ def does(
         return visit.ask(work, where, {name: form[name] for name in body if form.get(name)})
 
     def answer(visit: Visit) -> Shown | Go:
-        _, refused = read_problem(lambda: ask(visit))
-        return Go(address.format(**visit.path), told) if refused is None else page(visit, refused)
+        made, refused = read_problem(lambda: ask(visit))
+        if refused is not None:
+            return page(visit, refused)
+        return Go(address.format(**visit.path, made=made), told)
 
     return answer
 

@@ -8,7 +8,6 @@ from typing import Any
 from quiltwork.report import Estimate, IntervalChart
 from quiltwork.service.dashboard.rendering import cell
 from quiltwork.service.dashboard.web import (
-    Go,
     Shown,
     Visit,
     filled,
@@ -32,28 +31,15 @@ _PEOPLE = 1_000
 _FORM = {"kind": "histogram", "state": "", "start": "", "stop": "", "epsilon": "0.1", "by[]": ""}
 
 
-def ask(visit: Visit) -> Shown:
-    """Show the form with a preview of its question; nothing is spent."""
-    return _page(visit)
-
-
-def answer(visit: Visit) -> Shown | Go:
+def answer(visit: Visit) -> Any:
     """Ask, once for each form that was shown."""
     whole_form(visit, "kind", "epsilon")
-    name, key = {"dataset": visit.path["dataset"]}, visit.form["key"]
-    found, refused = read_problem(lambda: visit.ask("ask", name, question(visit), key=key))
-    if refused is not None:
-        return _page(visit, refused)
-    return Go(f"/datasets/{found.dataset}/releases/{found.number}", "asked")
-
-
-def question(visit: Visit) -> dict[str, Any]:
-    """Return the question that a form asks."""
     form = filled(visit, _FORM)
-    return {"query": query_of(visit, form), "epsilon": form["epsilon"].strip()}
+    asked = {"query": _query(visit, form), "epsilon": form["epsilon"].strip()}
+    return visit.ask("ask", visit.path, asked, key=visit.form["key"])
 
 
-def query_of(visit: Visit, form: dict[str, str]) -> dict[str, Any]:
+def _query(visit: Visit, form: dict[str, str]) -> dict[str, Any]:
     """Return the query that the fields of a form name."""
     if form["kind"] == "table":
         where = {
@@ -78,7 +64,8 @@ def _state(visit: Visit, text: str) -> Any:
     return next((one for one in states if str(one) == text), text)
 
 
-def _page(visit: Visit, refused: Problem | None = None) -> Shown:
+def ask(visit: Visit, refused: Problem | None = None) -> Shown:
+    """Show the form with a preview of its question; nothing is spent."""
     name = {"dataset": visit.path["dataset"]}
     found = visit.ask("show_dataset", name)
     form = filled(visit, _FORM)
@@ -104,7 +91,7 @@ def _page(visit: Visit, refused: Problem | None = None) -> Shown:
 
 
 def _looked(visit: Visit, found: Any, form: dict[str, str]) -> tuple[Any, IntervalChart | None]:
-    query = query_of(visit, form)
+    query = _query(visit, form)
     asked = {"query": query, "epsilon": form["epsilon"].strip()}
     seen = visit.ask("preview", {"dataset": found.name}, asked)
     if found.kind == "counts":

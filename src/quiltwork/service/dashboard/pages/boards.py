@@ -6,12 +6,10 @@ from typing import Any
 
 from quiltwork.report import BarChart
 from quiltwork.service.dashboard.web import (
-    Go,
     Shown,
     Visit,
     filled,
     fresh_key,
-    read_problem,
     whole,
     whole_form,
 )
@@ -45,10 +43,9 @@ def boards(visit: Visit, refused: Problem | None = None) -> Shown:
     return Shown("boards.html", values)
 
 
-def register(visit: Visit) -> Shown | Go:
+def register(visit: Visit) -> Any:
     """Register a holdout without tables."""
-    made, refused = read_problem(lambda: visit.ask("register_holdout", None, _asked(visit)))
-    return boards(visit, refused) if refused else Go(f"/leaderboards/{made.name}", "created")
+    return visit.ask("register_holdout", None, _asked(visit))
 
 
 def board(visit: Visit, refused: Problem | None = None) -> Shown:

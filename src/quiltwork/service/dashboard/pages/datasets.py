@@ -9,7 +9,7 @@ from typing import Any
 
 from quiltwork.service.dashboard.charts import answer_chart, answer_of, leakage_chart, over_time
 from quiltwork.service.dashboard.pages import boards, tables
-from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, read_problem, whole
+from quiltwork.service.dashboard.web import Shown, Visit, filled, whole
 from quiltwork.service.problems import Problem
 
 _LEADS = {
@@ -71,12 +71,9 @@ def new(visit: Visit, refused: Problem | None = None) -> Shown:
     return Shown("new.html", values)
 
 
-def register(visit: Visit) -> Shown | Go:
+def register(visit: Visit) -> Any:
     """Register a dataset as the form says."""
-    found, refused = read_problem(lambda: visit.ask("register_dataset", body=_asked(visit)))
-    if refused is not None:
-        return new(visit, refused)
-    return Go(f"/datasets/{found.name}", "registered")
+    return visit.ask("register_dataset", body=_asked(visit))
 
 
 def _asked(visit: Visit) -> dict[str, Any]:

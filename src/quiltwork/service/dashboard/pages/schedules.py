@@ -10,7 +10,6 @@ from quiltwork.report.charts import level
 from quiltwork.service.dashboard.charts import answer_chart, answer_of
 from quiltwork.service.dashboard.pages.asking import KINDS
 from quiltwork.service.dashboard.web import (
-    Go,
     Shown,
     Visit,
     filled,
@@ -35,19 +34,11 @@ STATES = {
 """How the state of a run or a job is coloured."""
 
 
-def schedules(visit: Visit) -> Shown:
-    """Show all schedules, and a form for another with its price; nothing is spent."""
-    return _page(visit, None)
-
-
-def make(visit: Visit) -> Shown | Go:
+def make(visit: Visit) -> Any:
     """Make a schedule: all its runs are debited at once, or none."""
     whole_form(visit, "dataset", "kind", "epsilon", "every", "at", "first", "runs")
     name, key = {"dataset": visit.form["dataset"]}, visit.form["key"]
-    made, refused = read_problem(lambda: visit.ask("make_schedule", name, _asked(visit), key=key))
-    if refused is not None:
-        return _page(visit, refused)
-    return Go(f"/schedules/{made.id}", "scheduled")
+    return visit.ask("make_schedule", name, _asked(visit), key=key)
 
 
 def schedule(visit: Visit) -> Shown:
@@ -84,7 +75,8 @@ def said(found: Any) -> str:
     return f"{kind.capitalize()} of {found.dataset}, {EVERY[found.asked['every']]}"
 
 
-def _page(visit: Visit, refused: Problem | None) -> Shown:
+def schedules(visit: Visit, refused: Problem | None = None) -> Shown:
+    """Show all schedules, and a form for another with its price; nothing is spent."""
     visit.must("schedule.list")
     series = [one for one in visit.everything("list_datasets") if one.kind == "series"]
     found = [

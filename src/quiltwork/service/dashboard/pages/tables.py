@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from quiltwork.service.dashboard.charts import sizes_chart
-from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, read_problem, whole
+from quiltwork.service.dashboard.web import Shown, Visit, filled, whole
 from quiltwork.service.problems import Problem
 
 STATES = {"collecting": "warn", "publishing": "busy", "published": "good"}
@@ -28,10 +28,9 @@ def tables(visit: Visit, refused: Problem | None = None) -> Shown:
     return Shown("tables.html", values)
 
 
-def make(visit: Visit) -> Shown | Go:
+def make(visit: Visit) -> Any:
     """Make a table without rows."""
-    made, refused = read_problem(lambda: visit.ask("make_table", None, _asked(visit)))
-    return tables(visit, refused) if refused else Go(f"/tables/{made.name}", "created")
+    return visit.ask("make_table", None, _asked(visit))
 
 
 def table(visit: Visit, refused: Problem | None = None) -> Shown:
