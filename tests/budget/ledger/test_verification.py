@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from quiltwork.budget import Checkpoint, Ledger, Spending
+from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.errors import InvalidInputError, StorageError
@@ -292,8 +293,9 @@ def test_a_key_put_in_again_since_a_checkpoint_is_found(filled, analyst, mark):
         "DELETE FROM quiltwork_totals WHERE analyst = 'ana'",
     ],
 )
-def test_totals_changed_since_a_checkpoint_are_found(filled, url, statement):
+def test_totals_changed_since_a_checkpoint_are_found(filled, url, monkeypatch, statement):
     """By those who only read too, who cannot set them right."""
+    monkeypatch.setattr(totals, "MOST", 0)  # so that nothing waits for its rows
     since = filled.verify()
     filled.debit("d", Spending.dp(0.1, 1, 4), analyst="ana")
     filled.verify_since(since)

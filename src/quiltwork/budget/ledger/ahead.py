@@ -113,8 +113,6 @@ class Ahead:
                 yield one.start, level
                 yield one.stop + 1, -level
 
-    def after(self, number: int) -> tuple[Recent, ...] | None:
-        """All debits after an entry; None if they reach not so far back."""
-        if number < self.since:
-            return None
-        return tuple(one for one in self.debits if one.number > number)
+    def of(self, analyst: str) -> list[Spending]:
+        """What was debited for an analyst."""
+        return [one.spending for one in self.debits if one.analyst == analyst]

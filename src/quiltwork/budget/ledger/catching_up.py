@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
@@ -50,14 +50,6 @@ class Unusable(Exception):  # noqa: N818  (no error: it is always answered)
         """Say which dataset."""
         super().__init__(name)
         self.name = name
-
-
-class Alone(NamedTuple):
-    """The account of one analyst with everything up to entry `last`."""
-
-    kept: Kept
-    account: Account
-    last: Head
 
 
 def caught_up(
@@ -171,25 +163,14 @@ def _analysts(
     return found
 
 
-def alone_caught_up(
-    tables: Tables, state: DatasetState, analyst: str, known: Alone
-) -> Alone | None:
-    """Add an analyst's debits that others have written since to her account.
+def settled_account(tables: Tables, state: DatasetState, analyst: str) -> Account:
+    """The account of an analyst's releases alone, as far as it is in her rows of levels.
 
-    None if that is much, or what is known was never committed: another entry has its number.
+    Raises:
+        ArithmeticError, ValueError: if the rows are not the ones that were kept.
     """
-    if tables.hash_at(known.last.count) != known.last.hash:
-        return None
-    later = state.ahead.after(known.last.count)
-    if later is None:
-        later = _few_debits(tables, state.name, known.last.count)
-    if later is None:
-        return None
-    spendings = [one.spending for one in later if one.analyst == analyst]
-    before, secrets = known.account, state.base.secrets
-    after = (before if before.secrets is secrets else before.seen_by(secrets)).plus(spendings)
-    bound = state.analysts.get(analyst, Analyst()).kept.digest
-    return Alone(known.kept.later(after, bound, spendings), after, state.last)
+    kept = state.analysts.get(analyst, Analyst()).kept
+    return kept.account(tables.levels(state.name, analyst), state.base.secrets)
 
 
 def loaded(

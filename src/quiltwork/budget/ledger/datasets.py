@@ -43,21 +43,19 @@ class Analyst:
 
 @dataclass(frozen=True)
 class Grant:
-    """A debit that fits, and the accounts with it: everybody's, and its analyst's alone.
+    """A debit that fits, and the account with it.
 
     `charge` is by how much it raises the total; None where nobody asked, because finding out takes
     longer than finding out that it fits; then nobody may have needed the `account` either. It is
-    for the dataset as it was `given`, of whose analyst `alone_before` was the account; `safe` is
-    the level that is known to be safe, and no time point is charged more than `peak`.
+    for the dataset as it was `given`; `safe` is the level that is known to be safe, and no time
+    point is charged more than `peak`.
     """
 
     spending: Spending
     account: Account | None
     analyst: str | None
-    alone: Account | None
     charge: Fraction | None
     given: DatasetState
-    alone_before: Account | None
     safe: Fraction | None
     peak: Fraction
 
@@ -171,7 +169,9 @@ class DatasetState:
     @property
     def charged(self) -> dict[str, Fraction]:
         """By how much the debits of each analyst raised the total."""
-        return {name: one.charged for name, one in self.analysts.items() if one.kept.count}
+        waiting = {debit.analyst for debit in self.ahead.debits}
+        found = self.analysts.items()
+        return {name: one.charged for name, one in found if one.kept.count or name in waiting}
 
     @property
     def status(self) -> Status:
@@ -234,7 +234,7 @@ class DatasetState:
         total = self.ahead.total + everything(spending)
         if not checked and total > self.budget and peak > (self.safe or 0):
             return None
-        return Grant(spending, None, None, None, None, self, None, self.safe, peak)
+        return Grant(spending, None, None, None, self, self.safe, peak)
 
     def is_clear(self, spending: Spending) -> bool:
         """Whether a debit fits by what the dataset's own row bounds, wherever its window is."""
@@ -245,12 +245,12 @@ class DatasetState:
         self,
         spending: Spending,
         analyst: str | None,
-        alone: Account | None,
+        alone: Callable[[], Account] | None,
         *,
         checked: bool = False,
         account: Account | None = None,
     ) -> Grant:
-        """Price a debit and check that it fits; `alone` is the account of its analyst.
+        """Price a debit and check that it fits; `alone` finds the account of its analyst.
 
         It fits the budget if it was `checked` together with others: fewer releases tell no more.
         The `account` with it may be given, if it is known already.
@@ -274,16 +274,16 @@ class DatasetState:
             refuse_reserved(self.name, kept, total, self.budget)
         elif account.known is not None:
             safe = self._looked_for()
-        if analyst is None or alone is None or charge is None:
-            return Grant(spending, account, None, None, charge, self, None, safe, peak)
-        own = alone.plus([spending])
-        known = self.analysts.get(analyst, Analyst())
-        if known.share is not None and known.share.cap is not None:
-            cap, charged = known.share.cap, known.charged + charge
-            # her answers are among all, and tell no more than these
-            if charged > cap or not (account.total <= cap or own.fits(cap)):
-                refuse_above_cap(analyst, cap, charged, own.total)
-        return Grant(spending, account, analyst, own, charge, self, alone, safe, peak)
+        known = Analyst() if analyst is None else self.analysts.get(analyst, Analyst())
+        cap = None if known.share is None else known.share.cap
+        if analyst is not None and alone is not None and cap is not None:
+            charged = known.charged + (charge or 0)
+            if charged > cap or account.total > cap:
+                # otherwise hers tell no more: they are among all
+                own = alone().plus([spending])
+                if charged > cap or not own.fits(cap):
+                    refuse_above_cap(analyst, cap, charged, own.total)
+        return Grant(spending, account, analyst, charge, self, safe, peak)
 
     def _looked_for(self) -> Fraction | None:
         """The highest level that is safe, to a sixteenth; looked for once, where it is swept.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from quiltwork.arguments import listed
@@ -324,7 +325,7 @@ def previewed(
 ) -> Quote:
     """Say what a debit would do."""
     asked = read_request(spending, state.name, state.beliefs, state.length).spending
-    alone = None if analyst is None else totals.alone(tables, state, analyst)
+    alone = None if analyst is None else partial(totals.alone, tables, state, analyst)
     refusal = None
     try:
         state.grant(asked, analyst, alone)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeVar
 
 from quiltwork.beliefs import Belief
@@ -32,13 +33,12 @@ from quiltwork.budget.ledger.ahead import (
 )
 from quiltwork.budget.ledger.catching_up import (
     EVERYBODY,
-    Alone,
     Overtaken,
     Unusable,
-    alone_caught_up,
     as_begun,
     caught_up,
     loaded,
+    settled_account,
 )
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState, Exceeding, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, Head
@@ -80,7 +80,7 @@ class Totals:
         """Know nothing yet."""
         self.store = store
         self._known: dict[str, _Known] = {}
-        self._alone: dict[tuple[str, str], Alone] = {}
+        self._settled: dict[tuple[str, str], tuple[Kept, Account]] = {}
         self._glances: dict[str, Glance] = {}
         self._begun: dict[str, DatasetState] = {}
         self.dear: set[str] = set()  # of which the row alone did not do for a debit
@@ -154,31 +154,30 @@ class Totals:
             self._kept(lambda: self.store.write(settling(state)))
 
     def alone(self, tables: Tables, state: DatasetState, analyst: str) -> Account:
-        """Return the account of one analyst's releases alone.
+        """Return the account of one analyst's releases alone. Cost: her rows, and what waits.
 
         Raises:
             Unusable: if its rows have to be set right before anything is written.
         """
-        kept, secrets = state.analysts.get(analyst, Analyst()).kept, state.base.secrets
-        known = self._alone.get((state.name, analyst))
-        if known is not None and known.kept != kept:
-            known = alone_caught_up(tables, state, analyst, known)
-            if known is not None and known.kept == kept:
-                self._alone[state.name, analyst] = known
-        if known is None or known.kept != kept:
+        try:
+            return self._settled_account(tables, state, analyst).plus(state.ahead.of(analyst))
+        except (ArithmeticError, ValueError):
+            if state.name in self._known:  # whoever writes next sets them right
+                self._known[state.name] = replace(self._known[state.name], usable=False)
+        alone = added_up(state.name, tables.steps(state.name))[1]
+        return alone.get(analyst, Account(state.base.secrets))
+
+    def _settled_account(self, tables: Tables, state: DatasetState, analyst: str) -> Account:
+        """`settled_account`, which is read once: what is kept binds it."""
+        place, kept = (state.name, analyst), state.analysts.get(analyst, Analyst()).kept
+        if place not in self._settled or self._settled[place][0] != kept:
             try:
-                account = kept.account(tables.levels(state.name, analyst), secrets)
-                known = Alone(kept, account, state.last)
+                self._settled[place] = kept, settled_account(tables, state, analyst)
             except (ArithmeticError, ValueError):
                 if tables.writes:
                     raise Unusable(state.name) from None
-                self._added_up(tables, state.name)
-                if state.name in self._known:  # whoever writes next sets them right
-                    unusable = replace(self._known[state.name], usable=False)
-                    self._known[state.name] = unusable
-                known = self._alone[state.name, analyst]
-            self._alone[state.name, analyst] = known
-        account = known.account
+                raise
+        account, secrets = self._settled[place][1], state.base.secrets
         return account if account.secrets is secrets else account.seen_by(secrets)
 
     def granted(
@@ -210,7 +209,7 @@ class Totals:
         if not checked:
             self.refuse_again(state, spending)
         start = time.perf_counter()
-        alone = None if analyst is None else self.alone(tables, state, analyst)
+        alone = None if analyst is None else partial(self.alone, tables, state, analyst)
         account = state.account.plus([spending])
         if earlier is not None and earlier.account is not None:
             account.as_priced(state.account, earlier.given.account, earlier.account)
@@ -267,11 +266,18 @@ class Totals:
     def _in_rows(self, tables: Tables, state: DatasetState) -> DatasetState:
         """Write the latest debits into the rows of levels."""
         spendings = [debit.spending for debit in state.ahead.debits]
-        account = state.account
+        account, analysts = state.account, dict(state.analysts)
         kept, rows = state.kept.plus(state.base, account, *spendings)
         tables.put_levels(state.name, EVERYBODY, rows)
+        for who in {debit.analyst for debit in state.ahead.debits if debit.analyst is not None}:
+            known, spendings = analysts[who], state.ahead.of(who)
+            settled = self._settled_account(tables, state, who)
+            hers, rows = known.kept.plus(settled, settled.plus(spendings), *spendings)
+            tables.put_levels(state.name, who, rows)
+            analysts[who] = replace(known, kept=hers)
         ahead = Ahead(state.last.count, account.usage.total, kept.peak)
-        return replace(state, base=account, ahead=ahead, kept=kept).with_account(account)
+        after = replace(state, base=account, ahead=ahead, kept=kept, analysts=analysts)
+        return after.with_account(account)
 
     def _arranged(
         self, tables: Tables, state: DatasetState, account: Account, alone: Mapping[str, Account]
@@ -282,8 +288,6 @@ class Totals:
         for who, one in {EVERYBODY: account, **alone}.items():
             kept[who], rows = Kept.of(one)
             tables.put_levels(state.name, who, rows)
-        for who, one in alone.items():
-            self._alone[state.name, who] = Alone(kept[who], one, state.last)
         analysts = {who: replace(one, kept=kept[who]) for who, one in state.analysts.items()}
         return replace(state, kept=kept[EVERYBODY], analysts=analysts)
 
@@ -292,16 +296,10 @@ class Totals:
     ) -> None:
         """Keep the totals with a debit, or leave that to `keep`. Cost: a few rows."""
         analysts = state.analysts
-        if grant.analyst is not None and grant.alone is not None:
+        if grant.analyst is not None:
             known = analysts.get(grant.analyst, Analyst())
-            before = grant.alone_before or self.alone(tables, state, grant.analyst)
-            own, rows = known.kept.plus(before, grant.alone, grant.spending)
-            tables.put_levels(state.name, grant.analyst, rows)
-            self._alone[state.name, grant.analyst] = Alone(
-                own, grant.alone, Head(entry.seq, entry.hash)
-            )
             charged = known.charged + (grant.charge or Fraction(0))
-            analysts = {**analysts, grant.analyst: replace(known, charged=charged, kept=own)}
+            analysts = {**analysts, grant.analyst: replace(known, charged=charged)}
         debit = Recent(entry.seq, grant.analyst, grant.spending)
         earlier = self._earlier(state.name, entry.seq)
         after = replace(
@@ -387,11 +385,11 @@ class Totals:
 
     def _kept(self, attempt: Callable[[], Result]) -> Result:
         """Do something, and remember only what was known before if it was not committed."""
-        before = dict(self._known), dict(self._alone), dict(self._glances), dict(self._begun)
+        before = dict(self._known), dict(self._glances), dict(self._begun)
         try:
             return attempt()
         except BaseException:
-            self._known, self._alone, self._glances, self._begun = before
+            self._known, self._glances, self._begun = before
             raise
 
     def _read(
@@ -408,10 +406,7 @@ class Totals:
         return found or loaded(tables, name, last, stored, known, earlier)
 
     def _added_up(self, tables: Tables, name: str) -> DatasetState:
-        state, alone = added_up(name, tables.steps(name))
-        for analyst, account in alone.items():
-            kept = state.analysts[analyst].kept
-            self._alone[name, analyst] = Alone(kept, account, state.last)
+        state, _ = added_up(name, tables.steps(name))
         return replace(state, earlier=self._earlier(name, state.last.count))
 
     def _earlier(self, name: str, last: int) -> Callable[[], tuple[Spending, ...]]:
