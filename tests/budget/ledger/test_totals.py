@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.ledger import totals
-from quiltwork.budget.ledger.account_rows import Kept
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError, UnsupportedError
 from tests.budget.ledger.raw import raw
 
@@ -213,19 +212,6 @@ def test_what_a_debit_writes_does_not_grow_with_the_history(sqlite_url, chain):
             counts.append((len(seen), rows))
             cold.close()
     assert counts[0] == counts[1]
-
-
-def test_rows_of_levels_change_by_what_a_debit_adds(independent):
-    """The digest that a debit updates is the digest of all rows."""
-    draw = np.random.default_rng(5)
-    account = Accountant(independent, 20)
-    kept, rows = Kept.of(account.after())
-    for _ in range(40):
-        before, spending = account.after(), some_spending(draw, 20)
-        account.record(spending)
-        kept, changed = kept.plus(before, account.after(), spending)
-        rows = {time: text for time, text in {**rows, **changed}.items() if text}
-        assert (kept, rows) == Kept.of(account.after())
 
 
 def test_debits_made_together_are_those_made_one_by_one(ledger, chain):

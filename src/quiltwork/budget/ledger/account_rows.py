@@ -1,9 +1,9 @@
-"""An account as rows: what it spends on each time point, and a digest that binds the rows.
+"""An account as a row: what it spends on each time point, and a digest that binds it.
 
-Levels add up per time point, so an account is the times at which they change. A row has all
-changes within a stretch of time as one text, so that a new process reads some hundred rows at
-most, however many releases there were; a debit writes at most three. Numbers are exact and in
-lowest terms: an account read from its rows is the account that wrote them, and writes them again.
+Levels add up per time point, so an account is the times at which they change, all of them one
+text. It is written for some hundred debits at once, so that its length hardly matters to each.
+Numbers are exact and in lowest terms: an account read from its row is the account that wrote it,
+and writes it again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, get_args
@@ -19,7 +19,6 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.usage import Integers, Usage
 from quiltwork.budget.accounting.worst_point import Secrets
@@ -27,20 +26,15 @@ from quiltwork.budget.spending import Composition
 from quiltwork.exact import written_fraction
 
 DIGESTS = 1 << 256
-_MOST_ROWS = 1024
-_NARROWEST = 64
+PLACE = 0
+"""Where the one row of an account is."""
 _KINDS = "bhiq"
 _LARGE = "x"
 
 
-def width(length: int) -> int:
-    """How many time points share a row, in a series of this length: a power of 2."""
-    return max(_NARROWEST, 1 << math.ceil(length / _MOST_ROWS - 1).bit_length())
-
-
 @dataclass(frozen=True)
 class Kept:
-    """An account without its rows.
+    """An account without its row.
 
     Attributes:
         count: how many releases it has.
@@ -48,8 +42,7 @@ class Kept:
         others: what releases without a level per time point add.
         denominator: of all charges.
         peak: the most that is spent on any time point itself.
-        digest: the hashes of all rows added up, so that a row that was changed, lost or put back
-            betrays itself, and writing one takes two hashes.
+        digest: of the row, so that one that was changed, lost or put back betrays itself.
         narrowest: the narrowest range that values were clipped to.
     """
 
@@ -62,54 +55,27 @@ class Kept:
     narrowest: Fraction | None = None
 
     @classmethod
-    def of(cls, account: Account) -> tuple[Kept, dict[int, str]]:
-        """Return what is kept of an account, and all its rows. O(changes)."""
-        usage, wide = account.usage, width(account.secrets.length)
-        rows = {place: row(usage, place, wide) for place in np.unique(usage.times // wide).tolist()}
-        last = int(usage.times[-1]) if len(usage.times) else 1
-        return cls._with(account, usage.highest(1, last), digest(rows)), rows
-
-    def plus(
-        self, before: Account, after: Account, *spendings: Spending
-    ) -> tuple[Kept, dict[int, str]]:
-        """Return what is kept once releases were added, and the rows they change."""
-        wide = width(after.secrets.length)
-        parts = [part for one in spendings for part in one.parts]
-        times = {time for one in parts for time in (one.start, one.stop, one.stop + 1)}
-        places = sorted({time // wide for time in times})
-        old = {place: row(before.usage, place, wide) for place in places}
-        new = {place: row(after.usage, place, wide) for place in places}
-        found = (self.digest - digest(old) + digest(new)) % DIGESTS
-        return self.later(after, found, spendings), {n: new[n] for n in new if new[n] != old[n]}
-
-    def later(self, after: Account, digest: int, spendings: Sequence[Spending]) -> Kept:
-        """What is kept once releases were added, where others have written the rows."""
-        if not spendings:
-            return self._with(after, self.peak, digest)
-        first, last = min(one.start for one in spendings), max(one.stop for one in spendings)
-        return self._with(after, max(self.peak, after.usage.highest(first, last)), digest)
-
-    @classmethod
-    def _with(cls, account: Account, peak: Fraction, found: int) -> Kept:
+    def of(cls, account: Account) -> tuple[Kept, str]:
+        """Return what is kept of an account, and its row. O(changes)."""
         others, usage = account.by_theorem_3_6, account.usage
-        parts = account.count, account.latest, others, usage.denominator, peak, found
-        return cls(*parts, usage.narrowest)
+        text, last = row(usage), int(usage.times[-1]) if len(usage.times) else 1
+        parts = account.count, account.latest, others, usage.denominator, usage.highest(1, last)
+        return cls(*parts, digest({PLACE: text}), usage.narrowest), text
 
     def account(self, rows: Mapping[int, str], secrets: Secrets) -> Account:
-        """Return the account with these rows, without its history.
+        """Return the account with these rows, one or none, without its history.
 
         Raises:
-            ValueError: if they are not the ones that were kept.
+            ArithmeticError, ValueError: if they are not the ones that were kept.
         """
         if digest(rows) != self.digest:
             raise ValueError("the levels were changed")
-        wide, denominator = width(secrets.length), self.denominator
-        parts = [_read_row(rows[place], place, wide, denominator) for place in sorted(rows)]
-        times = np.concatenate([np.empty(0, dtype=np.int64), *(part[0] for part in parts)])
-        rises = np.concatenate([np.empty((0, 4), dtype=np.int64), *(part[1] for part in parts)])
-        usage = Usage.of_rises(denominator, times, rises, self.narrowest)
-        if len(times) and usage.highest(1, int(times[-1])) > self.peak:
-            raise ValueError("a time point is charged more than was kept")
+        usage = Usage(self.denominator, narrowest=self.narrowest)
+        if rows:
+            times, rises = _read_row(rows[PLACE], self.denominator)
+            usage = Usage.of_rises(self.denominator, times, rises, self.narrowest)
+            if usage.highest(1, int(times[-1])) > self.peak:
+                raise ValueError("a time point is charged more than was kept")
         return Account(secrets, usage, None, self.count, self.others, self.latest)
 
     def body(self) -> dict[str, Any]:
@@ -144,22 +110,21 @@ class Kept:
 NOTHING_KEPT: Kept = Kept()
 
 
-def row(usage: Usage, place: int, wide: int) -> str:
-    """Write how charges change within one stretch; no text where they do not.
+def row(usage: Usage) -> str:
+    """Write how charges change; no text where they do not.
 
-    The denominator, then times within the stretch and corners as integers of the least size that
-    holds them all.
+    The denominator, then how long after the one before each change is, and its corners, as
+    integers of the least size that holds them all.
     """
-    begin, end = np.searchsorted(usage.times, [place * wide, (place + 1) * wide]).tolist()
-    if begin == end:
+    if not len(usage.times):
         return ""
-    times, rises = usage.rises(begin, end)
+    times, rises = usage.rises(0, len(usage.times))
     if rises.dtype == object:
         common = math.gcd(usage.denominator, *rises.ravel().tolist())
     else:
         common = math.gcd(usage.denominator, int(np.gcd.reduce(rises, axis=None)))
-    offsets = (times - place * wide)[:, np.newaxis]
-    numbers: Integers = np.concatenate([offsets.astype(rises.dtype), rises // common], axis=1)
+    steps = np.diff(times, prepend=0)[:, np.newaxis]
+    numbers: Integers = np.concatenate([steps.astype(rises.dtype), rises // common], axis=1)
     low, high = int(numbers.min()), int(numbers.max())
     for kind in _KINDS:
         bounds = np.iinfo(np.dtype(kind))
@@ -170,9 +135,7 @@ def row(usage: Usage, place: int, wide: int) -> str:
     return f"{usage.denominator // common} {_LARGE}{text}"
 
 
-def _read_row(
-    text: str, place: int, wide: int, denominator: int
-) -> tuple[NDArray[np.int64], Integers]:
+def _read_row(text: str, denominator: int) -> tuple[NDArray[np.int64], Integers]:
     """Read times and corners, over the common denominator.
 
     Raises:
@@ -193,7 +156,7 @@ def _read_row(
     factor = denominator // int(below)
     if factor * int(np.abs(numbers[:, 1:]).max()) >= 1 << 62:
         numbers = numbers.astype(object)
-    return numbers[:, 0].astype(np.int64) + place * wide, numbers[:, 1:] * factor
+    return np.cumsum(numbers[:, 0].astype(np.int64)), numbers[:, 1:] * factor
 
 
 def digest(rows: Mapping[Any, str]) -> int:

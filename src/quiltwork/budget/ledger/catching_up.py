@@ -73,11 +73,9 @@ def caught_up(
         ):
             return None
         new = _few_debits(tables, known.name, known.last.count)
-        based = None if new is None else _based(known, body, new)
-        if new is None or based is None:
+        if new is None or body["since"] != known.ahead.since or Kept.from_body(body) != known.kept:
             return None
-        base, kept, debits = based
-        ahead = _ahead(body, debits)
+        ahead = _ahead(body, (*known.ahead.debits, *new))
         analysts, bound = known.analysts, int(body["analysts"], 16)
         if bound != known.digest:
             analysts = _analysts(tables, known, new, bound)
@@ -86,9 +84,7 @@ def caught_up(
         after = replace(
             known,
             last=last,
-            base=base,
             ahead=ahead,
-            kept=kept,
             analysts=analysts,
             digest=bound,
             retired=body["retired"],
@@ -110,21 +106,6 @@ def _few_debits(tables: Tables, name: str, after: int) -> tuple[Recent, ...] | N
     if len(entries) > _FEW:
         return None
     return tuple(Recent.of(entry) for entry in entries if entry.kind == "debit")
-
-
-def _based(
-    known: DatasetState, body: Mapping[str, Any], new: tuple[Recent, ...]
-) -> tuple[Account, Kept, tuple[Recent, ...]] | None:
-    """The account that is in the rows of levels, without reading them, and the debits after it."""
-    kept, debits = Kept.from_body(body), (*known.ahead.debits, *new)
-    since = int(body["since"])
-    if since == known.ahead.since:
-        return (known.base, known.kept, debits) if kept == known.kept else None
-    written = [debit.spending for debit in debits if debit.number <= since]
-    base = known.base.plus(written)
-    if replace(kept, digest=0) != known.kept.later(base, 0, written):
-        return None
-    return base, kept, tuple(debit for debit in debits if debit.number > since)
 
 
 def _ahead(body: Mapping[str, Any], debits: tuple[Recent, ...]) -> Ahead:

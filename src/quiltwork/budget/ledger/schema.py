@@ -8,11 +8,12 @@ computed from the log at any time.
 
 - Version 6: the first that is still read.
 - Version 7: a dataset's own row no longer repeats its latest debits; totals are added up anew.
+- Version 8: the levels of an account are one row; totals are added up anew.
 """
 
 from __future__ import annotations
 
-FIRST, VERSION = 6, 7
+FIRST, VERSION = 6, 8
 """The first version that can be brought to the present one, and that."""
 
 _NOTED = "'refusal', 'read', 'act'"
@@ -72,6 +73,7 @@ SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ),
     ),
     _NO_TOTALS,
+    _NO_TOTALS,
 )
 """Statements from nothing to the first version, from that to the next, and so on."""
 
@@ -83,5 +85,6 @@ POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TRIGGER quiltwork_no_change BEFORE UPDATE OR DELETE OR TRUNCATE "
         "ON quiltwork_entries FOR EACH STATEMENT EXECUTE FUNCTION quiltwork_refuse()",
     ),
+    _NO_TOTALS,
     _NO_TOTALS,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quiltwork.budget.accounting.account import bounded
+from quiltwork.budget.ledger.account_rows import Kept
 from quiltwork.budget.ledger.ahead import Recent, everything, highest
 from quiltwork.budget.ledger.catching_up import EVERYBODY
 from quiltwork.budget.ledger.datasets import DatasetState
@@ -18,8 +19,7 @@ from quiltwork.budget.ledger.total_rows import read_body, sealed_body
 def settling(state: DatasetState) -> Callable[[Tables], None]:
     """What writes the debits that wait in a state into rows, though others may have followed."""
     name, account = state.name, state.account
-    spendings = [debit.spending for debit in state.ahead.debits]
-    kept, rows = state.kept.plus(state.base, account, *spendings)
+    kept, row = Kept.of(account)
 
     def work(tables: Tables) -> None:
         body = read_body(name, tables.total(name))
@@ -37,7 +37,7 @@ def settling(state: DatasetState) -> Callable[[Tables], None]:
         peak = kept.peak + sum(map(highest, later))
         changes = {"since": state.last.count, "waiting": len(later)}
         found = {**body, **kept.body(), **changes, "all": str(total), "most": str(peak)}
-        tables.put_levels(name, EVERYBODY, rows)
+        tables.put_levels(name, EVERYBODY, row)
         tables.put_total(name, EVERYBODY, *sealed_body(name, found))
 
     return work

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
+from quiltwork.budget.ledger.account_rows import PLACE
 from quiltwork.budget.ledger.databases import Connection, Database, Statement
 from quiltwork.budget.ledger.entries import (
     Draft,
@@ -216,7 +216,7 @@ class Tables:
         return {str(analyst): str(body) for analyst, body in rows}
 
     def levels(self, dataset: str, analyst: str) -> dict[int, str]:
-        """Return the rows of levels of an account, by stretch; all analysts together are ''."""
+        """Return the rows of levels of an account, one or none; all analysts together are ''."""
         rows = self._rows(
             "SELECT time, change FROM quiltwork_levels WHERE dataset = ? AND analyst = ?",
             dataset,
@@ -233,29 +233,18 @@ class Tables:
             *(dataset, analyst, body, digest),
         )
 
-    def put_levels(self, dataset: str, analyst: str, rows: Mapping[int, str]) -> None:
-        """Write rows of levels in the place of those before; no text, no row."""
-        changed = iter([(place, change) for place, change in rows.items() if change])
-        while page := list(islice(changed, _PAGE)):
-            places = ", ".join(["(?, ?, ?, ?)"] * len(page))
+    def put_levels(self, dataset: str, analyst: str, row: str) -> None:
+        """Write the row of levels of an account in the place of the one before; no text, no row."""
+        if row:
             self._rows(
-                f"INSERT INTO quiltwork_levels (dataset, analyst, time, change) VALUES {places} "  # noqa: S608
+                "INSERT INTO quiltwork_levels (dataset, analyst, time, change) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (dataset, analyst, time) DO UPDATE SET change = excluded.change",
-                *(field for place, change in page for field in (dataset, analyst, place, change)),
-            )
-        for place in (place for place, change in rows.items() if not change):
-            self._rows(
-                "DELETE FROM quiltwork_levels WHERE dataset = ? AND analyst = ? AND time = ?",
-                *(dataset, analyst, place),
+                *(dataset, analyst, PLACE, row),
             )
 
     def drop_totals(self, dataset: str) -> None:
         """Remove all totals and levels of a dataset, to write them anew."""
         self._rows("DELETE FROM quiltwork_totals WHERE dataset = ?", dataset)
-        self.drop_levels(dataset)
-
-    def drop_levels(self, dataset: str) -> None:
-        """Remove all levels of a dataset, to write them anew."""
         self._rows("DELETE FROM quiltwork_levels WHERE dataset = ?", dataset)
 
     def datasets(self) -> list[str]:

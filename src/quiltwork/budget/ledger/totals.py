@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, width
+from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
 from quiltwork.budget.ledger.ahead import (
     MOST,
     Ahead,
@@ -250,46 +250,23 @@ class Totals:
         return lambda t, state, draft: self.changed(t, state, t.append(draft), **changes)
 
     def extended(self, tables: Tables, state: DatasetState, entry: Entry, account: Account) -> None:
-        """Keep the releases in a longer series; if it has doubled, in wider rows."""
-        after = replace(state, last=Head(entry.seq, entry.hash))
-        if width(account.secrets.length) == width(state.length):
-            base = state.base.seen_by(account.secrets)
-        else:
-            alone = {who: self.alone(tables, state, who) for who in state.analysts}
-            wider = {who: one.seen_by(account.secrets) for who, one in alone.items()}
-            after, base = (
-                self._arranged(tables, self._in_rows(tables, after), account, wider),
-                account,
-            )
-        self._write(tables, state, replace(after, base=base, safe=None, found=None))
+        """Keep the releases in a longer series."""
+        base = state.base.seen_by(account.secrets)
+        self.changed(tables, state, entry, base=base, safe=None, found=None)
 
     def _in_rows(self, tables: Tables, state: DatasetState) -> DatasetState:
         """Write the latest debits into the rows of levels."""
-        spendings = [debit.spending for debit in state.ahead.debits]
         account, analysts = state.account, dict(state.analysts)
-        kept, rows = state.kept.plus(state.base, account, *spendings)
-        tables.put_levels(state.name, EVERYBODY, rows)
         for who in {debit.analyst for debit in state.ahead.debits if debit.analyst is not None}:
-            known, spendings = analysts[who], state.ahead.of(who)
             settled = self._settled_account(tables, state, who)
-            hers, rows = known.kept.plus(settled, settled.plus(spendings), *spendings)
-            tables.put_levels(state.name, who, rows)
-            analysts[who] = replace(known, kept=hers)
+            own, row = Kept.of(settled.plus(state.ahead.of(who)))
+            tables.put_levels(state.name, who, row)
+            analysts[who] = replace(analysts[who], kept=own)
+        kept, row = Kept.of(account)
+        tables.put_levels(state.name, EVERYBODY, row)
         ahead = Ahead(state.last.count, account.usage.total, kept.peak)
         after = replace(state, base=account, ahead=ahead, kept=kept, analysts=analysts)
         return after.with_account(account)
-
-    def _arranged(
-        self, tables: Tables, state: DatasetState, account: Account, alone: Mapping[str, Account]
-    ) -> DatasetState:
-        """Write all levels anew; `account` is everybody's, and those of analysts are `alone`."""
-        tables.drop_levels(state.name)
-        kept = {}
-        for who, one in {EVERYBODY: account, **alone}.items():
-            kept[who], rows = Kept.of(one)
-            tables.put_levels(state.name, who, rows)
-        analysts = {who: replace(one, kept=kept[who]) for who, one in state.analysts.items()}
-        return replace(state, kept=kept[EVERYBODY], analysts=analysts)
 
     def debited(
         self, tables: Tables, state: DatasetState, entry: Entry, grant: Grant, *, keep: bool = True
