@@ -62,14 +62,6 @@ def test_the_record_says_what_it_hides_and_is_read_back():
     assert "every stretch of 3 time points within the time points 5..20" in within.explain()
 
 
-def test_releases_that_mention_no_episode_protect_single_time_points():
-    document = json.loads(qw.release(DATA, COUNT, CHAIN, epsilon=1).to_json())
-    del document["episode"], document["before"]
-    old = qw.Release.from_json(json.dumps(document))
-    assert (old.episode, old.before) == (1, 0)
-    assert "Protects every time point with" in old.explain()
-
-
 @pytest.mark.parametrize("episode", [1, 18])
 def test_what_is_spent_and_what_neighbours_add_make_the_level(episode):
     answer = qw.release(DATA, COUNT, CHAIN, epsilon=1, episode=episode)

@@ -21,8 +21,7 @@ from quiltwork.series.reading.collectors import (
     TimeCollector,
 )
 from quiltwork.series.reading.columns import read_columns
-from quiltwork.series.reading.regular import check_points, spread
-from quiltwork.series.reading.streamed import Block
+from quiltwork.series.reading.streamed import Block, check_points, spread
 from quiltwork.series.reading.values import as_labels
 
 

@@ -20,6 +20,7 @@ from quiltwork.budget.people import PEOPLE, is_about_people
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
+from quiltwork.noise import TwoSidedGeometric, exponential_mechanism
 from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.series.releases.data import (
@@ -34,7 +35,6 @@ from quiltwork.series.releases.data import (
     read_source,
     states_are_all,
 )
-from quiltwork.series.releases.draw import draw_answer
 from quiltwork.series.releases.plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     Protection,
@@ -341,3 +341,20 @@ def _answered(
     noisy, cells = plan.query.chosen(noisy, unanswered.cells)
     value = plan.query.present(np.array(noisy, dtype=object), states, plan.points)
     return replace(unanswered, value=value, noisy=noisy, cells=cells)
+
+
+def draw_answer(query: Query, truth: Integers, law: TwoSidedGeometric) -> tuple[int, ...]:
+    """Return the noisy integers, or for the exponential mechanism the index of its choice.
+
+    Scale 0 means that the beliefs need no noise: then the answer is the truth, or the first of
+    the largest counts.
+
+    Theorem: docs/theory/query-sensitivity.md
+    """
+    if query.mechanism == "exponential":
+        if law.is_zero:
+            return (int(np.argmax(truth)),)
+        assert law.scale is not None  # noqa: S101  (plans build laws from scales)
+        return (exponential_mechanism([int(u) for u in truth], 1 / law.scale),)
+    noise = law.draw(len(truth))
+    return tuple(int(t) + int(z) for t, z in zip(truth, noise, strict=True))

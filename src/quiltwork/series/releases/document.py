@@ -22,9 +22,10 @@ from quiltwork.series.releases.record import Release
 SCHEMA, VERSION = "release", 1
 
 _EXACT = ("exact_epsilon", "noise_scale", "offset", "unit", "rounding")
-_PLAIN = ("points", "length", "subjects", "method", "node", "influence", "belief_digest", "dataset")
-_SINCE_SWEPT = {"episode": 1, "before": 0.0}
-"""What releases from before the sweep did not mention."""
+_PLAIN = (
+    *("points", "length", "subjects", "method", "node", "influence", "before", "episode"),
+    *("belief_digest", "dataset"),
+)
 _WHERE_ASSUMED = "assumed_step"
 """Only where there is something to mention, so that older requests stay the same."""
 _LISTS = ("quilt", "secrets", "beliefs", "processing")
@@ -32,7 +33,7 @@ _LISTS = ("quilt", "secrets", "beliefs", "processing")
 
 def release_to_json(release: Release) -> str:
     """Write a release."""
-    body: dict[str, Any] = {name: getattr(release, name) for name in (*_PLAIN, *_SINCE_SWEPT)}
+    body: dict[str, Any] = {name: getattr(release, name) for name in _PLAIN}
     body |= {name: str(getattr(release, name)) for name in _EXACT}
     for name in _LISTS:
         parts = getattr(release, name)
@@ -83,7 +84,6 @@ def release_from_json(text: str | bytes) -> Release:
 
 def _read(document: dict[str, Any]) -> Release:
     body: dict[str, Any] = {name: field(document, name) for name in _PLAIN}
-    body |= {name: document.get(name, usual) for name, usual in _SINCE_SWEPT.items()}
     body |= {name: _fraction(field(document, name)) for name in _EXACT}
     for name in _LISTS:
         parts = field(document, name)
