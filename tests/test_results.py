@@ -16,6 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import quiltwork as qw
@@ -91,6 +92,12 @@ def chain_mechanism():
     return qw.optimal_for_chain(CHAIN, 2, 1, consumer(), COUNT)
 
 
+def refusing():
+    frame = pd.DataFrame({"age": range(8), "ill": [*"aabbabab"]})
+    table = qw.Table(frame, None, ["age"], "ill")
+    return qw.anonymize(table, qw.KAnonymity(2) & qw.LDiversity(2), m=0)
+
+
 def published():
     return qw.anonymize(table(), qw.KAnonymity(2), m=1)
 
@@ -147,6 +154,7 @@ MAKERS = {
     "OwnView": lambda: qw.tables.own_view(table(), table()),
     "Preview": lambda: qw.preview(COUNT, CHAIN, length=20, epsilon=1),
     "Quote": quote,
+    "Guesses": lambda: qw.tables.risk.refused_cuts(refusing()).guesses,
     "Refused": lambda: qw.tables.risk.refused_cuts(published()),
     "Release": lambda: qw.release([0, 1] * 10, qw.queries.histogram(), CHAIN, epsilon=1),
     "ReleasePlan": lambda: qw.plan(CHAIN, length=20, budget=1, queries=[COUNT] * 2),
@@ -155,6 +163,8 @@ MAKERS = {
     "SubmissionVerdict": lambda: SubmissionVerdict(3, "<ada>", True, 0.75, 2),
     "Status": lambda: ledger().status("steps"),
     "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
+    "Subtracted": lambda: qw.tables.risk.subtraction(table()),
+    "TableAttack": lambda: qw.tables.risk.assess(table()).attacks[0],
     "TableReport": lambda: published().report(),
     "TableComparison": lambda: qw.tables.compare(table(), {"k=2": published()}, queries=9),
     "Verdict": lambda: qw.verify_m_privacy(table(), qw.KAnonymity(1), m=1),

@@ -1,7 +1,8 @@
-"""Where a report says that the algorithm gives nothing away, nothing is ruled out by running it.
+"""What a report says that the algorithm gives away is what running it again gives away.
 
 For small tables every assignment of sensitive values that fits the published table is tried: the
-algorithm makes the table again from it, and those that give another table are ruled out.
+algorithm makes the table again from it, and those that give another table are ruled out. What is
+left says how likely each record has which value, and the attack of the report must say the same.
 """
 
 from __future__ import annotations
@@ -24,11 +25,16 @@ from quiltwork.tables import (
     TCloseness,
     anonymize,
 )
+from quiltwork.tables.partitioning.blind import records_needed
+from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.publication import Publication
 from quiltwork.tables.risk import refused_cuts
+from quiltwork.tables.risk.exchanges import attacked
+from quiltwork.tables.risk.minimality import Guesses
+from quiltwork.tables.risk.refusals import refusals
 
 NAME = "minimality"
-CLAIM = "no assignment is ruled out where a report says that the algorithm gives nothing away"
+CLAIM = "a report says of the algorithm what making the table of every assignment again says"
 
 CONSTRAINTS = (
     KAnonymity(2) & LDiversity(2),
@@ -81,7 +87,13 @@ def consistent(published: Publication, make: Make) -> list[np.ndarray]:
 
 def check(cases: int, progress: Callable[[int, int], None] = lambda done, total: None) -> dict:
     rng = np.random.default_rng(2007)
-    told = {"nothing given away": 0, "some ruled out": 0, "of these not called unexplained": 0}
+    told = {
+        "nothing given away": 0,
+        "of these blind": 0,
+        "some ruled out": 0,
+        "of these not called unexplained": 0,
+    }
+    told |= {"attacked": 0, "records with one value left": 0}
     done = 0
     while done < cases:
         make, published = _case(rng, done)
@@ -92,12 +104,50 @@ def check(cases: int, progress: Callable[[int, int], None] = lambda done, total:
         found = refused_cuts(published)
         assert not (found.nothing and ruled_out), published.source.frame
         assert not (found.nothing and found.groups)
+        if found.cuts is not None:  # the tree was followed: the answer is exact
+            assert found.nothing == (not ruled_out), published.source.frame
+        if found.guesses is not None:
+            told["attacked"] += 1
+            told["records with one value left"] += compared(published, left, found.guesses)
+        assert found.nothing or not published.recipe.blind
         told["nothing given away"] += found.nothing
+        told["of these blind"] += published.recipe.blind
         told["some ruled out"] += ruled_out
         told["of these not called unexplained"] += ruled_out and not found.groups
         done += 1
         progress(done, cases)
     return {"cases": cases, **told, "wrong": 0}
+
+
+def compared(published: Publication, left: list[np.ndarray], guesses: Guesses) -> int:
+    """Compare the attack with the assignments that are left; return who has one value left."""
+    encoded = published.source.encoded
+    least = records_needed(published.recipe.constraint)
+    split = published.recipe.rules.split
+    asked = published.recipe.constraint
+    cuts = refusals(records_of(encoded), published.labels, least, split, asked.eg_monotonic)
+    truth, labels = encoded.sensitive, published.labels
+    names = [str(name) for name in encoded.sensitive_values]
+    shares: dict[int, dict[str, float]] = {}
+    for part in attacked(labels, truth, cuts, asked):
+        assert part.exact
+        for rows, found in part.found:
+            shares |= {row: {names[v]: p for v, p in found.items()} for row in rows.tolist()}
+    right = by_group = pinned = 0.0
+    for row, group in enumerate(labels.tolist()):
+        seen = Counter(str(way[row]) for way in left)
+        if row in shares:
+            assert shares[row].keys() == seen.keys()
+            assert all(math.isclose(shares[row][v], n / len(left)) for v, n in seen.items())
+        pinned += len(seen) == 1
+        inside = Counter(truth[labels == group].tolist())
+        by_group += max(inside.values()) / inside.total()
+        top = [v for v, n in seen.items() if n == max(seen.values())]
+        right += (names[truth[row]] in top) / len(top)
+    assert guesses.least == guesses.most == pinned
+    assert math.isclose(guesses.by_group, by_group / len(truth))
+    assert math.isclose(guesses.reached, right / len(truth))
+    return int(pinned)
 
 
 def _case(rng: np.random.Generator, number: int) -> tuple[Make, Publication | None]:
@@ -121,6 +171,8 @@ def _case(rng: np.random.Generator, number: int) -> tuple[Make, Publication | No
         "quality": not plain and bool(rng.integers(3) == 0),
     }
     owner = None if plain else "who"
+    looks = choices["quality"] or choices["relaxed"] or choices["split"] == "fitness"
+    choices["blind"] = bool(rng.integers(3) == 0) and not looks
 
     def make(given: pd.DataFrame) -> Publication:
         return anonymize(Table(given, owner, ["age", "pay"], "ill"), constraint, **choices)
@@ -131,9 +183,55 @@ def _case(rng: np.random.Generator, number: int) -> tuple[Make, Publication | No
         return make, None
 
 
+def left_out(cases: int, rows: int = 6) -> dict:
+    """Try every assignment of tables from which groups are left out without a look at values.
+
+    All assignments that make the same table must be all arrangements of its groups' values, each
+    with the same ways to fill the groups that are left out: of who is published nothing is told.
+    """
+    rng = np.random.default_rng(2022)
+    told = {"tables": 0, "outcomes": 0, "with rows left out": 0}
+    for case in range(cases):
+        who = None if case % 2 else "who"
+        frame = pd.DataFrame({"age": rng.integers(0, 4, rows), "who": rng.choice([*"xy"], rows)})
+        asked = (LDiversity(2), KAnonymity(2) & LDiversity(2), EntropyLDiversity(1.8))[case % 3]
+        m = int(case % 4 == 0 and case % 3 != 2)
+        outcomes: dict[tuple, list[tuple[str, ...]]] = {}
+        groups = {}
+        for values in itertools.product("ab", repeat=rows):
+            table = Table(frame.assign(ill=values), who, ["age"], "ill")
+            try:
+                made = anonymize(table, asked, m, blind=True, suppression=0.9)
+            except QuiltworkError:
+                continue
+            shown = tuple(_rows(made))
+            outcomes.setdefault(shown, []).append(values)
+            members = [made.rows[made.labels == g].tolist() for g in range(made.boxes.count)]
+            assert groups.setdefault(shown, members) == members
+        told["tables"] += 1
+        told["outcomes"] += len(outcomes)
+        for shown, assignments in outcomes.items():
+            told["with rows left out"] += len(shown) < len(frame)
+            _check_arranged(groups[shown], assignments)
+    return told
+
+
+def _check_arranged(groups: list[list[int]], assignments: list[tuple[str, ...]]) -> None:
+    """Check that the published people's values are arranged in all ways, equally often."""
+    seen = Counter(
+        tuple(tuple(values[i] for i in some) for some in groups) for values in assignments
+    )
+    held = [Counter(assignments[0][i] for i in some) for some in groups]
+    ways = math.prod(
+        math.factorial(c.total()) // math.prod(map(math.factorial, c.values())) for c in held
+    )
+    assert len(seen) == ways, (groups, assignments)
+    assert len(set(seen.values())) == 1, (groups, assignments)
+
+
 def _rows(published: Publication) -> list[tuple]:
     return list(published.frame.itertuples(index=False, name=None))
 
 
 def run(progress: Callable[[int, int], None]) -> dict:
-    return check(400, progress)
+    return {**check(400, progress), **left_out(30)}

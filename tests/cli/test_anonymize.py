@@ -49,6 +49,22 @@ def test_json_says_what_was_made(cli, hospitals, tmp_path):
     assert ran.err == ""
 
 
+def test_cuts_without_a_look_and_the_page_of_attacks(cli, hospitals, tmp_path):
+    page, out = tmp_path / "page.html", tmp_path / "published.csv"
+    ran = cli(
+        *("anonymize", *hospitals, *ROLES, "--k", "8", "--l", "2", "--m", "1", "--blind"),
+        *("--output", str(out), "--report", str(page)),
+    )
+    assert ran.code == 1
+    assert "nothing is published" in ran.err or "does not withstand" in ran.err
+    asked = ("anonymize", *hospitals, *ROLES, "--k", "4", "--l", "2", "--m", "0", "--blind")
+    assert cli(*asked, "--output", str(out), "--report", str(page)).code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "Minimality: exactly." in text
+    assert "Nothing: every way to give" in text
+    assert cli(*asked, "--quality", "--output", str(out)).code == 2
+
+
 def test_orders_and_hierarchies_are_declared_by_column(cli, hospitals, tmp_path):
     tree = tmp_path / "zip.csv"
     zips = {patient[3] for patient in PATIENTS}

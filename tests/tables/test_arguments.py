@@ -117,6 +117,8 @@ CALLS = {
         risk.intersection,
         {"earlier": TABLE, "later": TABLE, "ordinal": None, "hierarchies": None},
     ),
+    "rehearsed": (risk.rehearsed, {"publication": MADE}),
+    "subtraction": (risk.subtraction, {"table": TABLE}),
     "refused_cuts": (risk.refused_cuts, {"publication": MADE}),
     "k": (KAnonymity, {"k": 2}),
     "l": (lambda **given: verify_m_privacy(TABLE, LDiversity(**given), 0), {"l": 2}),

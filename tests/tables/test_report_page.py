@@ -47,7 +47,7 @@ def test_figures_are_those_of_the_measures(publication):
 def test_the_page_stands_alone_and_escapes_names(publication, tmp_path):
     publication.report(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert text.count('class="qw"') == 6  # sizes, confidence, penalty; each for phones too
+    assert text.count('class="qw"') == 8  # guesses, sizes, confidence, penalty; each for phones too
     assert "town &lt;&amp;&gt;" in text
     assert "town <&>" not in text
     assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")

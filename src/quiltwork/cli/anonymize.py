@@ -62,6 +62,7 @@ SPLITS = ("loss", "range", "fitness")
     into="cut",
 )
 @option("--quality", "Take more time for smaller boxes and groups.", bool)
+@option("--blind", "Cut by numbers of records alone, so that the cuts tell nothing.", bool)
 @option("--relaxed", "Records with equal values may be parted.", bool)
 @option(
     "--suppression SHARE",
@@ -93,6 +94,7 @@ def anonymize(
     method: Any,
     cut: Any,
     quality: bool,
+    blind: bool,
     relaxed: bool,
     suppression: Fraction,
     declared: dict[str, Any],
@@ -143,6 +145,7 @@ def anonymize(
                 relaxed=relaxed,
                 quality=quality,
                 suppression=suppression,
+                blind=blind,
                 progress=_advance(bar),
             )
         with _written(output) as target:

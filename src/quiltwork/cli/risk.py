@@ -77,7 +77,7 @@ def risk(
         )
         body["html"] = str(written)
         lines += ["", f"The page is in {written}."]
-    emit(dump("risk", 1, body), lines)
+    emit(dump(*found.schema, body), lines)
 
 
 def _of_sensitive(
@@ -136,15 +136,7 @@ def _lines(found: Assessment) -> list[str]:
         told = f"{one.mean:.1%} (without groups {one.base:.1%})"
         rows.append((f"best guess of {one.attribute}", told))
         rows.append((f"records certain in {one.attribute}", f"{one.certain}"))
-    for guess in found.learned or ():
-        told = f"{guess.learned:.1%} (by the groups alone {guess.by_group:.1%})"
-        rows.append((f"learned guess of {guess.attribute}", told))
-    undone = found.downcoded
-    if undone.generalized:
-        rows.append(("generalized cells", f"{undone.generalized / undone.cells:.1%}"))
-        told = f"{undone.told / undone.generalized:.1%} (if boxes are the least ones)"
-        rows.append(("values told, but not whose", told))
     lines = [f"{counted(found.rows, 'record')} in {counted(known.groups, 'group')}", ""]
     lines += text_table(["measure", "value"], rows)
-    lines += ["", "Not covered by these values:"]
-    return lines + [f"- {one.attack}: {one.message}" for one in found.warnings]
+    lines += ["", "Attacks on the table:"]
+    return lines + [f"- {one.attack} ({one.decided}): {one.found}" for one in found.attacks]

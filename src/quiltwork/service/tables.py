@@ -209,7 +209,12 @@ def _described(made: Publication) -> dict[str, Any]:
         **made.summary(),
         "constraint": made.constraint,
         "m": made.m,
-        "risk": {name: report[name] for name in ("models", "reidentification", "warnings")},
+        "risk": {
+            **{name: report[name] for name in ("models", "reidentification")},
+            "warnings": [
+                {name: one[name] for name in ("attack", "message")} for one in report["attacks"]
+            ],
+        },
         "query_error": report["query_error"],
         "sizes": report["reidentification"]["sizes"],
     }

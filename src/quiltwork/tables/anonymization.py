@@ -17,11 +17,18 @@ import numpy as np
 from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.constraints.constraint import (
+    Constraint,
+    KAnonymity,
+    as_constraint,
+    read_m,
+)
+from quiltwork.tables.constraints.distributions import TCloseness
 from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable, code_type, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
 from quiltwork.tables.group import count_groups
+from quiltwork.tables.partitioning.blind import held_anyhow, records_needed
 from quiltwork.tables.partitioning.coded_records import CodedRecords, records_of
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
@@ -48,6 +55,7 @@ def anonymize(
     relaxed: bool = False,
     quality: bool = False,
     suppression: Any = 0,
+    blind: bool = False,
     progress: Progress | None = None,
 ) -> Publication:
     """Generalize a table until every group withstands every coalition of m providers.
@@ -67,6 +75,10 @@ def anonymize(
             which records with equal values may be in different ones; the baseline cuts by loss too.
         suppression: the share of rows that may be left out, at most; less are where the table does
             not pass its verification with so many. None on Spark.
+        blind: cut by quasi-identifiers and numbers of records alone, so that who knows the
+            algorithm learns nothing from the cuts. Groups that then fail the constraint are left
+            out within `suppression`, which tells of them that they failed; else nothing is
+            published.
         progress: called with rows done and rows in all.
 
     Cost: O(rows · quasi-identifiers · log(rows/k)).
@@ -102,13 +114,17 @@ def anonymize(
         cut = split
     flag(relaxed, "relaxed")
     flag(quality, "quality")
+    flag(blind, "blind")
     share = to_fraction(suppression, "suppression")
     if not 0 <= share < 1:
         raise InvalidInputError(
             f"suppression is the share of rows that may be left out: from 0 to below 1, not "
             f"{shortened(suppression)}."
         )
-    if read_table(table).kind == "spark" or backend == "spark":
+    on_spark = read_table(table).kind == "spark" or backend == "spark"
+    if blind:
+        _check_blind(table, asked, on_spark, quality or relaxed or cut == "fitness", bool(share))
+    if on_spark:
         from quiltwork.tables.spark import anonymize_spark
 
         if share:
@@ -131,9 +147,10 @@ def anonymize(
     bound = asked.bind(encoded)
     most = int(share * encoded.rows)
     rules = CutRules(method == "provider-aware", cut, relaxed)
-    recipe = Recipe(bound, coalition, method, rules, quality)
+    recipe = Recipe(bound, coalition, method, rules, quality, blind)
     if method != "separate":
-        _check_whole(encoded, records, bound, coalition)
+        least = KAnonymity(records_needed(bound)) if blind else bound
+        _check_whole(encoded, records, least, coalition)
 
     def made(recipe: Recipe) -> tuple[LocalPublication, Verdict]:
         labels = partition(encoded, records, recipe, progress)
@@ -141,6 +158,9 @@ def anonymize(
             _check_lost(encoded, labels, bound, most)
         elif labels.min() < 0:  # would pass for suppression
             raise RuntimeError("A row has no group; this is a fault of the partitioning.")
+        if blind:
+            publication = _kept(assemble(table, labels, recipe), most)
+            return publication, _verdict(publication, asked)
         # What is left out changes the distribution that t-closeness compares with: less may do.
         room = most
         while True:
@@ -152,12 +172,61 @@ def anonymize(
             room = publication.suppressed // 2
 
     publication, verdict = made(recipe)
-    if not verdict.private and rules.provider_splits and not parts_freely(asked):
+    if not verdict.private and not blind and rules.provider_splits and not parts_freely(asked):
         kept = replace(rules, provider_splits=False)
         publication, verdict = made(replace(recipe, rules=kept))
     if not verdict.private:
         raise verdict.withheld
     return publication
+
+
+def _check_blind(
+    table: Table, asked: Constraint, on_spark: bool, looks: bool, left_out: bool
+) -> None:
+    """Refuse choices by which sensitive values would find a way into the groups."""
+    if on_spark:
+        raise UnsupportedError("On Spark cuts look at sensitive values: blind is for one machine.")
+    if looks:
+        raise InvalidInputError(
+            "quality, relaxed and split='fitness' look at sensitive values: leave them out with "
+            "blind."
+        )
+    if table.subject is not None:
+        raise UnsupportedError(
+            "blind takes each record for another person's: keep one record of each subject."
+        )
+    if left_out and any(isinstance(part, TCloseness) for part in asked.parts):
+        raise UnsupportedError(
+            "Under t-closeness what is left out moves what all groups are compared with: blind "
+            "goes without suppression then."
+        )
+
+
+def _kept(publication: LocalPublication, most: int) -> LocalPublication:
+    """Leave out the groups that fail for some arrangement of their values, at most so many rows."""
+    source, recipe, labels = publication.source, publication.recipe, publication.labels
+    lost = publication.suppressed
+    fine = held_anyhow(
+        some_rows(source.encoded, publication.rows, ()),
+        labels,
+        publication.boxes.count,
+        recipe.constraint,
+        recipe.m,
+    )
+    if fine.all():
+        return publication
+    failing = int(publication.sizes[~fine].sum())
+    if lost + failing > most:
+        raise NotPrivateError(
+            f"Cut without a look at sensitive values, {int((~fine).sum()):,} of {len(fine):,} "
+            f"groups with {failing:,} rows fail {recipe.constraint}, and {most:,} rows may be left "
+            "out: nothing is published. A larger k makes larger groups; choose it from what is "
+            "public, since a k that was tried before and failed tells something. Or allow "
+            "suppression, which tells of the groups left out that they failed."
+        )
+    kept = np.full(source.encoded.rows, UNPUBLISHED, dtype=np.int64)
+    kept[publication.rows] = np.where(fine[labels], labels, UNPUBLISHED)
+    return assemble(source, kept, recipe)
 
 
 def _check_whole(encoded: CodedTable, records: CodedRecords, bound: Constraint, m: int) -> None:

@@ -14,8 +14,10 @@ from quiltwork.report import (
     Html,
     Line,
     LineChart,
+    bullets,
     facts,
     figure,
+    joined,
     note,
     page,
     paragraph,
@@ -26,9 +28,10 @@ from quiltwork.results import ResultBase, plain
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
 from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification, assess
-from quiltwork.tables.risk.definetti import Learned, definetti
+from quiltwork.tables.risk.attacks import TableAttack
+from quiltwork.tables.risk.definetti import definetti
 from quiltwork.tables.risk.downcoding import downcoding
-from quiltwork.tables.risk.intersection import Intersection
+from quiltwork.tables.risk.intersection import rehearsed
 from quiltwork.tables.risk.minimality import refused_cuts
 
 if TYPE_CHECKING:
@@ -39,16 +42,41 @@ QUERIES = 2500
 _QUERY_WORK = 200_000_000  # rows × queries that a report spends on the query error
 
 
-def warnings_section(assessment: Assessment) -> Html:
-    """Write what none of the figures covers, before the figures."""
+def attacks_section(assessment: Assessment) -> Html:
+    """Write what every attack found, before the figures."""
+    rows = [
+        (
+            one.attack,
+            one.decided,
+            one.certain,
+            "–" if one.reached is None else f"{one.before:.1%} → {one.reached:.1%}",
+        )
+        for one in assessment.attacks
+    ]
+    header = ["attack", "decided", "records certain", "guessed right"]
     return section(
-        "What this table does not protect against",
+        "Attacks on this table",
         paragraph(
-            "The figures below speak about one table and someone who does not know how it was "
-            "made. Four attacks go further:"
+            "The figures further below speak about one table and someone who does not know how it "
+            "was made, learns nothing from it and has no other. Five attacks go further; each was "
+            "carried out here, as far as what it needs is at hand."
         ),
-        *(note(f"{one.attack}.", one.message) for one in assessment.warnings),
-        anchor="limits",
+        table("What they found; guesses by the groups alone → by the attack", header, rows),
+        figure(assessment.chart()),
+        *map(_attack, assessment.attacks),
+        anchor="attacks",
+    )
+
+
+def _attack(found: TableAttack) -> Html:
+    """Write one attack: what it knows, what it found, what helps."""
+    groups = [f"Where it works best: {', '.join(texts)}." for texts in found.groups[:3]]
+    title = f"{found.attack[0].upper()}{found.attack[1:]}: {found.decided}."
+    return joined(
+        [
+            note(title, found.found),
+            bullets([f"Attacker: {found.knows}", *groups, f"What helps: {found.helps}"]),
+        ]
     )
 
 
@@ -109,7 +137,7 @@ def reidentification_section(found: Reidentification) -> Html:
     )
 
 
-def disclosure_section(found: Sequence[Disclosure], learned: Sequence[Learned] | None) -> Html:
+def disclosure_section(found: Sequence[Disclosure]) -> Html:
     """Write how surely sensitive values are inferred."""
     series = []
     for one in found:
@@ -139,38 +167,7 @@ def disclosure_section(found: Sequence[Disclosure], learned: Sequence[Learned] |
         paragraph("What a group says about its members, whoever of them they are."),
         figure(chart),
         table("How often the most common value is right", header, guesses),
-        *([] if learned is None else _learned_parts(learned)),
         anchor="disclosure",
-    )
-
-
-def _learned_parts(found: Sequence[Learned]) -> list[Html]:
-    """Write what the deFinetti attack got."""
-    rows = [
-        (
-            one.attribute,
-            f"{one.people:,}",
-            f"{one.by_group:.1%}",
-            f"{one.learned:.1%}",
-            f"{one.sure:,}",
-            f"{one.sure_right:,}",
-        )
-        for one in found
-    ]
-    header = ["column", "records", "by the group", "by the learner", "90 % sure", "of them right"]
-    return [
-        paragraph(
-            "Someone who knows everybody's quasi-identifiers learns from all groups which go with "
-            "which value, and guesses within each (the deFinetti attack, with a naive Bayes model)."
-        ),
-        table("How often a learner is right", header, rows),
-    ]
-
-
-def intersection_section(found: Intersection) -> Html:
-    """Write what an earlier release adds."""
-    return section(
-        "Together with the earlier release", paragraph(found.explain()), anchor="against"
     )
 
 
@@ -252,13 +249,11 @@ class TableReport(ResultBase):
         found = self.assessment
         parts: list[Html] = [
             section("At a glance", facts(self.headline), anchor="glance"),
-            warnings_section(found),
+            attacks_section(found),
             models_section(found),
             reidentification_section(found.reidentification),
-            disclosure_section(found.disclosures, found.learned),
+            disclosure_section(found.disclosures),
         ]
-        if found.against is not None:
-            parts.append(intersection_section(found.against))
         if self.loss is not None:
             parts.append(loss_section(self.loss, self.queries, self.query_error))
         return page(self.title, self.lead, parts)
@@ -293,8 +288,8 @@ def publication_report(
 ) -> TableReport:
     """Return what a publication reveals and keeps; with a path, also write it as a page.
 
-    Cost: a few passes over the rows, the deFinetti attack, and the query error of up to 2,500
-    random queries.
+    Cost: a few passes over the rows, the attacks, for one of which the rows are anonymized once
+    more, and the query error of up to 2,500 random queries.
     """
     rows = publication.source.encoded.rows
     queries = max(50, min(QUERIES, _QUERY_WORK // rows))
@@ -302,6 +297,7 @@ def publication_report(
     refused = refused_cuts(publication)
     assessment = assess(
         publication.table,
+        against=rehearsed(publication),
         learned=definetti(publication),
         refused=refused,
         downcoded=downcoding(publication),

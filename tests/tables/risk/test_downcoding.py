@@ -90,13 +90,13 @@ def test_sets_with_more_members_than_records_were_not_made_by_this_rule():
 def test_the_warning_has_the_numbers():
     frame = pd.DataFrame({"age": [20, 25, 30, 30, 30, 31], "ill": [*"abcabc"]})
     made = anonymize(Table(frame, None, ["age"], "ill"), KAnonymity(2), m=0)
-    told = {one.attack: one.message for one in made.report().assessment.warnings}["downcoding"]
+    told = {one.attack: one.message for one in made.report().assessment.attacks}["downcoding"]
     assert "100.0% of all cells" in told
-    assert "tells 66.7% of these cells" in told
+    assert "66.7% of these cells are told" in told
     assert made.report().body()["downcoded"]["told"] == 4
-    alone = assess(Table(made.frame, None, ["age"], "ill")).warnings[2].message
+    alone = assess(Table(made.frame, None, ["age"], "ill")).attacks[2].message
     assert "as this library's do" in alone
-    exact = assess(Table(frame, None, ["age"], "ill")).warnings[2].message
+    exact = assess(Table(frame, None, ["age"], "ill")).attacks[2].message
     assert "nothing to undo" in exact
 
 

@@ -17,8 +17,8 @@ from quiltwork.tables import (
     TCloseness,
     anonymize,
 )
+from quiltwork.tables.partitioning.blind import records_needed
 from quiltwork.tables.risk import assess, refused_cuts
-from quiltwork.tables.risk.minimality import records_needed
 
 
 def table_of(ill, age=None, **more):
@@ -27,7 +27,7 @@ def table_of(ill, age=None, **more):
     return Table(frame, "who" if more else None, ["age"], "ill")
 
 
-IN_PAIRS = table_of("aababbab", [20, 21, 30, 31, 40, 41, 50, 51])
+IN_PAIRS = table_of("aabbabab", [20, 21, 30, 31, 40, 41, 50, 51])
 
 
 def test_nothing_is_ruled_out_where_nothing_is_said_to_be_given_away():
@@ -51,8 +51,12 @@ def test_a_cut_that_was_refused_above_the_final_groups_counts():
     assert [way.tolist() for way in consistent(made, make)] == [[*"aabbba"]]
     found = refused_cuts(made)
     assert (found.groups, found.of, found.rows, found.nothing) == (2, 2, 6, False)
-    told = made.report().assessment.warnings[0].message
-    assert "2 of 2 groups, with 6 records, would not have been made" in told
+    guesses = found.guesses
+    assert guesses.least == guesses.most == guesses.sure_right == 6
+    assert (guesses.by_group, guesses.reached) == (2 / 3, 1.0)
+    told = made.report().assessment.attacks[0]
+    assert (told.decided, told.certain) == ("exactly", "6")
+    assert "2 of 2 groups with 6 records. The value of 6 records becomes certain." in told.found
 
 
 def test_a_group_that_was_left_whole_counts():
@@ -86,8 +90,9 @@ def test_nothing_is_promised_where_sensitive_values_have_another_way_in(m, choic
     made = anonymize(table, KAnonymity(4) & LDiversity(2), m, **choices)
     found = refused_cuts(made)
     assert not found.nothing
-    told = made.report().assessment.warnings[0].message
-    assert "does not prove" in told or found.groups
+    told = made.report().assessment.attacks[0]
+    assert told.decided == "not decided"
+    assert "does not prove" in told.found or found.groups
     plain = anonymize(table, KAnonymity(4) & LDiversity(2), 0, method="baseline")
     assert refused_cuts(plain).nothing
 
@@ -123,10 +128,11 @@ def test_one_person_may_have_all_values_that_are_asked_for():
 
 def test_the_warning_has_the_numbers():
     for asked, words in (
-        (KAnonymity(2) & LDiversity(2), "2 of 2 groups, with 8 records"),
-        (KAnonymity(2), "Here that says nothing"),
+        (KAnonymity(2) & LDiversity(2), "1 of 3 groups with 4 records"),
+        (KAnonymity(2), "Nothing: every way"),
     ):
         report = anonymize(IN_PAIRS, asked, 0).report()
-        assert words in report.assessment.warnings[0].message
-        assert report.body()["refused"]["groups"] == (2 if "2 of 2" in words else 0)
+        assert words in report.assessment.attacks[0].found
+        assert report.body()["refused"]["groups"] == ("1 of 3" in words)
     assert assess(IN_PAIRS).refused is None
+    assert assess(IN_PAIRS).attacks[0].decided == "not decided"

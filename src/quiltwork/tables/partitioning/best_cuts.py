@@ -8,6 +8,7 @@ level.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,37 @@ class BestCuts:
     last: Counts
 
 
+@dataclass(frozen=True, eq=False)
+class AxisCuts:
+    """Every cut of each node along one quasi-identifier; tables are node × cut.
+
+    Attributes:
+        bin_of: the bin of each row; cut c has the bins up to c on its left.
+        left: how many rows are on the left.
+        loss: what both sides lose together.
+        last: the last code on the left.
+    """
+
+    bin_of: NDArray[np.int32]
+    left: Counts
+    loss: Reals
+    last: Counts
+
+
+def every_cut(records: CodedRecords, nodes: Nodes, parted: bool = False) -> Iterator[AxisCuts]:
+    """Give all cuts of the nodes, one quasi-identifier after the other."""
+    codes = [column[nodes.rows] for column in records.codes]
+    some = slice(None) if parted else np.flatnonzero(records.first[nodes.rows])
+    covered = [column[some] for column in codes]
+    for axis, column in enumerate(codes):
+        bin_of, width = _binned(records, nodes, column, axis)
+        cell = np.repeat(np.arange(nodes.count) * width, nodes.sizes) + bin_of
+        rows = np.bincount(cell, minlength=nodes.count * width).reshape(nodes.count, width)
+        left = np.cumsum(rows, axis=1)[:, :-1]
+        loss, last = _losses(records, covered, cell[some], left, nodes.sizes, axis)
+        yield AxisCuts(bin_of, left, loss, last)
+
+
 def best_cuts(
     records: CodedRecords, nodes: Nodes, least: Counts, values: int, parted: bool = False
 ) -> BestCuts:
@@ -44,22 +76,15 @@ def best_cuts(
     `parted` says that records with equal values may be in different nodes; otherwise one of them
     tells what its box must cover.
     """
-    codes = [column[nodes.rows] for column in records.codes]
     sensitive = records.sensitive[nodes.rows]
-    some = slice(None) if parted else np.flatnonzero(records.first[nodes.rows])
-    covered = [column[some] for column in codes]
     found = []
-    for axis, column in enumerate(codes):
-        bin_of, width = _binned(records, nodes, column, axis)
-        cell = np.repeat(np.arange(nodes.count) * width, nodes.sizes) + bin_of
-        rows = np.bincount(cell, minlength=nodes.count * width).reshape(nodes.count, width)
-        left = np.cumsum(rows, axis=1)[:, :-1]
-        loss, last = _losses(records, covered, cell[some], left, nodes.sizes, axis)
-        allowed = np.minimum(left, nodes.sizes[:, None] - left) >= least[:, None]
+    for cuts in every_cut(records, nodes, parted):
+        allowed = np.minimum(cuts.left, nodes.sizes[:, None] - cuts.left) >= least[:, None]
         if values > 1:
-            allowed &= _diverse(records, nodes, sensitive, bin_of, width, values)
-        loss[~allowed] = _NEVER
-        found.append(_least(loss, last))
+            width = cuts.left.shape[1] + 1
+            allowed &= _diverse(records, nodes, sensitive, cuts.bin_of, width, values)
+        cuts.loss[~allowed] = _NEVER
+        found.append(_least(cuts.loss, cuts.last))
     return BestCuts(np.stack([loss for loss, _ in found]), np.stack([last for _, last in found]))
 
 

@@ -12,9 +12,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
 from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable
+from quiltwork.tables.partitioning.blind import records_needed
 from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
@@ -39,6 +40,7 @@ class Recipe:
         method: which algorithm.
         rules: how nodes are cut.
         quality: whether records are exchanged between groups in the end.
+        blind: whether cuts ask for numbers of records alone.
     """
 
     constraint: Constraint
@@ -46,6 +48,7 @@ class Recipe:
     method: Method
     rules: CutRules
     quality: bool = False
+    blind: bool = False
 
     @property
     def by_content(self) -> bool:
@@ -60,12 +63,15 @@ def partition(
 
     The whole must be private, except for `method="separate"`.
     """
+    asked = recipe.constraint
+    if recipe.blind:
+        asked = KAnonymity(records_needed(asked))
     order = None
     if recipe.by_content:
         order = by_content(records, encoded.subject)
         records = records.take(order)
     alone = recipe.method == "separate"
-    guard = Guard(recipe.constraint, 0 if alone else recipe.m, encoded)
+    guard = Guard(asked, 0 if alone else recipe.m, encoded)
     questions: Questions | None = None
     if alone:
         labels = _each_alone(records, guard, recipe.rules, progress)

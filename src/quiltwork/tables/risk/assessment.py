@@ -8,21 +8,21 @@ Attribute disclosure: someone who knows which group a person is in guesses the g
 value; the share of that value is how surely it is right. Compared with guessing the most common
 value of the whole table, that is what the table gave away.
 
-Warnings: k-anonymity and its kin bound what one table tells someone who does not know how it was
-made, has no other table and does not learn from it. Each warning names an attack that breaks one of
-these assumptions, and says what in this very table it would work with.
+Attacks: k-anonymity and its kin bound what one table tells someone who does not know how it was
+made, has no other table and does not learn from it. Each attack breaks one of these assumptions; it
+is carried out on this very table, as far as what it needs is at hand (`attacks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.results import ResultBase, plain
+from quiltwork.report.charts import BarChart
+from quiltwork.results import ChartedResult, plain
 from quiltwork.tables.metrics.models import (
     Models,
     ValueCounts,
@@ -30,10 +30,12 @@ from quiltwork.tables.metrics.models import (
     people_per_group,
     privacy_models,
 )
+from quiltwork.tables.risk.attacks import TableAttack, attacks_on
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.downcoding import Downcoded, downcoding_of
 from quiltwork.tables.risk.intersection import Intersection
 from quiltwork.tables.risk.minimality import Refused
+from quiltwork.tables.risk.subtraction import Subtracted, subtraction
 from quiltwork.tables.table import Table, read_table
 
 SMALL = (2, 3, 5, 10, 20)
@@ -145,126 +147,7 @@ def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
 
 
 @dataclass(frozen=True)
-class RiskWarning:
-    """One attack that the table's guarantee does not cover.
-
-    Attributes:
-        attack: its name.
-        message: why it is not covered, and what this table gives it.
-    """
-
-    attack: str
-    message: str
-
-
-def warnings_for(
-    disclosed: Sequence[Disclosure],
-    learned: Sequence[Learned] | None,
-    refused: Refused | None,
-    downcoded: Downcoded,
-    against: Intersection | None,
-) -> tuple[RiskWarning, ...]:
-    """Return every warning, with this table's own figures."""
-    return (
-        _minimality(refused),
-        _definetti(disclosed, learned),
-        _downcoding(downcoded),
-        _intersection(against),
-    )
-
-
-def _minimality(refused: Refused | None) -> RiskWarning:
-    if refused is None:
-        told = "The values of l and t above do not count that in."
-    elif refused.nothing:
-        told = (
-            "Here that says nothing: numbers of records alone would have made the same groups, "
-            "whatever sensitive values fit the table."
-        )
-    elif refused.groups == 0:
-        told = (
-            "Here numbers of records alone would have made the same groups. That does not prove "
-            "that nothing is given away: sensitive values also had a say in which groups withstand "
-            "colluding providers, were compared or left out, which was not counted."
-        )
-    else:
-        told = (
-            f"Here {refused.groups:,} of {refused.of:,} groups, with {refused.rows:,} records, "
-            "would not have been made by numbers of records alone: only sensitive values can have "
-            "stood in the way of a cut, there or further up in the table, which may say something "
-            "about other groups as well. k-anonymity alone would rule that out."
-        )
-    return RiskWarning(
-        "minimality",
-        "Whoever knows the algorithm and the constraint can ask why a part of the table was not "
-        "cut, or not cut otherwise: often because a sensitive value would have stood out, which "
-        f"says something about its members. {told}",
-    )
-
-
-def _definetti(disclosed: Sequence[Disclosure], learned: Sequence[Learned] | None) -> RiskWarning:
-    if learned:
-        most = max(learned, key=lambda one: one.gain)
-        told = (
-            f"Carried out here, a naive Bayes model guesses {most.attribute!r} right for "
-            f"{most.learned:.1%} of {most.people:,} records, where the groups' own frequencies "
-            f"reach {most.by_group:.1%}; of {most.sure:,} it is at least 90 % sure, and right for "
-            f"{most.sure_right:,} of these. Better models may do better."
-        )
-    else:
-        raised = max(disclosed, key=lambda one: one.gain)
-        told = (
-            f"In this table knowing the group raises the best guess of {raised.attribute!r} from "
-            f"{raised.base:.1%} to {raised.mean:.1%}; a trained model starts from there. With the "
-            "original records (--original) the attack is carried out and scored."
-        )
-    return RiskWarning(
-        "deFinetti",
-        "Groups teach which quasi-identifiers go with which sensitive value, and what is learned "
-        f"from all helps to match people and values within each. {told}",
-    )
-
-
-def _downcoding(found: Downcoded) -> RiskWarning:
-    if not found.generalized:
-        told = "Here no value is generalized, so there is nothing to undo; the values are exact."
-    else:
-        told = f"Here {found.generalized / found.cells:.1%} of all cells are generalized. " + _told(
-            found
-        )
-    return RiskWarning(
-        "downcoding",
-        "Generalization that goes just as far as needed can be undone in part by someone who knows "
-        f"the rule, and more by someone who knows how such data are distributed. {told}",
-    )
-
-
-def _told(found: Downcoded) -> str:
-    if not found.told:
-        return "Their labels do not tell which values occur."
-    least = "As ranges and sets go no further than their records"
-    if not found.certain:
-        least = "If ranges and sets go no further than their records, as this library's do"
-    return (
-        f"{least}, both ends and every member are somebody's values: that tells "
-        f"{found.told / found.generalized:.1%} of these cells, but for who in the group has which. "
-        "Larger groups tell less."
-    )
-
-
-def _intersection(against: Intersection | None) -> RiskWarning:
-    told = "Compare with earlier releases about the same people before publishing (--against)."
-    if against is not None:
-        told = f"Together with the earlier release: {against.explain()}"
-    return RiskWarning(
-        "intersection",
-        "Two tables that are safe alone need not be together: only what both leave possible "
-        f"remains. {told}",
-    )
-
-
-@dataclass(frozen=True)
-class Assessment(ResultBase):
+class Assessment(ChartedResult):
     """What a table reveals as it stands.
 
     Attributes:
@@ -276,9 +159,12 @@ class Assessment(ResultBase):
             records were at hand to score it.
         refused: groups that numbers of records alone do not explain, for a publication.
         downcoded: how much of the generalization can be undone.
-        against: what an earlier release adds, if one was compared.
-        warnings: attacks that none of these values covers.
+        against: what another release adds, if one was compared.
+        subtracted: what providers learn by taking out their own records, if the table names them.
+        attacks: what each attack on the table found; `to_frame` has a row for each.
     """
+
+    schema = ("risk", 2)
 
     rows: int
     models: Models
@@ -288,14 +174,35 @@ class Assessment(ResultBase):
     refused: Refused | None
     downcoded: Downcoded
     against: Intersection | None
-    warnings: tuple[RiskWarning, ...]
+    subtracted: Subtracted | None
+    attacks: tuple[TableAttack, ...]
 
     def explain(self) -> str:
-        """Say how large the smallest group is, and which attacks no value here covers."""
-        attacks = ", ".join(one.attack for one in self.warnings) or "none"
-        return (
-            f"{self.rows:,} records; every one is alike with {self.models.k - 1:,} others at least "
-            f"in what identifies them. Attacks that no value here covers: {attacks}."
+        """Say how large the smallest group is, and what every attack found."""
+        found = (f"{one.attack} ({one.decided}): {one.found}" for one in self.attacks)
+        return "\n".join(
+            (
+                f"{self.rows:,} records; every one is alike with {self.models.k - 1:,} others at "
+                "least in what identifies them. Attacks on the table:",
+                *found,
+            )
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row for each attack."""
+        return [one.body() for one in self.attacks]
+
+    def chart(self) -> BarChart:
+        """Show how often sensitive values are guessed right, without the table and by attack."""
+        first = self.disclosures[0]
+        bars = [("without the table", first.base), ("by the groups", first.mean)]
+        bars += [(f"by {one.attack}", one.reached) for one in self.attacks if one.reached]
+        return BarChart(
+            f"How often {first.attribute} is guessed right",
+            "The share of records whose value is guessed: the most common value of the table, that "
+            "of each group, and what attacks make of the groups.",
+            "share of records",
+            tuple((name, round(share, 4)) for name, share in bars),
         )
 
     def body(self) -> dict[str, Any]:
@@ -306,6 +213,7 @@ class Assessment(ResultBase):
             "disclosures": gains,
             "learned": None if self.learned is None else [one.body() for one in self.learned],
             "against": None if self.against is None else self.against.body(),
+            "attacks": self.records(),
         }
 
 
@@ -321,7 +229,8 @@ def assess(
     `against` is what `intersection(earlier, table)` found, `learned` what `definetti(publication)`
     or `definetti_on(table, original)` did, `refused` what `refused_cuts(publication)` did,
     `downcoded` what `downcoding(publication)` did; without it the texts of the table
-    are counted. Cost: a few passes over the rows.
+    are counted. Subtraction is carried out where the table names its providers. Cost: a few
+    passes over the rows.
 
     Raises:
         InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
@@ -330,8 +239,8 @@ def assess(
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["20..29"] * 3, "ill": ["flu", "cold", "flu"]})
     >>> found = assess(Table(frame, None, ["age"], "ill"))
-    >>> found.models.k, [one.attack for one in found.warnings]
-    (3, ['minimality', 'deFinetti', 'downcoding', 'intersection'])
+    >>> found.models.k, [one.attack for one in found.attacks]
+    (3, ['minimality', 'deFinetti', 'downcoding', 'intersection', 'subtraction'])
     """
     disclosed = disclosures(read_table(table))
     _check("against", against, Intersection, "intersection(earlier, later)")
@@ -340,6 +249,8 @@ def assess(
     for one in learned if isinstance(learned, tuple) else (learned,):
         _check("learned", one, Learned, "definetti(publication)")
     undone = downcoding_of(table) if downcoded is None else downcoded
+    taken_out = subtraction(table)
+    best = max(disclosed, key=lambda one: one.gain)
     return Assessment(
         rows=table.encoded.rows,
         models=privacy_models(table),
@@ -349,7 +260,10 @@ def assess(
         refused=refused,
         downcoded=undone,
         against=against,
-        warnings=warnings_for(disclosed, learned, refused, undone, against),
+        subtracted=taken_out,
+        attacks=attacks_on(
+            (best.base, best.mean, best.attribute), refused, learned, undone, against, taken_out
+        ),
     )
 
 

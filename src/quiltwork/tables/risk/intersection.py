@@ -12,7 +12,7 @@ Cost: that of `worlds` with subjects, else O(groups² · quasi-identifiers).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,11 +21,16 @@ from numpy.typing import NDArray
 from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
+from quiltwork.tables.anonymization import assemble
 from quiltwork.tables.distinct import runs
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.metrics.models import value_counts
+from quiltwork.tables.partitioning.coded_records import records_of
+from quiltwork.tables.partitioning.mondrian import Split
+from quiltwork.tables.partitioning.recipe import partition
+from quiltwork.tables.publication import LocalPublication, Publication, made_here
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.risk.worlds import Memberships, pinned_down
 from quiltwork.tables.table import Table, read_orders, read_table
@@ -54,6 +59,7 @@ class Intersection(ResultBase):
         alone: people who are the only ones in both their groups; None without subjects.
         changed: people with different values, within or between the tables, about whom nothing is
             concluded; None without subjects.
+        rehearsed: whether the other table was made for the purpose (`rehearsed`).
     """
 
     linked: Literal["subjects", "groups"]
@@ -63,6 +69,7 @@ class Intersection(ResultBase):
     by_values: int
     alone: int | None = None
     changed: int | None = None
+    rehearsed: bool = False
 
     @property
     def exact(self) -> bool:
@@ -153,7 +160,7 @@ def intersection(
         raise InvalidInputError("The two tables do not have the same sensitive columns.")
     releases = _releases(earlier, later)
     if earlier.subject is not None and later.subject is not None:
-        return _by_subject(earlier, later, releases)
+        return _by_subject(*_people(earlier, later), releases)
     readings = {
         name: ColumnLabels.of(name, orders.get(name), trees.get(name))
         for name in earlier.quasi_identifiers
@@ -190,9 +197,38 @@ def _shared(first: Words, second: Words) -> Counts:
     return np.asarray(bits.sum(axis=-1), dtype=np.int64)
 
 
-def _by_subject(earlier: Table, later: Table, releases: tuple[_Release, _Release]) -> Intersection:
+def rehearsed(publication: Publication) -> Intersection:
+    """Count whom the table would pin down together with another one of the same rows.
+
+    The other table is made by the same rules but for its cuts: by range where these are by loss,
+    and by loss where they are not. Nobody must publish both.
+
+    Raises:
+        InvalidInputError: if there is no publication.
+    """
+    published = made_here(publication)
+    encoded, recipe = published.source.encoded, published.recipe
+    other: Split = "range" if recipe.rules.split == "loss" else "loss"
+    second = replace(recipe, rules=replace(recipe.rules, split=other), quality=False)
+    again = assemble(published.source, partition(encoded, records_of(encoded), second), second)
+    releases = _release(published), _release(again)
+    person = np.arange(encoded.rows) if encoded.subject is None else encoded.subject
+    found = _by_subject(person[published.rows], person[again.rows], releases)
+    return replace(found, rehearsed=True)
+
+
+def _release(made: LocalPublication) -> _Release:
+    codes = made.source.encoded.sensitive[made.rows].astype(np.int64)
+    width = len(made.source.encoded.sensitive_values)
+    cells = np.bincount(
+        made.labels.astype(np.int64) * width + codes, minlength=made.boxes.count * width
+    )
+    counts = cells.reshape(-1, width)
+    return _Release(made.labels.astype(np.int64), codes, counts, _masks(counts > 0))
+
+
+def _by_subject(before: Counts, after: Counts, releases: tuple[_Release, _Release]) -> Intersection:
     first, second = releases
-    before, after = _people(earlier, later)
     person = np.concatenate((before, after))
     group = np.concatenate((first.labels, len(first.counts) + second.labels))
     value = np.concatenate((first.codes, second.codes))

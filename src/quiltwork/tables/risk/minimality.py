@@ -1,61 +1,98 @@
-"""Groups that only sensitive values explain: what the minimality attack starts from.
+"""What the algorithm itself gives away: the minimality attack, carried out over the whole tree.
 
 Whoever knows the algorithm, the constraint and everybody's quasi-identifiers can make the table
 again under every assignment of sensitive values that fits what is published; those that do not give
 this very table are ruled out (Wong, Fu, Wang and Pei, Minimality attack in privacy preserving data
-publishing, VLDB 2007). What is ruled out depends on every cut of the tree that was refused, not
-only on those of the final groups. So the whole algorithm is followed again, with a constraint that
-asks for as many records and for nothing of their sensitive values.
-
-If that gives the same groups, and sensitive values have no other way into the algorithm, nothing is
-ruled out: every other assignment that fits the table meets the same cuts, with the same answers. A
-cut that was made leaves unions of published groups on both sides, which fulfil the constraint as
-these groups do; one that was not leaves too few records.
+publishing, VLDB 2007). Where one tree of cuts made the table, the assignments that are left are
+exactly those in which every refused cut lacks values on a side (`refusals`); groups that no refused
+cut parts give nothing away. The others fall into parts of the table that have no cut in common.
+Each small part is enumerated. In a larger one the attacker starts from any assignment, exchanges
+values within groups until all refused cuts are explained, goes on exchanging, and counts what is
+seen where while they are. Sensitive values of the source are looked at for the score alone.
 
 Theorem: docs/theory/anonymization.md
-Cost: as the anonymization.
+Cost: as the anonymization, and at most `MOST_STEPS` exchanges.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.exact import to_fraction
 from quiltwork.results import ResultBase
 from quiltwork.tables.anonymization import assemble
-from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity
-from quiltwork.tables.constraints.distributions import EntropyLDiversity, RecursiveLDiversity
+from quiltwork.tables.constraints.constraint import KAnonymity, LDiversity
+from quiltwork.tables.metrics.models import value_counts
+from quiltwork.tables.partitioning.blind import records_needed
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.publication import LocalPublication, Publication, made_here
+from quiltwork.tables.risk.exchanges import Part, attacked
+from quiltwork.tables.risk.refusals import Refusal, Unexplained, refusals
+
+SURE = 0.9
+WEAKEST = 5
+"""Groups that are named."""
+
+
+@dataclass(frozen=True)
+class Guesses(ResultBase):
+    """How well someone who makes the table again guesses sensitive values.
+
+    Attributes:
+        least: records whose value is certain, at least.
+        most: the same, at most: no other value was found for these.
+        by_group: the share of all records that the most common value of their group hits.
+        reached: the share that the attacker hits.
+        sure: records of which the attacker is at least 90 % sure.
+        sure_right: of these, those for which that is right.
+        sure_by_group: records in groups in which one value has 90 %.
+        weakest: texts of the groups with most records that only so are guessed surely and right.
+        open: records in parts of the table where no assignment was found that explains it.
+    """
+
+    least: int
+    most: int
+    by_group: float
+    reached: float
+    sure: int
+    sure_right: int
+    sure_by_group: int
+    weakest: tuple[tuple[str, ...], ...]
+    open: int
 
 
 @dataclass(frozen=True)
 class Refused(ResultBase):
-    """What the algorithm gives away of sensitive values, as far as it was counted.
+    """What the algorithm gives away of sensitive values.
 
     Attributes:
-        groups: that the algorithm would not have made by numbers of records alone: a cut of theirs,
-            or of a larger part of the table above them, was refused because of sensitive values.
-            Such a refusal can say something about other groups as well.
+        groups: about which a refused cut says something; where the tree cannot be followed, groups
+            that the algorithm would not have made by numbers of records alone.
         of: groups in all.
         rows: in these groups.
         nothing: whether it is proven that the algorithm gives nothing away: every assignment of
             sensitive values that fits the table would have made it.
+        cuts: how many cuts of the whole tree only sensitive values can have refused; None where
+            the tree cannot be followed.
+        guesses: what follows for records; None where the attack was not carried out.
+        left_out: rows that are not published because their groups fail, of which that is told.
     """
 
     groups: int
     of: int
     rows: int
     nothing: bool
+    cuts: int | None = None
+    guesses: Guesses | None = None
+    left_out: int = 0
 
 
 def refused_cuts(publication: Publication) -> Refused:
-    """Count the groups that numbers of records alone do not explain.
+    """Find the cuts that only sensitive values explain, and what they tell of whom.
 
     Raises:
         InvalidInputError: if there is no publication.
@@ -63,49 +100,45 @@ def refused_cuts(publication: Publication) -> Refused:
     >>> import pandas
     >>> from quiltwork.tables import Table, anonymize
     >>> frame = pandas.DataFrame({
-    ...     "age": [20, 21, 30, 31, 40, 41, 50, 51], "ill": [*"aababbab"]})
+    ...     "age": [20, 21, 30, 31, 40, 41, 50, 51], "ill": [*"aabbabab"]})
     >>> table = Table(frame, None, ["age"], "ill")
-    >>> refused_cuts(anonymize(table, KAnonymity(2) & LDiversity(2), m=0))  # 20 and 21 are alike
-    Refused(groups=2, of=2, rows=8, nothing=False)
-    >>> refused_cuts(anonymize(table, KAnonymity(2), m=0))
-    Refused(groups=0, of=4, rows=0, nothing=True)
+    >>> found = refused_cuts(anonymize(table, KAnonymity(2) & LDiversity(2), m=0))
+    >>> found.groups, found.of, found.cuts  # 20 and 21 must be alike: else 20..31 were cut
+    (1, 3, 1)
+    >>> refused_cuts(anonymize(table, KAnonymity(2), m=0)).nothing
+    True
 
     Theorem: docs/theory/anonymization.md
     """
     published = made_here(publication)
     recipe, count = published.recipe, published.boxes.count
-    if _blind(recipe):
-        return Refused(0, count, 0, nothing=True)
+    if recipe.blind:
+        return Refused(0, count, 0, nothing=True, cuts=0, left_out=published.suppressed)
+    if _by_size_alone(recipe):
+        return Refused(0, count, 0, nothing=True, cuts=0)
     encoded = published.source.encoded
     least = records_needed(recipe.constraint, alone=encoded.subject is None)
+    if _only_by_cuts(published):
+        try:
+            found = refusals(
+                records_of(encoded),
+                published.labels,
+                least,
+                recipe.rules.split,
+                recipe.constraint.eg_monotonic,
+            )
+        except Unexplained:
+            pass
+        else:
+            return _followed(published, found)
     by_size = replace(recipe, constraint=KAnonymity(least))
     labels = partition(encoded, records_of(encoded), by_size)
-    again = assemble(published.source, labels, by_size)
-    explained = _same_groups(published, again)
-    joined = len(np.unique(labels[labels >= 0])) > again.boxes.count
-    return Refused(
-        groups=int(count - explained.sum()),
-        of=count,
-        rows=int(published.sizes[~explained].sum()),
-        nothing=bool(explained.all()) and not joined and _only_by_cuts(published),
-    )
+    explained = _same_groups(published, assemble(published.source, labels, by_size))
+    rows = int(published.sizes[~explained].sum())
+    return Refused(int(count - explained.sum()), count, rows, nothing=False)
 
 
-def records_needed(constraint: Constraint, alone: bool = True) -> int:
-    """Return how many records, or people, a constraint asks for at least.
-
-    l values need l records, if each record is `alone` with its person.
-    """
-    least = [1]
-    for part in constraint.parts:
-        if isinstance(part, KAnonymity):
-            least.append(part.k)
-        elif alone and isinstance(part, LDiversity | RecursiveLDiversity | EntropyLDiversity):
-            least.append(math.ceil(to_fraction(part.l, "l")))
-    return max(least)
-
-
-def _blind(recipe: Recipe) -> bool:
+def _by_size_alone(recipe: Recipe) -> bool:
     """Tell whether the algorithm does not look at sensitive values at all.
 
     Scores count them, and so does the order in which records with equal values part.
@@ -137,6 +170,70 @@ def _only_by_cuts(publication: LocalPublication) -> bool:
         and not publication.suppressed
         and encoded.subject is None
         and recipe.constraint.generalization_monotonic
+    )
+
+
+def _followed(publication: LocalPublication, found: Sequence[Refusal]) -> Refused:
+    """Say what the refused cuts of the whole tree tell."""
+    labels, guesses = publication.labels, None
+    telling: list[NDArray[np.int64]] = []
+    if found:
+        parts = attacked(labels, _values(publication), found, publication.recipe.constraint)
+        telling = [part.rows for part in parts if not part.nothing]
+        guesses = _guessed(publication, parts) if telling else None
+    touched = np.zeros(publication.boxes.count, dtype=bool)
+    for rows in telling:
+        touched[labels[rows]] = True
+    return Refused(
+        groups=int(touched.sum()),
+        of=len(touched),
+        rows=int(publication.sizes[touched].sum()),
+        nothing=not telling,
+        cuts=len(found),
+        guesses=guesses,
+    )
+
+
+def _values(publication: LocalPublication) -> NDArray[np.int64]:
+    return publication.source.encoded.sensitive.astype(np.int64)
+
+
+def _guessed(publication: LocalPublication, parts: Sequence[Part]) -> Guesses:
+    """Score the attack on the actual records; groups without a refused cut are guessed as usual."""
+    value, labels = _values(publication), publication.labels
+    width = int(value.max()) + 1
+    counts = value_counts(labels, value, publication.boxes.count, width)
+    top = np.maximum.reduceat(counts.records, counts.starts)
+    common = counts.records == top[counts.group]
+    hits = common / np.add.reduceat(common.astype(np.int64), counts.starts)[counts.group]
+    right = hits[np.searchsorted(counts.group * width + counts.value, labels * width + value)]
+    by_group = float(right.mean())
+    before = (top >= (SURE - 1e-9) * counts.sizes)[labels]
+    surely = before.copy()
+    least = most = unsettled = 0
+    for part in parts:
+        unsettled += 0 if part.found else len(part.rows)
+        for rows, shares in part.found:
+            likeliest = max(shares.values())
+            best = [v for v, share in shares.items() if share >= likeliest * (1 - 1e-9)]
+            hit = np.isin(value[rows], best)
+            right[rows] = hit / len(best)
+            most += len(rows) * (len(shares) == 1)
+            least += len(rows) * (len(shares) == 1 and part.exact)
+            surely[rows] = likeliest >= SURE - 1e-9
+    told = np.bincount(labels[surely & ~before & (right == 1)], minlength=len(counts.sizes))
+    weakest = [g for g in np.argsort(-told, kind="stable")[:WEAKEST].tolist() if told[g]]
+    texts = publication.groups
+    return Guesses(
+        least=least,
+        most=most + unsettled,
+        by_group=by_group,
+        reached=float(right.mean()),
+        sure=int(surely.sum()),
+        sure_right=int((surely & (right == 1)).sum()),
+        sure_by_group=int(before.sum()),
+        weakest=tuple(tuple(texts[g].values.values()) for g in weakest),
+        open=unsettled,
     )
 
 
