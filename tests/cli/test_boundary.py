@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_written_is_a_storage_error(cli, tmp_path):
 HOSTILE_FILES = [
     ("risk loop --quasi age --sensitive ill", "loop"),
     ("remap loop --column a --n 9 --alpha 1/2 --output read.csv", "loop"),
-    ("calibrate deep.json --length 9 --epsilon 1", "Not a JSON document"),
+    ("calibrate --belief deep.json --length 9 --epsilon 1", "Not a JSON document"),
     ("remap --n 2 --alpha 1/2 --prior deep.json --value 1", "Not a JSON document"),
     ("ledger restore /dev/full sqlite:///new.db", "is a device"),
     ("count \udcff.csv --epsilon 1", "No such file"),
