@@ -28,6 +28,7 @@ from quiltwork.holdout.standings import BoardStatus, Place, SubmissionVerdict
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
+from quiltwork.tables.joint import JointVerdict
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -145,6 +146,8 @@ MAKERS = {
     "Leakage": lambda: worst_case(CHAIN, 4, [(COUNT, 2)]),
     "LeakageProfile": lambda: accountant().profile(),
     "LevelledCount": lambda: qw.counts.release_levels(5, 9, [0.5, 0.8]),
+    "ForProviders": lambda: published().for_providers,
+    "JointVerdict": lambda: JointVerdict(False, 2, (("20..30",),), "2-anonymity", 1),
     "LocalPublication": published,
     "Misfit": lambda: qw.audit.misfit(qw.calibrate(CHAIN, 20, 1), OTHER),
     "Monitor": lambda: qw.monitor(CHAIN, 0.1, length=20),
@@ -153,6 +156,9 @@ MAKERS = {
     "OptimalMechanism": lambda: qw.optimal_mechanism(consumer(), 2, 0.5),
     "OwnView": lambda: qw.tables.own_view(table(), table()),
     "Preview": lambda: qw.preview(COUNT, CHAIN, length=20, epsilon=1),
+    "PublishedVerdict": lambda: qw.tables.verify_published(
+        qw.Table(published().frame, None, ["age"], "ill"), table(), qw.KAnonymity(2), m=1
+    ),
     "Quote": quote,
     "Guesses": lambda: qw.tables.risk.refused_cuts(refusing()).guesses,
     "Refused": lambda: qw.tables.risk.refused_cuts(published()),

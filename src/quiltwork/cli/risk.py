@@ -77,7 +77,7 @@ def risk(
         )
         body["html"] = str(written)
         lines += ["", f"The page is in {written}."]
-    emit(dump(*found.schema, body), lines)
+    emit(dump("risk", 2, body), lines)
 
 
 def _of_sensitive(

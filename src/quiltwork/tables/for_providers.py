@@ -155,8 +155,10 @@ def write_placed(
         InvalidInputError: if the folder exists, or a provider's name is no name of a file.
         StorageError: if it cannot be written.
     """
-    names = [str(name) for name in publication.source.encoded.providers]
-    for name in names:
+    from quiltwork.tables.publication import made_here
+
+    placed = made_here(publication).placed()
+    for name in placed:
         if not name or Path(name).name != name or "\0" in name or name.startswith("."):
             raise InvalidInputError(f"Provider {name!r} cannot name a file; call it otherwise.")
     target = named(folder)
@@ -167,6 +169,5 @@ def write_placed(
             f"Cannot make the folder {str(target)!r}: {error.strerror}; name a new one."
         ) from None
     return [
-        write_table(publication.frame_of(code), target / f"{name}.csv", formulas)
-        for code, name in enumerate(names)
+        write_table(frame, target / f"{name}.csv", formulas) for name, frame in placed.items()
     ]

@@ -319,9 +319,11 @@ class LocalPublication(Publication):
 
         return publication_report(self, path)
 
-    def frame_of(self, provider: int) -> Any:
-        """Return the rows of one provider, by its code, as they are published, as Arrow."""
-        return self._published(self.source.encoded.provider[self.rows[self.order]] == provider)
+    def placed(self) -> dict[str, Any]:
+        """Return the rows of each provider as they are published, as Arrow."""
+        who = self.source.encoded.provider[self.rows[self.order]]
+        names = map(str, self.source.encoded.providers)
+        return {name: self._published(who == code) for code, name in enumerate(names)}
 
     def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
         """Write the published frame as `.csv` or `.parquet`; providers are not in it.
