@@ -168,6 +168,4 @@ def write_placed(
         raise InvalidInputError(
             f"Cannot make the folder {str(target)!r}: {error.strerror}; name a new one."
         ) from None
-    return [
-        write_table(frame, target / f"{name}.csv", formulas) for name, frame in placed.items()
-    ]
+    return [write_table(frame, target / f"{name}.csv", formulas) for name, frame in placed.items()]
