@@ -9,6 +9,7 @@ import pytest
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Ledger, Spending
+from quiltwork.budget.ledger import totals
 from quiltwork.errors import BudgetExceeded, StorageError
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
@@ -63,6 +64,29 @@ def test_an_analysts_account_forgets_a_debit_whose_commit_was_lost(tmp_path, mon
             with pytest.raises(BudgetExceeded, match="cap"):
                 one.debit("d", Spending.dp(0.25, start, start), analyst="ana")
     mine.debit("d", Spending.dp(0.15, 1, 4), analyst="ana")
+    mine.verify()
+
+
+def test_rows_that_are_written_late_do_not_swallow_an_analysts_debits(url, monkeypatch):
+    """Whoever made the debit after which rows are written is held up until she was given a cap."""
+    monkeypatch.setattr(totals, "MOST", 2)
+    mine, theirs = Ledger.open(url), Ledger.open(url)
+    mine.create("d", MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 100, 2)
+    mine.debit("d", Spending.dp(0.9, 5, 5))  # so that nothing of hers is charged
+    mine.debit("d", Spending.dp(0.1, 5, 5))
+    settle = mine._totals.settle
+
+    def held_up(name):
+        theirs.allot("d", "ana", cap=0.4)
+        theirs.debit("d", Spending.dp(0.1, 1, 2), analyst="ana")
+        theirs.debit("d", Spending.dp(0.2, 1, 2), analyst="ana")
+        settle(name)
+
+    monkeypatch.setattr(mine._totals, "settle", held_up)
+    mine.debit("d", Spending.dp(0.1, 5, 5))
+    for one in (mine, theirs, Ledger.open(url)):
+        with pytest.raises(BudgetExceeded, match="cap"):
+            one.debit("d", Spending.dp(0.15, 1, 1), analyst="ana")
     mine.verify()
 
 
