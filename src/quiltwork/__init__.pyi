@@ -12,6 +12,7 @@ from . import exact as exact
 from . import files as files
 from . import holdout as holdout
 from . import influence as influence
+from . import lazy as lazy
 from . import noise as noise
 from . import queries as queries
 from . import report as report

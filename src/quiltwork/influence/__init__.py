@@ -1,7 +1,8 @@
 """Influence: what the rest of the data betrays about one node, and the noise that this asks for.
 
-`quilt_families` is the one question every belief answers; `max_influence`, `calibrate` and
-`influence_curve` are built on it alone.
+`sweep` bounds what levels per time point leak on chains and trees, and is what `calibrate` and
+`influence_curve` take; `quilt_families` is the question that every belief answers, for the papers'
+methods and for networks.
 """
 
 from quiltwork.influence.bayesian.levels import bayesian_dp, dp_for_bayesian_dp

@@ -2,8 +2,8 @@
 
 A quilt Q of node i separates a *nearby* set N ∋ i from the rest. What the rest can betray about
 X_i is at most the max-influence e(Q|i), so a collection of releases leaks at most
-min_Q [cost of N + e(Q|i)] about X_i (`docs/theory/influence-curve.md`). Calibration, the influence
-curve, accounting and Bayesian DP use `quilt_families` and nothing else of a belief.
+min_Q [cost of N + e(Q|i)] about X_i (`docs/theory/influence-curve.md`). The papers' methods use
+`quilt_families` and nothing else of a belief; chains are swept where that is lower.
 
 Nodes are 1-based. Nodes that share their candidates, up to translation, come as one family, so
 that nothing grows with the length of the series.

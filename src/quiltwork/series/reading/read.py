@@ -117,7 +117,7 @@ class Series:
             InvalidInputError: for words that recur, or mean no time point, and if it is not known
                 when a sequence begins.
 
-        Theorem: docs/how-to/read-a-series.md (time zones and windows)
+        Theorem: docs/theory/influence-curve.md (points that are cut off)
         """
         check_window(instance(text, str, "A window"))
         if hasattr(self.data, "total"):

@@ -155,7 +155,7 @@ class Conjunction(Constraint):
         return all(part.holds(left) for part in self.all_of)
 
     def fitness(self, left: SecretCounts) -> float:
-        """Return the least fitness of the parts; `fitness.score` weighs them."""
+        """Return the least fitness of the parts; `score` weighs them."""
         return min(part.fitness(left) for part in self.all_of)
 
     def bind(self, encoded: CodedTable) -> Constraint:
