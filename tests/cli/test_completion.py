@@ -41,5 +41,5 @@ def test_commands_and_options_are_completed():
         )
         return [line.split(",")[1] for line in done.stdout.splitlines()]
 
-    assert complete("quiltwork co", 1) == ["count", "completion"]
+    assert complete("quiltwork co", 1) == ["count", "compare", "completion"]
     assert "--epsilon" in complete("quiltwork count --", 2)
