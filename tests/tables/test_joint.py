@@ -81,6 +81,14 @@ def test_the_answer_is_that_of_the_verification_with_all_rows(parts, asked, m):
 def test_values_of_the_test_have_different_numbers():
     assert len({agreement().bucket(value) for value in "wxyz"}) == 4
     assert agreement().bucket("1.10") == agreement().bucket(1.1)
+    for one, other in (
+        ("100", "1e2"),
+        ("990E999998", "99E999999"),
+        ("-0", "0.0"),
+        ("-.5", "-0.50"),
+    ):
+        assert agreement().bucket(one) == agreement().bucket(other)
+    assert len({agreement().bucket(one) for one in ("1", "-1", "10", "0.1", "1E999999")}) == 5
     assert agreement().bucket("flu") != agreement(salt=SALT[::-1]).bucket("flu")
 
 
@@ -101,7 +109,7 @@ def altered(path, change):
     elif change == "number":
         document[field] = 5
     elif change == "other agreement":
-        document["agreed"] = agreement(m=0).digest
+        document["agreed"] = agreement(m=0).digest(["ill"])
     path.write_text("{" if change == "junk" else json.dumps(document))
 
 
@@ -135,8 +143,42 @@ def test_what_is_given_away_is_hidden_until_all_of_it_is_there(tmp_path):
         bits = np.unpackbits(np.ascontiguousarray(sum(numbers[who] for who in pair)).view(np.uint8))
         assert abs(bits.mean() - 0.5) < 5 * 0.5 / len(bits) ** 0.5
     before = (tmp_path / "A" / "A.counts").read_bytes()
-    take_step(agreed, "A", own(GIVEN["A"][:2]), tmp_path / "A")  # other rows, the same shares:
+    with pytest.raises(InvalidInputError, match="made of other rows"):  # the verdict is not theirs
+        take_step(agreed, "A", own(GIVEN["A"][:2]), tmp_path / "A")
     assert (tmp_path / "A" / "A.counts").read_bytes() == before  # that would show the difference
+    with pytest.raises(InvalidInputError, match="was made for other boxes"):
+        take_step(agreement(m=2), "A", own(GIVEN["A"]), tmp_path / "A")
+
+
+def test_of_rare_values_no_more_is_opened_than_the_page_says():
+    """Two open boxes: two values must go from one of them, three from the other."""
+    rows = {
+        "A": [(1, v) for v in "wxyz"] + [(6, v) for v in "stuvwx"],
+        "B": [(2, v) for v in "xyzs"] + [(7, v) for v in "stuv"],
+        "C": [(3, v) for v in "wyz"] + [(8, v) for v in "uvwx"],
+        "D": [(4, v) for v in "wxs"] + [(9, v) for v in "stwx"],
+    }
+    agreed = agreement([*rows], LDiversity(4), 3)
+    counts = [agreed.counted(own(part), 0) for part in rows.values()]
+    found = OpenedSums(agreed, sum(first_numbers(agreed, one).astype(int) for one in counts))
+    opened = sum(found.second_numbers(one).astype(int) for one in counts)
+    need = [found.removed(g) for g in found.open]
+    assert need == [2, 3]
+    for row, g, most in zip(opened, found.open, need, strict=True):
+        held = np.array([(one[g, found.rare(g)] > 0).sum() for one in counts])
+        assert row.tolist() == [(held >= t).sum() if t <= most else 0 for t in (1, 2, 3)]
+
+
+def test_others_who_count_another_column_are_refused(tmp_path):
+    """Else its values would be taken for secrets, and the boxes for diverse."""
+    take_step(agreement(), "A", own(GIVEN["A"]), tmp_path)
+    for who in "BC":
+        other = pd.DataFrame({"age": [1, 2], "name": ["x", "y"]})
+        take_step(agreement(), who, Table(other, None, ["age"], "name"), tmp_path / who)
+        shutil.copy(tmp_path / who / f"{who}-A.share", tmp_path)
+    with pytest.raises(InvalidInputError, match="other boxes, columns"):
+        take_step(agreement(), "A", own(GIVEN["A"]), tmp_path)
+    assert (tmp_path / "B").stat().st_mode & 0o777 == 0o700
 
 
 def test_what_cannot_be_agreed_on_is_refused(tmp_path):
@@ -144,8 +186,18 @@ def test_what_cannot_be_agreed_on_is_refused(tmp_path):
         agreement("AB")
     with pytest.raises(InvalidInputError, match="names of files"):
         agreement(["A", "B", "../C"])
-    with pytest.raises(InvalidInputError, match="16 bytes"):
-        agreement(salt=b"short")
+    with pytest.raises(InvalidInputError, match="names of files"):
+        agreement(["A", "B", 3])
+    with pytest.raises(InvalidInputError, match="one name of a file"):
+        agreement(["a", "A-a", "C"])
+    for salt in (b"short", "0123456789abcdef"):
+        with pytest.raises(InvalidInputError, match="16 bytes"):
+            agreement(salt=salt)
+    with pytest.raises(UnsupportedError, match="too many"):
+        agreement(constraint=KAnonymity(10**9))
+    people = Table(pd.DataFrame({"age": [1], "ill": "w", "who": "x"}), None, **ROLES, subject="who")
+    with pytest.raises(UnsupportedError, match="not people"):
+        take_step(agreement(), "A", people, tmp_path)
     with pytest.raises(UnsupportedError, match="Only k-anonymity"):
         agreement(constraint=EntropyLDiversity(2))
     with pytest.raises(InvalidInputError, match="none of the providers"):

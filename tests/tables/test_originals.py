@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import KAnonymity, LDiversity
 from quiltwork.tables.for_providers import for_providers, write_placed
@@ -164,3 +164,19 @@ def test_nothing_is_weak_where_every_coalition_is_withstood():
     assert "withstands every coalition that leaves one of them out" in made.explain()
     alone = anonymize(Table(frame, None, **WIDE), KAnonymity(4), m=0)
     assert for_providers(alone).explain() == ""
+
+
+def test_people_with_several_records_are_not_counted_as_several():
+    """Six records of one person are not six people: whoever names people is told."""
+    rows = pd.DataFrame(
+        {"h": list("AABBCC"), "age": range(6), "ill": ["flu", "gout"] * 3, "who": 1}
+    )
+    shown = Table(
+        pd.DataFrame({"age": ["0..5"] * 6, "ill": ["flu", "gout"] * 3}), None, ["age"], "ill"
+    )
+    named = Table(rows, "h", ["age"], "ill", subject="who")
+    assert not verify_m_privacy(named, KAnonymity(3), 1).private
+    with pytest.raises(UnsupportedError, match="not people"):
+        verify_published(shown, named, KAnonymity(3), 1)
+    with pytest.raises(UnsupportedError, match="not people"):
+        own_view(shown, Table(rows[:2], None, ["age"], "ill", subject="who"), KAnonymity(3))

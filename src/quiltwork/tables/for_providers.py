@@ -163,7 +163,7 @@ def write_placed(
             raise InvalidInputError(f"Provider {name!r} cannot name a file; call it otherwise.")
     target = named(folder)
     try:
-        target.mkdir()
+        target.mkdir(0o700)
     except OSError as error:
         raise InvalidInputError(
             f"Cannot make the folder {str(target)!r}: {error.strerror}; name a new one."

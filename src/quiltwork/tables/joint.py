@@ -24,8 +24,10 @@ import hmac
 import json
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,10 +49,12 @@ from quiltwork.tables.encoding import group_rows
 from quiltwork.tables.frames import arrow, as_arrow, column_names, opened
 from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
+from quiltwork.tables.own_rows import refuse_subjects
 from quiltwork.tables.table import Table, read_table
 
 BUCKETS = 1024
 """Salted numbers of sensitive values; two values with one number count as one."""
+MOST_NUMBERS = 20_000_000
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int64]
 
@@ -113,14 +117,20 @@ class Agreement:
             raise InvalidInputError(
                 "Name at least three providers, each once: of two each would learn the other's."
             )
-        if not all(name and Path(name).name == name and name.isprintable() for name in names):
+        named = (isinstance(name, str) and name.isprintable() for name in names)
+        if not all(named) or any(not name or Path(name).name != name for name in names):
             raise InvalidInputError("Providers' names become names of files; call them otherwise.")
-        if len(self.salt) < 16:
+        pairs = {f"{giver}-{taker}".casefold() for giver, taker in permutations(names, 2)}
+        if len(pairs) < len(names) * (len(names) - 1):  # such as a and a-a: a-a-a.share is both's
+            raise InvalidInputError("Two shares would have one name of a file; rename providers.")
+        if not isinstance(self.salt, bytes) or len(self.salt) < 16:
             raise InvalidInputError("The salt needs at least 16 bytes that nobody can guess.")
         read_m(self.m)
         parts = as_constraint(self.constraint).parts
         if not all(isinstance(part, (KAnonymity, LDiversity)) for part in parts):
             raise UnsupportedError("Only k-anonymity and distinct l-diversity are verified so.")
+        if (size := self.boxes.groups.count * (self.k + BUCKETS)) > MOST_NUMBERS:
+            raise UnsupportedError(f"{size:,} numbers from each are too many: fewer boxes, less k.")
 
     @property
     def k(self) -> int:
@@ -142,17 +152,15 @@ class Agreement:
     def _of_box(self, group: int) -> tuple[str, ...]:
         return tuple(map(str, self.boxes.group_values(group)))
 
-    @property
-    def digest(self) -> str:
-        """What every file says, so that files of another agreement are refused."""
-        said = [
-            sorted(self.providers),
-            self.boxes.quasi_identifiers,
-            self.names,
-            self.k,
-            self.values,
-        ]
-        text = json.dumps([*said, self.m, BUCKETS])
+    def digest(self, sensitive: Sequence[str]) -> str:
+        """What every file says, so that files of another agreement are refused.
+
+        Where values are counted, all must count those of the same columns.
+        """
+        counted = [*sensitive] if self.values > 1 else []
+        columns = [self.boxes.quasi_identifiers, counted]
+        asked = [self.k, self.values, self.m, BUCKETS]
+        text = json.dumps([sorted(self.providers), columns, self.names, asked])
         return hmac.new(self.salt, text.encode(), hashlib.sha256).hexdigest()
 
     def bucket(self, value: Any) -> int:
@@ -164,6 +172,7 @@ class Agreement:
         """Return the own rows by box and salted value."""
         if set(own.quasi_identifiers) != set(self.boxes.quasi_identifiers):
             raise InvalidInputError("The boxes and your rows must have the same quasi-identifiers.")
+        refuse_subjects(own)
         mine = own.encoded
         sizes = [len(column.values) for column in mine.quasi]
         columns = [*(column.codes for column in mine.quasi), mine.sensitive]
@@ -195,7 +204,9 @@ def _canonical(found: Any) -> str:
     if isinstance(found, tuple):
         return f"({','.join(map(_canonical, found))})"
     if isinstance(found, Decimal):
-        return format(found.normalize(), "f") if found else "0"
+        sign, digits, exponent = found.as_tuple()
+        text = "".join(map(str, digits)).rstrip("0")
+        return f"{sign}:{text}e{int(exponent) + len(digits) - len(text)}" if found else "0"
     return json.dumps(found)
 
 
@@ -229,8 +240,11 @@ def take_step(
     """
     if me not in agreed.providers:
         raise InvalidInputError(f"{me!r} is none of the providers: {', '.join(agreed.providers)}.")
-    run = _Run(agreed, me, files.named(f"{folder}/{me}").parent, sorted({*agreed.providers} - {me}))
     counts = agreed.counted(read_table(own), integer(left_out, "left_out", 0))
+    target, others = files.named(f"{folder}/{me}").parent, sorted({*agreed.providers} - {me})
+    with suppress(OSError):  # what cannot be written says so
+        target.mkdir(0o700, exist_ok=True)
+    run = _Run(agreed.digest(own.sensitive), me, target, others)
     written = [run.write_share(other) for other in run.others if not run.share(me, other).exists()]
     shares = [run.share(other, me) for other in run.others]
     if missing := tuple(path.name for path in shares if not path.exists()):
@@ -249,7 +263,7 @@ def take_step(
 class _Run:
     """One provider's side of a run."""
 
-    agreed: Agreement
+    digest: str
     me: str
     folder: Path
     others: Sequence[str]
@@ -261,15 +275,15 @@ class _Run:
         return self._write(self.share(self.me, other), "share", {"seed": secrets.token_hex(32)})
 
     def _write(self, path: Path, kind: str, body: dict[str, Any]) -> Path:
-        said = {"kind": kind, "agreed": self.agreed.digest, **body}
+        said = {"kind": kind, "agreed": self.digest, **body}
         files.write(path, files.dump("joint", 1, said), files.OWNER_ONLY)
         return path
 
     def _read(self, path: Path, kind: str, field: str) -> str:
         document = files.load(files.contents(path), "joint", (1,))
-        if (document.get("kind"), document.get("agreed")) != (kind, self.agreed.digest):
+        if (document.get("kind"), document.get("agreed")) != (kind, self.digest):
             raise InvalidInputError(
-                f"{path.name!r} was made for other boxes, providers, constraints or salt."
+                f"{path.name!r} was made for other boxes, columns, providers, constraints or salt."
             )
         if not isinstance(document.get(field), str):
             raise InvalidInputError(f"{path.name!r} has no {field}.")
@@ -286,12 +300,17 @@ class _Run:
     ) -> tuple[Counts | None, Step]:
         """Publish own numbers behind shares, and add up what everybody published."""
         path, size = self.folder / f"{self.me}.{kind}", mine.size
-        done = [*written]
-        if not path.exists():
-            hidden = mine.ravel().astype(np.uint64)
-            for other in self.others:
-                hidden += self._mask(other, self.me, kind, size)
-                hidden -= self._mask(self.me, other, kind, size)
+        done, hidden = [*written], mine.ravel().astype(np.uint64)
+        for other in self.others:
+            hidden += self._mask(other, self.me, kind, size)
+            hidden -= self._mask(self.me, other, kind, size)
+        if path.exists():
+            if (self._numbers(path, kind, size) != hidden).any():
+                raise InvalidInputError(
+                    f"{path.name!r} was made of other rows or shares than those that are here now. "
+                    "Begin again, all of you, with empty folders."
+                )
+        else:
             body = {"numbers": base64.b64encode(hidden.astype("<u8").tobytes()).decode()}
             done.append(self._write(path, kind, body))
         paths = [self.folder / f"{name}.{kind}" for name in (self.me, *self.others)]
@@ -309,8 +328,9 @@ class _Run:
         return sums.astype(np.int64), Step(tuple(done), (), None)
 
     def _numbers(self, path: Path, kind: str, size: int) -> Words:
+        text = self._read(path, kind, "numbers")
         try:
-            data = base64.b64decode(self._read(path, kind, "numbers"), validate=True)
+            data = base64.b64decode(text, validate=True)
         except ValueError:
             data = b""
         if len(data) != 8 * size:
@@ -356,10 +376,14 @@ class OpenedSums:
         return np.asarray((self.holders[g] > 0) & (self.holders[g] <= self.many[g]))
 
     def second_numbers(self, counts: Counts) -> NDArray[np.bool_]:
-        """Return for each open box whether there are at least 1, 2, … own values that are rare."""
-        held = [(counts[g, self.rare(g)] > 0).sum() for g in self.open]
-        most = max(self.removed(g) for g in self.open)
-        return np.asarray(np.array(held)[:, None] >= np.arange(1, most + 1))
+        """Return for each open box whether there are at least 1, 2, … own values that are rare.
+
+        Up to as many as must go in that box: more would be told than is needed.
+        """
+        held = [[(counts[g, self.rare(g)] > 0).sum()] for g in self.open]
+        need = np.array([[self.removed(g)] for g in self.open])
+        steps = np.arange(1, need.max() + 1)
+        return np.asarray((np.array(held) >= steps) & (steps <= need))
 
     def unshown(self, sums: Counts) -> list[int]:
         """Return the open boxes whose values some coalition might take away."""

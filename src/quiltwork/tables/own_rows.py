@@ -128,7 +128,8 @@ class Kinds:
 
 
 def check_columns(published: Table, own: Table) -> None:
-    """Refuse rows that have other columns than the published table."""
+    """Refuse rows that have other columns than the published table, or name people."""
+    refuse_subjects(published, own)
     if set(own.quasi_identifiers) != set(published.quasi_identifiers):
         raise InvalidInputError(
             "The published table and your rows must have the same quasi-identifiers, not "
@@ -138,6 +139,15 @@ def check_columns(published: Table, own: Table) -> None:
         raise InvalidInputError(
             "The published table and your rows must have the same sensitive columns in the same "
             f"order, not {', '.join(published.sensitive)} and {', '.join(own.sensitive)}."
+        )
+
+
+def refuse_subjects(*tables: Table) -> None:
+    """Refuse tables that name people: records are counted, and a person may have several."""
+    if any(table.subject is not None for table in tables):
+        raise UnsupportedError(
+            "Records are counted here, not people: a person with several would count as several. "
+            "Leave subject out if each has one; verify_m_privacy verifies people."
         )
 
 
