@@ -31,6 +31,15 @@ def test_noise_of_series_of_any_length_leaks_epsilon_and_hardly_less(length, sti
     assert 0.985 < leak <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("epsilon", ["1e-300", "1e-100", "1e-20"])
+def test_an_epsilon_below_all_rounding_is_met_by_hiding_everything_at_once(epsilon):
+    """Guesses of the level went to 0 there, and dividing by what leaks then ended in an error."""
+    chain = qw.MarkovChain(0.97 * np.eye(3) + 0.01)
+    asked = Fraction(epsilon)
+    scales = [qw.calibrate(chain, 400, asked, episode=w).exact_scale * asked for w in (1, 50)]
+    assert all(low <= scale <= 400 * (1 + 1e-9) for low, scale in zip((1, 50), scales, strict=True))
+
+
 def test_days_of_many_phases_are_calibrated_close_to_what_they_leak():
     phase = np.cos(2 * np.pi * np.arange(720) / 720)[:, None, None] / 2 + 0.5
     one, other = np.random.default_rng(3).dirichlet(np.ones(6), (2, 6))

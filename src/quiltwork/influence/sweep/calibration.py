@@ -168,10 +168,10 @@ def _in_strides(
     extra = np.array([between.beyond(stride) for stride in strides.tolist()])
     told = max(least, last / 4) + each * (strides - between.stride) + extra * further
     best = int(np.flatnonzero(told <= told[0] * (1 + _LOST))[-1])
-    share, slope = float(told[best]) / last, 1.0
+    share, slope, lowest = float(told[best]) / last, 1.0, factor
     for _ in range(_TRIES):
         step = (math.log(epsilon / (share * last)) - _CLOSE_BY / 2) / slope
-        factor *= math.exp(step)
+        factor = min(max(factor * math.exp(step), lowest), epsilon / between.levels[0])
         if abs(step) < _ROUGH:
             break
         before, last = last, longer.outlook(factor)[0]
