@@ -128,5 +128,6 @@ def test_a_table_that_gains_nothing_from_pooling_says_so(choices, told):
     frame = pandas.DataFrame({"who": [*"ab"] * 8, "age": range(16), "ill": [*"xxyy"] * 4})
     made = anonymize(Table(frame, "who", ["age"], "ill"), KAnonymity(2), 1, **choices)
     assert made.pooled.startswith(told) if told else made.pooled == ""
+    assert made.of_one_provider == (8 if told else 0)
     assert made.pooled in made.explain()
     assert made.pooled in made.report().lead

@@ -14,6 +14,7 @@ from quiltwork.tables.constraints import KAnonymity, LDiversity
 from quiltwork.tables.metrics.models import privacy_models
 from quiltwork.tables.metrics.query_error import query_error
 from quiltwork.tables.table import Table
+from quiltwork.tables.verification import max_m
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,24 @@ def test_the_page_stands_alone_and_escapes_names(publication, tmp_path):
     for part in text.split("<svg")[1:]:
         ET.fromstring("<svg" + part[: part.index("</svg>")] + "</svg>")  # noqa: S314
     assert publication.report()._repr_html_() == text
+
+
+def test_the_page_answers_what_providers_ask(publication):
+    """How many may collude, who is next and what they leave, whose rows, groups of one provider."""
+    report = publication.report()
+    found = report.providers
+    given = publication.source.frame["hospital"].value_counts()
+    inside = publication.table.frame.groupby(["age", "town <&>"])["hospital"].nunique()
+    alone = int((inside == 1).sum())
+    assert f"{alone / len(inside):.1%} ({alone} of {len(inside)})" in report.html
+    for name, rows in given.items():
+        assert f"<td>{name}</td>" in report.html
+        assert found.rows[name] == found.published[name] == rows
+    assert int(found.safe) == max_m(publication.table, KAnonymity(6) & LDiversity(2)) == 1
+    assert found.withstood.split("(")[0] in report.html
+    assert report.body()["for_providers"]["withstands"] == 1
+    whole = Table(publication.source.frame, None, ["age", "town <&>"], "ill")
+    assert "For the providers" not in anonymize(whole, KAnonymity(6), m=0).report().html
 
 
 def test_certainty_penalty_is_the_width_of_published_ranges(publication):

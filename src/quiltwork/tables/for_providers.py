@@ -79,11 +79,15 @@ class ForProviders(ResultBase):
             else f"{name} {self.published[name]:,} of {rows:,}"
             for name, rows in self.rows.items()
         )
+        return f"Rows: {given}. {self.withstood}"
+
+    @property
+    def withstood(self) -> str:
+        """How many may collude, and who would break it next, in words."""
         breach = self.safe.breach
-        said = f"Rows: {given}. It withstands "
         if breach is None:
-            return said + "every coalition that leaves one of them out."
-        said += f"{int(self.safe)} colluding. "
+            return "It withstands every coalition that leaves one of them out."
+        said = f"It withstands {int(self.safe)} colluding. "
         if not breach.settled or breach.outsiders:
             return said + f"Whether it withstands {breach.m} was not settled."
         left = f"{breach.left_size:,} record{'' if breach.left_size == 1 else 's'} of others"

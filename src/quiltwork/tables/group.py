@@ -69,11 +69,6 @@ class Group:
         """How many providers have records in the group: the paper's n_G."""
         return self.size if self.contributors is None else int(self.contributors.sum())
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether each record is known to one provider and has one value."""
-        return self.held is None and self.kinds is None
-
     @cached_property
     def total(self) -> Weights:
         """The weights of the whole group by kind."""
@@ -276,24 +271,6 @@ def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
         start=np.searchsorted(group, np.arange(len(groups) + 1)),
         inside=counts.inside[groups],
         contributors=contributors,
-    )
-
-
-def headcount(counts: SparseCounts) -> SparseCounts:
-    """Give everybody the same value: histograms then count people."""
-    first = np.flatnonzero(
-        np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
-    )
-    group = counts.group[first]
-    return replace(
-        counts,
-        group=group,
-        who=counts.who[first],
-        kind=np.zeros(len(first), dtype=np.int64),
-        weight=np.add.reduceat(counts.weight, first),
-        start=np.searchsorted(group, np.arange(counts.groups + 1)),
-        values=1,
-        kinds=NO_SETS,
     )
 
 

@@ -287,7 +287,8 @@ class LocalPublication(Publication):
                 "Every group has the rows of one provider alone, as with method='separate': "
                 "pooling the rows gained nothing."
             )
-        return f"{alone:,} of {groups:,} groups have the rows of one provider alone."
+        share = f"{alone:,} of {groups:,} groups ({alone / groups:.0%})"
+        return f"{share} have the rows of one provider alone."
 
     @cached_property
     def for_providers(self) -> ForProviders:

@@ -35,6 +35,7 @@ from quiltwork.tables.risk.intersection import rehearsed
 from quiltwork.tables.risk.minimality import refused_cuts
 
 if TYPE_CHECKING:
+    from quiltwork.tables.for_providers import ForProviders
     from quiltwork.tables.publication import LocalPublication
     from quiltwork.tables.spark.backend import SparkPublication
 
@@ -77,6 +78,23 @@ def _attack(found: TableAttack) -> Html:
             note(title, found.found),
             bullets([f"Attacker: {found.knows}", *groups, f"What helps: {found.helps}"]),
         ]
+    )
+
+
+def providers_section(found: ForProviders) -> Html:
+    """Write what providers ask before they sign: how many may collude, who is next, whose rows."""
+    breach = found.safe.breach
+    glance = {"Colluding providers withstood (max_m)": f"{int(found.safe):,}"}
+    if breach is not None and breach.settled:
+        glance["Records left by the weakest coalition"] = f"{breach.left_size:,}"
+    share = f"{found.alone / found.groups:.1%} ({found.alone:,} of {found.groups:,})"
+    rows = [(name, number, found.published[name]) for name, number in found.rows.items()]
+    return section(
+        "For the providers",
+        facts({**glance, "Groups with one provider": share}),
+        paragraph(found.withstood),
+        table("Whose rows are in it", ["provider", "rows given", "published"], rows),
+        anchor="providers",
     )
 
 
@@ -220,6 +238,7 @@ class TableReport(ResultBase):
         loss: what generalization lost, for a publication.
         queries: how many range queries were asked for the query error; 0 for none.
         query_error: their mean relative error.
+        providers: what providers ask of a publication.
     """
 
     title: str
@@ -229,6 +248,7 @@ class TableReport(ResultBase):
     loss: InformationLoss | None = None
     queries: int = 0
     query_error: float | None = None
+    providers: ForProviders | None = None
 
     def explain(self) -> str:
         """Say what the table reveals."""
@@ -241,14 +261,17 @@ class TableReport(ResultBase):
             "loss": None if self.loss is None else plain(self.loss),
             "queries": self.queries,
             "query_error": self.query_error,
+            "for_providers": None if self.providers is None else self.providers.body(),
         }
 
     @property
     def html(self) -> str:
         """The report as one HTML page that fetches nothing."""
         found = self.assessment
+        asked = self.providers
         parts: list[Html] = [
             section("At a glance", facts(self.headline), anchor="glance"),
+            *([] if asked is None or len(asked.rows) == 1 else [providers_section(asked)]),
             attacks_section(found),
             models_section(found),
             reidentification_section(found.reidentification),
@@ -318,6 +341,7 @@ def publication_report(
         loss,
         queries,
         error,
+        publication.for_providers,
     )
     if path is not None:
         report.write(path)
