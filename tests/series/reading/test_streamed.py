@@ -137,6 +137,10 @@ def test_a_full_disk_is_told(monkeypatch):
     monkeypatch.setattr(spilled, "TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
     with pytest.raises(StorageError, match="No space left on device; name a folder with room in T"):
         Spilled().add(np.zeros(100))
+    monkeypatch.setattr(spilled, "_IN_MEMORY", 0)
+    monkeypatch.setattr(spilled, "TemporaryFile", partial(open, "/dev/full", "wb"))
+    with pytest.raises(StorageError, match="No space left"):  # at once, however small the part is
+        Spilled().add(np.zeros(1))
 
 
 @given(

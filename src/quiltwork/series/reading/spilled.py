@@ -45,10 +45,11 @@ class Spilled:
             return
         try:
             if self._file is None:
-                self._file = TemporaryFile()  # noqa: SIM115  (closed with this list)
+                self._file = TemporaryFile(buffering=0)  # noqa: SIM115  (closed with this list)
                 weakref.finalize(self, self._file.close)
-            place = self._file.seek(0, os.SEEK_END)
-            self._file.write(np.ascontiguousarray(part).data)
+            place, left = self._file.seek(0, os.SEEK_END), memoryview(part.tobytes())
+            while left:  # a full disk takes a part, and then fails
+                left = left[self._file.write(left) :]
         except OSError as error:
             raise StorageError(
                 f"Rows that memory should not hold go to a temporary file in {gettempdir()!r}, "
