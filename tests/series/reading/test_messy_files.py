@@ -206,6 +206,22 @@ def test_run_lengths_and_intervals_hold_for_as_long_as_they_say(tmp_path, by):
         read_series(path, "s", duration="n")
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "word"),
+    [
+        *[(name, "1.5", "minutes") for name in ("minutes", "Dauer (min)", "duration_min")],
+        ("hours", "0.025", "hours"),
+        *[(name, "90", "seconds") for name in ("seconds", "for", "minimum", "breath")],
+    ],
+)
+def test_numbers_of_a_duration_are_in_the_unit_that_its_name_says(tmp_path, name, number, word):
+    path = tmp_path / "runs.csv"
+    path.write_text(f"state,from,{name}\nsleep,0,{number}\nwalk,90,{number}\n")
+    found = read_series(path, "state", time="from", duration=name, every="30s")
+    assert found.data[None].tolist() == ["sleep"] * 3 + ["walk"] * 3
+    assert found.reading.endswith(f"Numbers of {name!r} are {word}.")
+
+
 def test_subjects_of_several_columns_and_of_file_names(tmp_path, by):
     for house, kw in (("north", 1), ("south", 3)):
         text = "".join(f"{m},{t},{kw + t}\n" for m in ("01", "02") for t in range(3))

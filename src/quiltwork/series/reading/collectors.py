@@ -279,16 +279,34 @@ def _arrow_codes(cells: Any) -> Any:
     return codes, [*distinct, None]
 
 
+_UNITS = (
+    (r"minut|(?<![a-z])mins?(?![a-z])", 60, "minutes"),
+    (r"hour|stunde|(?<![a-z])(h|hrs?)(?![a-z])", 3600, "hours"),
+)
+
+
 class DurationCollector(LabelCollector):
     """How long rows hold: whole seconds, 00:15:00, 15min, or a number of time points."""
 
-    def checked(self) -> NDArray[np.int64]:
-        """Return the whole seconds, or the number, by codes.
+    plain = False
+
+    def unit(self) -> tuple[int, str]:
+        """Return what a plain number stands for, in seconds and in words, by the column's name."""
+        name = str(self.name).lower()
+        return next((one[1:] for one in _UNITS if re.search(one[0], name)), (1, "seconds"))
+
+    def checked(self, unit: int) -> NDArray[np.int64]:
+        """Return the whole seconds, or the number, by codes; plain ones are in a unit of so many.
 
         Raises:
             InvalidInputError: naming the first row without one.
         """
         read = [_lasting(cell) for cell in self.distinct]
+        for place, cell in enumerate(self.distinct):
+            with suppress(ValueError, OverflowError):
+                number = float(cell) * unit
+                self.plain, whole = True, number >= 0 and number == int(number)
+                read[place] = int(number) if whole else None
         if None in read:
             row = position_of(self.join(), read.index(None))
             raise InvalidInputError(
@@ -304,7 +322,4 @@ def _lasting(cell: Any) -> int | None:
         return 3600 * int(clock[1]) + 60 * int(clock[2]) + int(clock[3] or 0)
     with suppress(InvalidInputError):
         return seconds_of(text)
-    with suppress(ValueError, OverflowError):
-        number = float(text)
-        return int(number) if number >= 0 and number == int(number) else None
     return None

@@ -121,7 +121,10 @@ def read_records(
         raise InvalidInputError(
             "Rows that hold for a while need a grid of time points; add every='10min' (--every)."
         )
-    table = held[0].checked() if held else None
+    unit, word = held[0].unit() if held and times else (1, "")
+    table = held[0].checked(unit) if held else None
+    if word and held[0].plain:
+        note = f"{note} Numbers of {wanted.duration!r} are {word}.".strip()
     subjects, places = _subjects(owners)
 
     def blocks() -> Iterator[Block]:
