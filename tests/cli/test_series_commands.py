@@ -186,6 +186,22 @@ def test_release_apart_gives_each_subject_its_own(cli, folder):
     assert [sum(release.value) for release in each] == [400] * 5
 
 
+def test_pieces_of_one_subject_are_released_and_previewed_as_one(cli, folder):
+    text = (folder / "volunteers.csv").read_text().splitlines()
+    kept = [line for line in text if not line.split(",")[1].endswith("50")]
+    (folder / "gaps.csv").write_text("\n".join(kept))
+    asked = ("release", "gaps.csv", *READ, "--every", "1s", "--missing", "split", "--belief")
+    asked = (*asked, "belief.json", "--epsilon", "60", "--no-config")
+    each = cli(*asked, "--apart", "--json").document["releases"]
+    assert list(each) == ["v0", "v1", "v2", "v3", "v4"]
+    assert [sum(one["value"]) for one in each.values()] == [396] * 5
+    part = cli(*asked, "--apart", "--json", "--window", "1970-01-01 00:01..1970-01-01 00:02")
+    assert [sum(one["value"]) for one in part.document["releases"].values()] == [60] * 5
+    seen = cli(*asked, "--preview")
+    assert "each person" not in seen.out
+    assert "--missing state" in seen.out
+
+
 def test_preview_spends_nothing_and_reads_no_answer(cli, folder):
     common = ("release", "volunteers.csv", *READ, "--belief", "belief.json", "--epsilon", "1")
     ran = cli(*common, "--preview", "--json")

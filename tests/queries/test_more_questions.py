@@ -12,6 +12,7 @@ from quiltwork import InvalidInputError, UnsupportedError, queries
 from quiltwork.beliefs.origins import start_of
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.series import read_series
+from quiltwork.series.releases.answer import described
 
 CHAIN = qw.MarkovChain(
     [[0.9, 0.05, 0.05], [0.4, 0.5, 0.1], [0.3, 0.3, 0.4]], states=["rest", "walk", "run"]
@@ -59,8 +60,16 @@ def test_step_and_beginning_come_from_the_data_where_they_are_known():
 
     answer = qw.release(series("06:30"), queries.by_hour(), CHAIN, epsilon=1)
     assert (answer.query.step, answer.query.begins) == (600, 6 * 3600 + 1800)
+    both = [series("06:30"), series("07:50")]
+    answer = qw.release(both, queries.by_hour(), CHAIN, epsilon=90)
+    hours = np.concatenate([one.index.hour for one in both])
+    truth = pandas.crosstab(hours, np.concatenate([DAYS, DAYS]))[list(CHAIN.states)].to_numpy()
+    assert np.abs(answer.value - truth).max() <= 1
+    assert qw.preview(queries.by_hour(step=600), CHAIN, length=[len(DAYS)] * 2).scale == (
+        qw.release(both, queries.by_hour(), CHAIN).scale
+    )
     with pytest.raises(InvalidInputError, match="different times of day"):
-        qw.release([series("06:30"), series("07:30")], queries.by_hour(), CHAIN)
+        described(both, queries.by_hour(), CHAIN)  # as a ledger would pay
     with pytest.raises(InvalidInputError, match="different times of day"):
         qw.release(series("06:30"), queries.by_hour(begins="07:30"), CHAIN)
     with pytest.raises(InvalidInputError, match="how long a step"):

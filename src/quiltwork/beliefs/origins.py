@@ -49,13 +49,17 @@ class Origin:
 class CodedSequence(Sequence[Label]):
     """A sequence of labels: `labels[code]` for each of the codes.
 
-    `start` is when the first time point is, in seconds, if times are regular.
+    `start` is when the first time point is, in seconds, if times are regular. A `piece` is one of
+    those that a subject's series was split into at gaps; one that is `cut` has lost time points
+    that are protected all the same.
     """
 
     codes: NDArray[Any]
     labels: NDArray[Any]
     origin: Origin
     start: int | None = None
+    piece: bool = False
+    cut: bool = False
 
     def __len__(self) -> int:
         return len(self.codes)

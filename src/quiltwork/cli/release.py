@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -178,8 +178,11 @@ def release(
             refuse_unregistered(*payer, path, column, {**arguments, **named})
 
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
-    if window is not None and not apart:
-        query, series = _on_window(query, series, window, beliefs, paid=bool(debit))
+    split, persons = reading["missing"] == "split", protect == "person"
+    if window is not None and (split or not apart):
+        paid = bool(debit)
+        query, series = _on_window(query, series, window, beliefs, paid=paid, persons=persons)
+        window = None
     asked = {
         "epsilon": epsilon,
         "method": method,
@@ -192,21 +195,30 @@ def release(
 
             beliefs = placed(beliefs, series.data.coded.values())
         from quiltwork.series import preview as foresee
+        from quiltwork.series.releases.protection import has_pieces
 
         level = float(confidence)
         foreseen = foresee(query, beliefs, length=series.lengths, confidence=level, **asked)
+        if has_pieces(series.data):  # a person's noise is for all of theirs
+            less = tuple(one for one in foreseen.others if one.protect != "person")
+            said = "Whole persons are protected with --missing state, which cuts no series."
+            foreseen = replace(foreseen, others=less, advice=(*foreseen.advice, said))
         shown = foreseen.explain().splitlines()
         deliver(foreseen.to_json(), shown, pictures(foreseen, report, plot), output)
         return
 
+    from quiltwork.beliefs.origins import CodedSequences
     from quiltwork.series import release as answer
 
     writes: Iterable[Callable[[], object]] = ()
     if apart:
-        with progress(series.data.items(), "Releasing") as bar:
+        subjects: dict[Any, dict[Any, Any]] = {}
+        for subject, one in series.data.coded.items():
+            subjects.setdefault(subject[0] if split else subject, {})[subject] = one
+        with progress(subjects.items(), "Releasing") as bar:
             each = {
                 str(who): answer(
-                    data,
+                    CodedSequences(data),
                     query if window is None else query.on_runs(series.windows(window, who)),
                     beliefs,
                     **asked,
@@ -227,7 +239,7 @@ def release(
 
 
 def _on_window(
-    query: Query, series: Series, window: str, beliefs: Any, *, paid: bool
+    query: Query, series: Series, window: str, beliefs: Any, *, paid: bool, persons: bool
 ) -> tuple[Query, Series]:
     """Return the query on a window of all sequences; or on each one's own part of it."""
     from quiltwork.series.reading.clock import is_span
@@ -242,7 +254,8 @@ def _on_window(
             "them on public days with --days and --missing state, under a belief that has the "
             "state 'missing' too, and create the dataset for these."
         )
-    refuse_cutting(beliefs)
+    if not persons:
+        refuse_cutting(beliefs)
     return query, series.during(window)
 
 

@@ -283,6 +283,45 @@ def test_what_is_left_out_of_a_window_is_protected_as_what_stays():
     remembers = qw.MarkovChain.fit([chain.sample(500, seed=1)], order=2)
     started = MarkovChain(chain.transition, initial=[0.5, 0.5])
     refuse_cutting([chain, qw.ChainBox([[0.1, 0.1]] * 2, [[0.9, 0.9]] * 2)])
-    for belief in (remembers, started):
+    turning = CyclicChain([chain.transition] * 2)  # phases by position, which a cut moves
+    refuse_cutting([CyclicChain([chain.transition] * 2, grid=qw.Grid(step="1h"), anchor=0)])
+    for belief in (remembers, started, turning):
         with pytest.raises(UnsupportedError, match=r"read it alone with days="):
             refuse_cutting([chain, belief])
+
+
+def test_a_release_refuses_what_was_cut_under_beliefs_that_would_not_protect_the_rest(tmp_path):
+    times = [*pd.date_range("2026-01-01 20:00", periods=8, freq="h")]
+    rows = pd.DataFrame({"t": times + [one + timedelta(days=1) for one in times], "s": [0, 1] * 8})
+    read = read_series(rows, "s", time="t", every="1h", missing="split", timezone="UTC")
+    cut, chain = read.during("2026-01-02"), MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    started = MarkovChain(chain.transition, initial=[0.99, 0.01])
+    for given in (cut.data, dict(cut.data), list(cut.data.values())):
+        assert release(given, queries.histogram(), chain).length == 4
+        with pytest.raises(UnsupportedError, match="do not begin together"):
+            release(given, queries.histogram(), started)
+    release(read.data, queries.histogram(), started)
+    release(read.during("2026-01").data, queries.histogram(), started)  # nothing was left out
+    with qw.budget.Ledger.open(f"sqlite:///{tmp_path}/b.db") as ledger:
+        ledger.create("d", chain, 4, budget=9)
+        with pytest.raises(UnsupportedError, match="one window of all"):
+            release(cut.data, queries.histogram(), chain, ledger=ledger, dataset="d")
+
+
+def test_pieces_are_told_by_how_they_were_read_and_not_by_numbers_in_names():
+    rows = pd.DataFrame({"house": 7, "meter": [1, 1, 2, 2], "t": [0, 1, 0, 1], "s": [0, 1, 1, 0]})
+    meters = read_series(rows, "s", time="t", subject=["house", "meter"]).data
+    assert list(meters) == [(7, 1), (7, 2)]
+    query = queries.histogram(states=[0, 1])
+    assert release(meters, query, None, protect="person").length == 2
+    gaps = read_series(
+        rows.assign(t=[0, 9, 0, 1]),
+        "s",
+        time="t",
+        subject=["house", "meter"],
+        every="1s",
+        missing="split",
+    ).data
+    for given in (gaps, dict(gaps), list(gaps.values())):
+        with pytest.raises(InvalidInputError, match="several series"):
+            release(given, query, None, protect="person")

@@ -375,7 +375,7 @@ def sequences(
             begin = None if path.start is None or step is None else path.start + step * a
             found.append(((key, number), Path(path.subject, path.codes[a:b], begin)))
     origin = replace(origin, parts=len(found))
-    coded = {key: CodedSequence(p.codes, labels, origin, p.start) for key, p in found}
+    coded = {key: CodedSequence(p.codes, labels, origin, p.start, cut) for key, p in found}
     return CodedSequences(coded), states
 
 

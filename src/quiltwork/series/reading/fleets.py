@@ -96,7 +96,9 @@ class _Task:
         except InvalidInputError as error:
             return f"{path}: {error}"
         here: dict[Any, CodedSequence] = {
-            key: DistantSequence(one.codes[:0].copy(), one.labels, one.origin, one.start, len(one))
+            key: DistantSequence(
+                one.codes[:0].copy(), one.labels, one.origin, one.start, one.piece, length=len(one)
+            )
             for key, one in read.data.coded.items()
         }
         return replace(read, data=CodedSequences(here))

@@ -94,11 +94,13 @@ class Series:
         if len(starts) > 1:
             raise InvalidInputError(
                 f"The sequences begin at {len(starts)} different times, so that {text!r} is "
-                f"another window for each. {_together(text)}"
+                f"another window for each. {_together(text, chosen[0].piece)}"
             )
         found = TimePoints(*starts.pop(), max(lengths), self.clock).windows(text)
         if found[-1][1] > min(lengths):
-            raise InvalidInputError(f"Some sequences end before {text!r} does. {_together(text)}")
+            raise InvalidInputError(
+                f"Some sequences end before {text!r} does. {_together(text, chosen[0].piece)}"
+            )
         return found
 
     def during(self, text: str) -> Series:
@@ -111,7 +113,7 @@ class Series:
 
         Time points that are left out are protected as those that stay, since an answer knows of
         them through the nearest one that stays, under chains without a start or longer memory of
-        their own; `refuse_cutting` refuses other beliefs.
+        their own; `release` refuses other beliefs, and to let a ledger pay.
 
         Raises:
             InvalidInputError: for words that recur, or mean no time point, and if it is not known
@@ -136,7 +138,8 @@ class Series:
             start, step = begun[key]
             a, b = (min(max(-((start - when) // step), 0), len(one)) for when in (begin, end))
             if a < b:
-                cut[key] = replace(one, codes=one.codes[a:b], start=start + step * a)
+                lost = one.cut or b - a < len(one)
+                cut[key] = replace(one, codes=one.codes[a:b], start=start + step * a, cut=lost)
         if not cut:
             raise InvalidInputError(f"No time point is in {text!r}.")
         points = sum(map(len, cut.values()))
@@ -321,23 +324,28 @@ def refuse_cutting(beliefs: Sequence[Belief]) -> None:
     """Refuse beliefs under which a part of a sequence tells of the rest by more than its ends.
 
     Raises:
-        UnsupportedError: for those with a start of their own, a longer memory, or no states.
+        UnsupportedError: for those with a start of their own, phases that no clock shows, a longer
+            memory, or no states.
     """
     for belief in beliefs:
         chain = isinstance(belief, (MarkovChain, CyclicChain)) and isinstance(belief.initial, str)
+        if isinstance(belief, CyclicChain) and belief.anchor is None:
+            chain = False
         if not chain and not isinstance(belief, ChainBox):
             raise UnsupportedError(
                 f"The sequences do not begin together, and cut to the window under this "
-                f"{type(belief).__name__}, which has a start of its own or remembers more than one "
-                "time point, they would tell too much of moments before it. If only those in it "
-                "are to be protected, read it alone with days='2026-03-01:2026-03-31'; or give a "
+                f"{type(belief).__name__}, which has a start of its own, remembers more than one "
+                "time point or does not say when its phases are, they would tell too much of "
+                "moments before it. If only those in it are to be protected, read it alone with "
+                "days='2026-03-01:2026-03-31'; or give a "
                 "chain that remembers one time point (fit --order 1), or a box."
             )
 
 
-def _together(text: str) -> str:
+def _together(text: str, pieces: bool = False) -> str:
     """How to ask about sequences that do not begin or end together."""
-    state = "under a belief that has the state 'missing' too; or release them apart."
+    state = "under a belief that has the state 'missing' too"
+    state += "." if pieces else "; or release them apart."
     apart = f"put all on public days with days='2026-03-01:2026-03-31' and missing='state', {state}"
     if is_span(text):
         return f"Cut each to it with series.during({text!r}); or {apart}"

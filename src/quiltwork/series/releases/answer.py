@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, reduce
@@ -14,6 +14,7 @@ import numpy as np
 
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.beliefs.cyclic import placed, refuse_misplaced
+from quiltwork.beliefs.origins import made_of
 from quiltwork.beliefs.sets import digest
 from quiltwork.budget.payment import BEGINNING_OF, Payer, Request, pay_and_keep, read_payer
 from quiltwork.budget.people import PEOPLE, is_about_people
@@ -21,13 +22,15 @@ from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.noise import TwoSidedGeometric, exponential_mechanism
-from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
+from quiltwork.queries.base import Integers, Query, States, read_query
 from quiltwork.queries.custom import CustomQuery
+from quiltwork.series.reading.read import refuse_cutting
 from quiltwork.series.releases.data import (
     EncodedSeries,
     Source,
     asked_of,
     assumed_step,
+    begun,
     encode_cells,
     in_the_day,
     period_of,
@@ -47,8 +50,6 @@ from quiltwork.series.releases.record import Release
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
-
-Evaluate = Callable[[IntArray, States], Integers]
 
 
 def release(
@@ -136,10 +137,8 @@ def release(
     request = cache(
         lambda: _request(unanswered, key, payer if protection.who == "person" else None, ahead)
     )
-    evaluate: Evaluate = plan.query.evaluate
     if payer is not None:
         payer.check(request())  # before any cell is looked at
-        evaluate = plan.query.evaluate_quietly
     series = encode_cells(source, members, query, quietly=payer is not None)
     if payer is None:
         _check_without_noise(plan, members, series)
@@ -147,7 +146,8 @@ def release(
 
     def draw() -> Release:
         dated = replace(unanswered, period=period_of(source, plan.query))
-        return _answered(dated, plan, series, states or (), evaluate)
+        told = series.answers(begun(plan.query, source), quietly=payer is not None)
+        return _answered(dated, plan, told, states or ())
 
     return pay_and_keep(payer, request, draw, Release.to_json, Release.from_json)
 
@@ -174,12 +174,26 @@ def _prepared(
     """Plan a release from what is public; beliefs that a ledger holds are taken as they are."""
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
-    query = in_the_day(query, source)
+    query = in_the_day(query, source, alike=paid or source.fleet is not None)
+    if protection.who != "person":
+        _refuse_cut(members, source, paid=paid)
     if not paid:
         members = placed(members, source.given)
     refuse_misplaced(members, source.given)
     plan = make_plan(query, members, source.lengths, epsilon, protection)
     return _Prepared(plan, source, states, members, query)
+
+
+def _refuse_cut(members: tuple[Belief, ...], source: Source, *, paid: bool) -> None:
+    """Refuse parts of sequences where what was left out would not be protected as they are."""
+    if not any(getattr(made_of(one), "cut", False) for one in source.given):
+        return
+    if paid:
+        raise UnsupportedError(
+            "These sequences were cut to a span, and a ledger accounts for one window of all; put "
+            "them on public days instead, with days='2026-03-01:2026-03-31' and missing='state'."
+        )
+    refuse_cutting(members)
 
 
 def described(
@@ -334,9 +348,9 @@ def _request(
 
 
 def _answered(
-    unanswered: Release, plan: NoisePlan, series: EncodedSeries, states: States, evaluate: Evaluate
+    unanswered: Release, plan: NoisePlan, told: Iterable[Integers], states: States
 ) -> Release:
-    truth: Integers = reduce(np.add, series.answers(evaluate))
+    truth: Integers = reduce(np.add, told)
     noisy = draw_answer(plan.query, truth, plan.law)
     noisy, cells = plan.query.chosen(noisy, unanswered.cells)
     value = plan.query.present(np.array(noisy, dtype=object), states, plan.points)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -82,11 +82,12 @@ class EncodedSeries:
     alphabet: States
     fleet: Any = None
 
-    def answers(self, evaluate: Callable[[IntArray, States], Integers]) -> Iterable[Integers]:
-        """Return what a query answers for each sequence; for those on Spark, the sum of it."""
+    def answers(self, queries: Sequence[Query], *, quietly: bool) -> Iterable[Integers]:
+        """Return what queries answer for their sequences; for those on Spark, the sum of it."""
+        asked = (one.evaluate_quietly if quietly else one.evaluate for one in queries)
         if self.fleet is not None:
-            return [self.fleet.total(evaluate, self.alphabet)]
-        return (evaluate(codes, self.alphabet) for codes in self.codes)
+            return [self.fleet.total(next(asked), self.alphabet)]
+        return (ask(codes, self.alphabet) for ask, codes in zip(asked, self.codes, strict=True))
 
 
 def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -> Source:
@@ -174,8 +175,11 @@ def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
     return query.narrowed(states) if states is not None and isinstance(query, Sum) else query
 
 
-def in_the_day(query: Query, source: Source) -> Query:
+def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
     """Return a query by hours with the step and the beginning that the data are known to have.
+
+    Of series that begin at different moments that is the first; `begun` turns it to each, unless
+    all are to begin `alike`.
 
     Raises:
         InvalidInputError: if neither is known, or if subjects begin at different times of day.
@@ -186,10 +190,14 @@ def in_the_day(query: Query, source: Source) -> Query:
     if query.step is None and len(grids) == 1:
         query = replace(query, step=grids.pop())
     query.known_step  # noqa: B018  # refuses before anything is paid
-    moments = {begins for begins in map(moment_of, source.given) if begins is not None}
+    known = [begins for begins in map(moment_of, source.given) if begins is not None]
+    moments = set(known)
     zones = {_zone_of(sequence) for sequence in source.given} - {None}
     if query.begins is None and len(moments) == len(zones) == 1:
         return replace(query, begins=moments.pop(), zone=zones.pop())
+    if query.begins is None and len(zones) <= 1 and not alike and len(known) == len(source.given):
+        first, zone = min(moments), next(iter(zones), None)
+        return replace(query, begins=first if zone else first % 86400, zone=zone)
     if zones:
         raise InvalidInputError(
             "The data begin at different moments, so their clocks may change at different time "
@@ -207,6 +215,20 @@ def in_the_day(query: Query, source: Source) -> Query:
             "queries.by_hour(begins='06:30')."
         )
     return replace(query, begins=starts.pop()) if query.begins is None else query
+
+
+def begun(query: Query, source: Source) -> list[Query]:
+    """Return what is asked of each sequence: by hours, counted from when it begins.
+
+    A time point counts in one cell of one hour, whichever that is: the noise is the same.
+    """
+    moments = [moment_of(one) if isinstance(query, ByHour) else None for one in source.given]
+    return [
+        replace(query, begins=moment if query.zone else moment % 86400)
+        if isinstance(query, ByHour) and moment is not None
+        else query
+        for moment in moments
+    ]
 
 
 def _zone_of(sequence: Any) -> str | None:

@@ -87,7 +87,8 @@ def release_planned(
         raise InvalidInputError("What was paid for is not what would be drawn; nothing was drawn.")
     series = encode_cells(source, members, asked, quietly=True)
     dated = replace(unanswered, period=period_of(source, plan.query))
-    return _answered(dated, plan, series, states or (), plan.query.evaluate_quietly)
+    told = series.answers([plan.query] * len(source.given), quietly=True)
+    return _answered(dated, plan, told, states or ())
 
 
 def _levels(spending: Spending) -> tuple[int, int, Fraction, Fraction, Fraction]:

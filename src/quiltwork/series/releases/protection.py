@@ -29,6 +29,7 @@ import numpy as np
 
 from quiltwork.arguments import choice
 from quiltwork.beliefs import Belief, ChainBox, Label
+from quiltwork.beliefs.origins import CodedSequences, made_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer, privacy_level
 from quiltwork.influence import Calibration, calibrate
@@ -100,13 +101,25 @@ def refuse_pieces(data: Any) -> None:
     Raises:
         InvalidInputError: for what `read_series(…, missing="split")` gives, if somebody has two.
     """
-    keys = list(data) if isinstance(data, Mapping) else []
-    pieces = [key[0] for key in keys if isinstance(key, tuple) and isinstance(key[-1], int)]
-    if len(pieces) == len(keys) and len(set(pieces)) < len(pieces):
+    if has_pieces(data):
         raise InvalidInputError(
             "Some persons have several series here, as missing='split' makes them, and "
             "protect='person' would hide each alone; use missing='state'."
         )
+
+
+def has_pieces(data: Any) -> bool:
+    """Whether a subject has several series, as their marks say, or else the keys."""
+    held = data.coded if isinstance(data, CodedSequences) else data
+    pairs = list(held.items()) if isinstance(held, Mapping) else []
+    if isinstance(held, (list, tuple)):
+        pairs = [((None,), one) for one in held if getattr(made_of(one), "piece", False)]
+    persons = []
+    for key, one in pairs:
+        by_key = isinstance(key, tuple) and isinstance(key[-1], int)
+        if by_key if (coded := made_of(one)) is None else coded.piece:
+            persons.append(key[0])
+    return len(set(persons)) < len(persons)
 
 
 def any_series(states: Sequence[Label] | None) -> ChainBox:
