@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,9 @@ from hypothesis import strategies as st
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.ledger import totals
+from quiltwork.budget.ledger.account_rows import digest
+from quiltwork.budget.ledger.entries import canonical
+from quiltwork.budget.ledger.total_rows import seal
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError, UnsupportedError
 from tests.budget.ledger.raw import raw
 
@@ -157,6 +161,67 @@ def test_damaged_totals_never_grant(nearly_spent, url, statement):
     cold.debit("d", Spending.dp(0.1, 1, 4), analyst="ben")
     assert Ledger.open(url).status("d").exact_total == 1
     cold.verify()
+
+
+@pytest.fixture
+def forged_away(ledger, url, independent):
+    """Of a cap of 0.4, ana was granted 0.6 by a row that was forged, and is as it was again."""
+    ledger.create("d", independent, 4, 2)
+    ledger.allot("d", "ana", cap=0.4)
+    ledger.debit("d", Spending.dp(0.3, 1, 1), analyst="ana")
+    with raw(url) as connection:
+        find = "SELECT body FROM quiltwork_totals ORDER BY analyst"
+        own, hers = (json.loads(body) for (body,) in connection.execute(find).fetchall())
+        forged = canonical({**hers, "cap": "2"})
+        text = canonical({**own, "analysts": f"{digest({'ana': forged}):064x}"})
+        put = "UPDATE quiltwork_totals SET body = '{}', hash = '{}' WHERE analyst = '{}'"
+        connection.execute(put.format(forged, "", "ana"))
+        connection.execute(put.format(text, seal("d", text), ""))
+    with Ledger.open(url) as fooled:
+        fooled.debit("d", Spending.dp(0.3, 1, 1), analyst="ana")
+    with raw(url) as connection:
+        connection.execute("DELETE FROM quiltwork_totals")
+        connection.execute("DELETE FROM quiltwork_levels")
+    return Ledger.open(url)
+
+
+def test_a_cap_that_was_forged_away_for_a_while_is_found(forged_away):
+    """Until its owner says that she may have so much."""
+    with pytest.raises(StorageError, match=r"'ana' was granted 0\.6.* above the cap of 0\.4:"):
+        forged_away.verify()
+    forged_away.allot("d", "ana", cap=0.59)
+    with pytest.raises(StorageError, match=r"above the cap of 0\.59"):
+        forged_away.verify()
+    forged_away.allot("d", "ana", cap=0.6)
+    forged_away.verify()
+    forged_away.allot("d", "ben", cap=0.5)
+    forged_away.debit("d", Spending.dp(0.4, 1, 1), analyst="ben")
+    forged_away.allot("d", "ben", cap=0.1)  # which he has had already
+    forged_away.verify()
+
+
+FORGED = [("denominator", 0), ("safe", "-1"), ("others", "-1"), ("most", "-1"), ("all", "-1")]
+
+
+@pytest.mark.parametrize(("field", "value"), [*FORGED, ("analysts", None), ("length", None)])
+def test_a_sealed_row_that_says_what_is_never_written_is_not_used(
+    sqlite_url, independent, field, value
+):
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", independent, 4, 1)
+        ledger.debit("d", Spending.dp(0.9, 1, 4))
+    with raw(sqlite_url) as connection:
+        find = "SELECT body FROM quiltwork_totals"
+        text = canonical({**json.loads(connection.execute(find).fetchone()[0]), field: value})
+        new = text, seal("d", text)
+        connection.execute("UPDATE quiltwork_totals SET body = ?, hash = ?", new)
+    with pytest.raises(StorageError, match="will, by whoever debits next, be set right"):
+        Ledger.open(sqlite_url, read_only=True).verify()
+    ledger = Ledger.open(sqlite_url)
+    with pytest.raises(BudgetExceeded):
+        ledger.debit("d", Spending.dp(0.2, 4, 4))
+    ledger.debit("d", Spending.dp(0.1, 4, 4))
+    ledger.verify()
 
 
 def test_wrong_totals_are_found_and_set_right_by_verify(nearly_spent, url):

@@ -100,14 +100,28 @@ class Kept:
         latest = body["latest"]
         if latest not in (None, *get_args(Composition)):
             raise ValueError(latest)
-        others, peak = (written_fraction(body[name], name) for name in ("others", "peak"))
+        others, peak = (read_charge(body, name) for name in ("others", "peak"))
         span = body.get("narrowest")
         narrowest = None if span is None else written_fraction(span, "narrowest")
         denominator, digest = int(body["denominator"]), int(body["digest"], 16)
+        if denominator < 1:
+            raise ValueError(denominator)
         return cls(int(body["count"]), latest, others, denominator, peak, digest, narrowest)
 
 
 NOTHING_KEPT: Kept = Kept()
+
+
+def read_charge(body: Mapping[str, Any], name: str) -> Fraction:
+    """Read what is never less than nothing.
+
+    Raises:
+        KeyError, ValueError: if it is something else.
+    """
+    found = written_fraction(body[name], name)
+    if found < 0:
+        raise ValueError(name)
+    return found
 
 
 def row(usage: Usage) -> str:

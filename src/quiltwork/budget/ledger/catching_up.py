@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
+from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, read_charge
 from quiltwork.budget.ledger.ahead import Ahead, Recent
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState, replayed
 from quiltwork.budget.ledger.entries import Head
@@ -28,7 +28,6 @@ from quiltwork.budget.ledger.total_rows import (
     read_body,
     read_found,
 )
-from quiltwork.exact import written_fraction
 
 Earlier: TypeAlias = Callable[[], tuple[Spending, ...]]
 """Finds the releases of an account, in order."""
@@ -116,7 +115,7 @@ def _ahead(body: Mapping[str, Any], debits: tuple[Recent, ...]) -> Ahead:
     """
     if len(debits) != body["waiting"]:
         raise ValueError("debits are missing")
-    total, peak = (written_fraction(body[name], name) for name in ("all", "most"))
+    total, peak = (read_charge(body, name) for name in ("all", "most"))
     return Ahead(int(body["since"]), total, peak, debits)
 
 
@@ -225,4 +224,4 @@ def as_begun(
 
 def read_safe(body: Mapping[str, Any]) -> Fraction | None:
     """Read the level that is safe; None if nobody has looked for it."""
-    return None if body["safe"] is None else written_fraction(body["safe"], "safe")
+    return None if body["safe"] is None else read_charge(body, "safe")

@@ -34,11 +34,15 @@ _HALVINGS, _STEPS = 40, 4
 
 @dataclass(frozen=True)
 class Analyst:
-    """One analyst of a dataset: her share, what she was charged, and her own releases alone."""
+    """One analyst of a dataset: her share, what she was charged, and her own releases alone.
+
+    Where entries were added up, `held_to` is the cap that her last debit was granted under.
+    """
 
     share: Share | None = None
     charged: Fraction = Fraction(0)
     kept: Kept = NOTHING_KEPT
+    held_to: Fraction | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -409,7 +413,8 @@ class _Replay:
             name = _analyst(body["analyst"])
             known = self.analysts.get(name, Analyst())
             charged = known.charged + written_fraction(body["charge"], "charge")
-            self.analysts[name] = replace(known, charged=charged)
+            cap = None if known.share is None else known.share.cap
+            self.analysts[name] = replace(known, charged=charged, held_to=cap)
             self.spendings.setdefault(name, []).append(spending)
 
     def dataset(self, name: str) -> tuple[DatasetState, dict[str, Account]]:

@@ -17,12 +17,13 @@ from typing import Any
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import bounded
+from quiltwork.budget.ledger.account_rows import read_charge
 from quiltwork.budget.ledger.ahead import can_wait, everything, highest
 from quiltwork.budget.ledger.catching_up import read_safe
 from quiltwork.budget.ledger.entries import Entry, Head
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import read_body, sealed_body
-from quiltwork.exact import float_up, written_fraction
+from quiltwork.exact import float_up
 
 Stored = tuple[str, str]
 """A row of totals: its text and its hash."""
@@ -120,7 +121,9 @@ def glanced(tables: Tables, name: str, known: Glance | None) -> Glance | None:
             return None
         if known is None:
             tables.at(last.count)  # whose hash is checked
-        budget, total, peak = (written_fraction(body[n], n) for n in ("budget", "all", "most"))
-        return Glance(name, last, stored, body, budget, total, peak, read_safe(body))
+        budget, total, peak = (read_charge(body, n) for n in ("budget", "all", "most"))
+        found = Glance(name, last, stored, body, budget, total, peak, read_safe(body))
+        numbers = found.created, found.length, found.waiting, int(body["analysts"], 16)
+        return found if min(numbers) >= 0 else None
     except (ArithmeticError, KeyError, TypeError, ValueError):
         return None

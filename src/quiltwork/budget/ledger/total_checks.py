@@ -11,8 +11,11 @@ from quiltwork.budget.ledger.account_rows import Kept, digest
 from quiltwork.budget.ledger.catching_up import loaded, settled_account
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState, replayed
 from quiltwork.budget.ledger.entries import Entry
+from quiltwork.budget.ledger.records import Share
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import check_log_reaches, seal, summed, texts
+from quiltwork.errors import StorageError
+from quiltwork.exact import float_down, float_up
 
 _SAME_TOTAL = Fraction(1, 2**26)
 
@@ -24,21 +27,38 @@ def added_up(name: str, entries: Iterable[Entry]) -> tuple[DatasetState, dict[st
 
 
 def are_right(tables: Tables, name: str) -> bool:
-    """Add up a dataset's entries, check its budget, and say whether its rows are right.
+    """Add up a dataset's entries, check its budget and caps, and say whether its rows are right.
 
     Totals that were never written, or not since an older version, are not wrong.
 
     Raises:
-        StorageError: if an entry is damaged, or the debits exceed the budget.
+        StorageError: if an entry is damaged, or the debits exceed the budget or a cap.
     """
-    expected, _ = added_up(name, tables.steps(name))
+    expected, alone = added_up(name, tables.steps(name))
     expected.check_budget()
+    for analyst, own in alone.items():
+        _check_cap(expected, analyst, own)
     stored = tables.total(name)
     if stored is None:
         return True
     if stored[1] == seal(name, stored[0]):
         check_log_reaches(tables, name, stored[0])
     return _is_right(tables, stored, expected)
+
+
+def _check_cap(state: DatasetState, analyst: str, own: Account) -> None:
+    """Check that what was granted to an analyst fits the cap she had then, or has now."""
+    known, now = state.analysts[analyst], state.shares.get(analyst, Share()).cap
+    if known.held_to is None or now is None:
+        return
+    cap = max(known.held_to, now)
+    limit = cap * (1 + _SAME_TOTAL)
+    if known.charged > limit or (state.account.total > limit and not own.fits(limit)):
+        raise StorageError(
+            f"{analyst!r} was granted {float_up(max(known.charged, own.total)):.9g} of "
+            f"{state.name!r}, above the cap of {float_down(cap):.9g}: totals were changed or "
+            "entries put in. Allot that much, or retire the dataset."
+        )
 
 
 def _is_right(tables: Tables, stored: tuple[str, str], expected: DatasetState) -> bool:

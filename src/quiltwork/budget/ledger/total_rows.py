@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from quiltwork.budget.accounting.worst_point import FoundTotal, WorstPoint
-from quiltwork.budget.ledger.account_rows import Kept
+from quiltwork.budget.ledger.account_rows import Kept, read_charge
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState
 from quiltwork.budget.ledger.entries import canonical
 from quiltwork.budget.ledger.records import Share, read_share
@@ -173,4 +173,4 @@ def read_analyst(body: Mapping[str, Any]) -> Analyst:
         KeyError, TypeError, ValueError: if it is something else.
     """
     share = None if body["reserved"] is None else read_share(body)
-    return Analyst(share, written_fraction(body["charged"], "charged"), Kept.from_body(body))
+    return Analyst(share, read_charge(body, "charged"), Kept.from_body(body))
