@@ -11,6 +11,8 @@ import quiltwork as qw
 from evidence.checks.sweep_strides import caught, check
 from quiltwork.influence.sweep import Levels, sweep_of
 
+ROWS = [[0.2, 0.5, 0.3], [0.1, 0.6, 0.3], [0.6, 0.1, 0.3]]
+
 
 def test_no_mechanism_tells_more_than_strides_say():
     assert check(25)["violations"] == 0
@@ -21,9 +23,7 @@ def test_no_mechanism_tells_more_than_strides_say():
 @pytest.mark.parametrize(("length", "sticky"), [(300, 0.99), (900, 0.9987), (900, 0.9)])
 def test_noise_of_series_of_any_length_leaks_epsilon_and_hardly_less(length, sticky, initial):
     """One sweep of the whole series, node by node, against strides, secants or no ends at all."""
-    rows = sticky * np.eye(3) + (1 - sticky) * np.array(
-        [[0.2, 0.5, 0.3], [0.1, 0.6, 0.3], [0.6, 0.1, 0.3]]
-    )
+    rows = sticky * np.eye(3) + (1 - sticky) * np.array(ROWS)
     chain = qw.MarkovChain(rows, initial)
     scale = float(qw.calibrate(chain, length, 1, method="sweep").exact_scale)
     levels, nodes = Levels.constant(1 / scale, length), range(1, length + 1)
@@ -82,3 +82,15 @@ def test_windows_of_a_few_points_get_the_noise_that_they_need(length):
     query = qw.queries.count(0).on_runs([(3, 3), (8, 9)])
     found = qw.calibrate(mixed, length, 0.5, query=query, episode=2)
     assert (found.scale, found.node, found.change) == (4, 8, 2)
+
+
+@pytest.mark.parametrize(("length", "start", "stop"), [(40, 23, 35), (142, 128, 136), (300, 9, 20)])
+def test_noise_of_a_window_fits_a_budget_of_its_epsilon(length, start, stop):
+    """Sweeps of a whole series round up on its silent nodes too, and were refused for that."""
+    for sticky, episode in ((0.0, 3), (0.5, 1), (0.97, 1)):
+        chain = qw.MarkovChain(sticky * np.eye(3) + (1 - sticky) * np.array(ROWS))
+        asked = qw.queries.count(0).on(start, stop)
+        found = qw.calibrate(chain, length, 0.02, query=asked, episode=episode)
+        account = qw.Accountant(chain, length, budget=0.02, episode=episode)
+        account.spend(dp_epsilon=1 / found.exact_scale, start=start, stop=stop)
+        assert 0.0199 < account.epsilon() <= 0.02

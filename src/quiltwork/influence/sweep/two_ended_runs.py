@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quiltwork.influence.ratios import product_margin
+from quiltwork.influence.sweep.endless import most_warm_up
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact
 from quiltwork.influence.sweep.stretches import endless
+from quiltwork.influence.sweep.tolerances import MARGIN, SLACK
 
 _CELLS = 1 << 22
 _NEXT = 2.0**-7
@@ -79,6 +81,16 @@ class TwoEndedRun:
     def programs(self) -> int:
         """How many programs one side takes."""
         return self.steps * len(self.sweep.walk.pairs[0])
+
+    @property
+    def rounding(self) -> float:
+        """What a sweep adds on nodes outside, where nothing is spent: so that accounts agree."""
+        if self.sweep.walk.size == 2:
+            return 0.0
+        outside = min(self.sweep.length - (self.last - self.first + 1), 2 * most_warm_up())
+        odds = self.left.rest(np.array([1 << 40]))
+        most = float(np.abs(odds[np.isfinite(odds)]).max(initial=0.0))
+        return 4 * outside * (MARGIN + SLACK * most)
 
     @property
     def overlap(self) -> float:
@@ -146,6 +158,7 @@ class TwoEndedRun:
             left = np.minimum(left, known)
         right = self._bounds(self.right, forward, -1)
         worst, best = Leak(0.0, self.nodes.start, 0.0, 0.0, 0.0), (0.0, False)
+        rounding = self.rounding
         size = max(1, _CELLS // self.sweep.walk.size**2)
         for begin in range(self.nodes.start, self.nodes.stop, size):
             nodes = np.arange(begin, min(begin + size, self.nodes.stop))
@@ -155,7 +168,7 @@ class TwoEndedRun:
             touched = np.minimum(nodes + more, self.last) - np.maximum(nodes, self.first)
             alone = own + np.maximum(touched, 0) * forward
             before, after = self.sweep.told(nodes, alone, left[behind], right[beyond])
-            leak = (alone + before + after) * (1 + 2.0**-50)
+            leak = (alone + before + after) * (1 + 2.0**-50) + rounding
             top = int(np.lexsort((touched >= 0, leak))[-1])
             if (float(leak[top]), bool(touched[top] >= 0)) > best:
                 best = float(leak[top]), bool(touched[top] >= 0)
