@@ -56,6 +56,15 @@ def test_only_phases_that_occur_are_turned_to_and_each_once():
     assert placed([day()], [[0, 1, 1]]) == (day(),)
 
 
+def test_phases_that_no_clock_shows_are_those_of_one_beginning():
+    """Noise for the forgetful phases alone would be enough for nobody who begins at night."""
+    placeless = qw.CyclicChain(MATRICES)
+    qw.release([begun(3, [0, 1, 1]), begun(3, [1, 1])], COUNT, placeless)
+    qw.release([[0, 1, 1], [1, 1]], COUNT, placeless)
+    with pytest.raises(InvalidInputError, match="in 2 of 8 phases"):
+        qw.release([begun(3, [0, 1, 1]), begun(15, [1, 1])], COUNT, placeless)
+
+
 def test_a_start_of_its_own_belongs_to_one_phase():
     own = day(initial=[1, 0])
     assert placed([own], [begun(15, [0, 1])]) == (own,)

@@ -124,7 +124,8 @@ def test_numbers_and_lists_are_as_typed(tmp_path, cli, meter):
 
 
 def test_a_kept_zone_can_be_left_out_where_days_must_be_of_equal_length(cli, meter, tmp_path):
-    day = CyclicChain.fit(["<1", ">=1"] * 96, 96, grid=Grid(step=900, edges=(1,)))
+    fitted = CyclicChain.fit(["<1", ">=1"] * 96, 96, grid=Grid(step=900, edges=(1,)))
+    day = CyclicChain(fitted.matrices, states=fitted.states, grid=fitted.grid, anchor=0)
     (tmp_path / "day.json").write_text(day.to_json())
     (tmp_path / "quiltwork.toml").write_text('timezone = "Europe/Berlin"\nmissing = "split"\n')
     refused = cli(*ASK, *READ, "--belief", "day.json")

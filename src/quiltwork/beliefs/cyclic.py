@@ -23,7 +23,7 @@ from quiltwork.beliefs.base import Belief, Initial, StateBelief
 from quiltwork.beliefs.chain import LONGEST_SAMPLE, read_initial, start_law
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
-from quiltwork.beliefs.origins import grid_of, refuse_clock_changes, start_of
+from quiltwork.beliefs.origins import grid_of, known_grid, refuse_clock_changes, start_of
 from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
 from quiltwork.beliefs.sequences import label_array, split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources
@@ -356,6 +356,12 @@ def refuse_misplaced(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> Non
     for belief in beliefs:
         if not isinstance(belief, CyclicChain):
             continue
+        if belief.anchor is None and len(found := _phases(belief, data)) > 1:
+            raise InvalidInputError(
+                f"Data begin in {len(found)} of {belief.period} phases, and this belief does not "
+                "say when its first one is, so it would be about another for each; give it the "
+                "step and a moment of that phase: grid=qw.Grid(step='1h'), anchor=0 for midnight."
+            )
         for later in sorted({belief.phases_before(one) for one in data} - {0}):
             if not isinstance(belief.initial, str):
                 raise InvalidInputError(
@@ -370,3 +376,9 @@ def refuse_misplaced(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> Non
                     f"starting({later}), for several phases with a list of one for each "
                     "(quiltwork belief turn writes them)."
                 )
+
+
+def _phases(belief: CyclicChain, data: Iterable[Any]) -> set[int]:
+    """Return the phases in which sequences are known to begin, counted from any one."""
+    known = [(start_of(one), getattr(known_grid(one), "step", None)) for one in data]
+    return {begin // step % belief.period for begin, step in known if begin is not None and step}
