@@ -18,7 +18,7 @@ from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
 from quiltwork.tables.group import count_records
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification.verify import MaxM, max_m
+from quiltwork.tables.verification.verify import MaxM, max_m_from
 from quiltwork.tables.writing import Formulas, write_table
 
 if TYPE_CHECKING:
@@ -108,13 +108,13 @@ def for_providers(publication: LocalPublication) -> ForProviders:
         published=dict(zip(names, shown, strict=True)),
         groups=publication.boxes.count,
         alone=publication.of_one_provider,
-        safe=_weakest(publication.table, publication.recipe.constraint),
+        safe=_weakest(publication.table, publication.recipe.constraint, publication.m),
     )
 
 
-def _weakest(table: Table, constraint: Constraint) -> MaxM:
+def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
     """Find how many are withstood, and who of one more leave fewest records of others."""
-    safe = max_m(table, constraint, _LIMIT)
+    safe = max_m_from(table, constraint, _LIMIT, verified)
     breach, encoded = safe.breach, table.encoded
     k = max((part.k for part in constraint.parts if isinstance(part, KAnonymity)), default=0)
     if breach is None or breach.outsiders or not breach.settled or encoded.subject is not None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evidence import coalition_reference as reference
 from papers.examples.hospitals import table_a, table_b
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables import verify_m_privacy
+from quiltwork.tables import max_m, verify_m_privacy
 from quiltwork.tables.constraints import (
     Custom,
     EntropyLDiversity,
@@ -363,3 +363,32 @@ def test_factors_beyond_machine_integers_are_compared_exactly():
     for l_, safe in ((2, True), (9, False)):
         asked = RecursiveLDiversity(Fraction(10**30), l_)
         assert verify_m_privacy(table, asked, 1).private is safe
+
+
+@pytest.mark.parametrize(
+    ("limit", "more", "groups"),
+    [
+        (40, 2, ["3a3a3a4b1a0c0e0b2a1b4a0c", "4b1c0b2b3a3c0a", "3a3b1b"]),
+        (100, 0, ["1e1b1c2a0a0b0a3b0b1b2c", "2b2c0b0d2a0a", "1a3c2c2b0b"]),
+    ],
+)
+def test_a_group_with_too_many_sets_to_try_is_asked_again_about_fewer(limit, more, groups):
+    """It was taken for safe if a later group was breached: max_m was too large."""
+    rows = [
+        (q, part[i], part[i + 1]) for q, part in enumerate(groups) for i in range(0, len(part), 2)
+    ]
+    table = Table(pd.DataFrame(rows, columns=["q", "who", "ill"]), "who", ["q"], "ill")
+    asked = Custom(lambda counts: 2 * max(counts.values()) <= sum(counts.values()) + more)
+    assert not verify_m_privacy(table, asked, 1).private
+    assert max_m(table, asked, limit) <= 0
+
+
+def test_what_is_proven_once_is_not_lost_when_checks_run_out():
+    """A hard group alone: the answer is the largest that its searches proved."""
+    chance = np.random.default_rng(0)
+    rows = [(who, v) for who in range(200) for v in chance.choice(40, 3, replace=False)]
+    table = Table(pd.DataFrame(rows, columns=["who", "ill"]).assign(q=1), "who", ["q"], "ill")
+    safe = max_m(table, LDiversity(20), 20_000)
+    assert not safe.breach.settled
+    assert safe >= 120  # 104 where the group was asked again, with fewer checks
+    assert verify_m_privacy(table, LDiversity(20), int(safe)).private

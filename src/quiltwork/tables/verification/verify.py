@@ -146,7 +146,9 @@ def _first_breach(
     m: int,
     method: AnyMethod,
     limit: int,
+    left: int | None = None,
 ) -> _First:
+    """Ask groups in order; with `left`, checks for all of them, stop at the first not proven."""
     some = subset(counts, groups)
     statuses = [
         decide_together(some, part, m)
@@ -160,17 +162,20 @@ def _first_breach(
     first = _First(verdict, -1)
     for at in np.flatnonzero(doubtful).tolist():
         g, group = int(groups[at]), some.cut(at)
+        most = limit if left is None else max((left - searched) // 4, limit // 50, 1)
         if method != "exact":
-            found = group_breach(group, constraint, m, method, limit)
+            found = group_breach(group, constraint, m, method, most)
         else:
             unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[at] != SAFE]
             known = any(status[at] == BROKEN for status in statuses)
             try:
-                found = exact_breach(group, tuple(unsafe), m, limit)
+                found = exact_breach(group, tuple(unsafe), m, most)
             except UnsupportedError as error:  # a breach of another group is an answer all the same
                 if first.refused is None:
                     first = _First(replace(verdict, private=False, settled=False), g, error)
-                continue
+                if left is None:
+                    continue
+                break
             checks -= known  # naming the coalition is no further check
         checks, searched = checks + found.checks, searched + found.checks
         if found.breach is not None or not found.settled:
@@ -274,7 +279,13 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
 
     Theorem: docs/theory/m-privacy.md
     """
-    limit = integer(limit, "limit", 1)
+    return max_m_from(table, constraint, integer(limit, "limit", 1), -1)
+
+
+def max_m_from(
+    table: Table, constraint: Constraint | Callable[..., bool], limit: int, known: int
+) -> MaxM:
+    """Return `max_m` of a table that is known to withstand `known`."""
     bound = as_constraint(constraint).bind(read_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     safe, breach, start = len(table.encoded.providers) - 1, None, 0
@@ -282,21 +293,19 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
 
     def first_breach(groups: NDArray[np.int64], m: int) -> _First:
         nonlocal left
-        found = _first_breach(
-            table, counts, groups, bound, m, "exact", max(left // 4, limit // 50, 1)
-        )
+        found = _first_breach(table, counts, groups, bound, m, "exact", limit, left)
         left -= found.searched
         if found.refused is not None and m == 0:
             raise found.refused
         return found
 
-    while safe >= 0:
+    while safe > known:
         found = first_breach(np.arange(start, counts.groups), safe)
         if found.group < 0:
             break
-        # What withstood more before this group is not asked again.
-        start, alone = found.group, np.array([found.group])
-        low, high, breach = -1, safe, found.verdict
+        # Nothing is asked again: all before this group withstand more, and it what is found now.
+        start, alone = found.group + 1, np.array([found.group])
+        low, high, breach = known, safe, found.verdict
         while high - low > 1:
             middle = (low + high) // 2
             found = first_breach(alone, middle)
@@ -309,26 +318,21 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
     return MaxM(safe, breach, mend)
 
 
-def _private(
-    table: Table, counts: SparseCounts, constraint: Constraint, m: int, limit: int
-) -> bool:
-    try:
-        return verify_counts(table, counts, constraint, m, "exact", limit).private
-    except UnsupportedError:
-        return False
-
-
 def _mending_k(
     table: Table, counts: SparseCounts, constraint: Constraint, m: int, limit: int
 ) -> int | None:
     """Return the largest k that withstands m; None if another part is breached or no k helps."""
     ks = [part.k for part in constraint.parts if isinstance(part, KAnonymity)]
     others = tuple(part for part in constraint.parts if not isinstance(part, KAnonymity))
-    if not ks or not (not others or _private(table, counts, Conjunction(others), m, limit)):
+    every = np.arange(counts.groups)
+
+    def private(asked: Constraint) -> bool:
+        return _first_breach(table, counts, every, asked, m, "exact", limit, limit).group < 0
+
+    if not ks or not (not others or private(Conjunction(others))):
         return None
     low, high = 0, max(ks)
     while high - low > 1:
         middle = (low + high) // 2
-        private = _private(table, counts, KAnonymity(middle), m, limit)
-        low, high = (middle, high) if private else (low, middle)
+        low, high = (middle, high) if private(KAnonymity(middle)) else (low, middle)
     return low or None
