@@ -388,6 +388,7 @@ def test_what_is_proven_once_is_not_lost_when_checks_run_out():
     chance = np.random.default_rng(0)
     rows = [(who, v) for who in range(200) for v in chance.choice(40, 3, replace=False)]
     table = Table(pd.DataFrame(rows, columns=["who", "ill"]).assign(q=1), "who", ["q"], "ill")
+    assert max_m(table, KAnonymity(4)) == 198  # the last group is the weakest
     safe = max_m(table, LDiversity(20), 20_000)
     assert not safe.breach.settled
     assert safe >= 120  # 104 where the group was asked again, with fewer checks

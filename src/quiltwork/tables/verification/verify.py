@@ -299,7 +299,7 @@ def max_m_from(
             raise found.refused
         return found
 
-    while safe > known:
+    while safe > known and start < counts.groups:
         found = first_breach(np.arange(start, counts.groups), safe)
         if found.group < 0:
             break
