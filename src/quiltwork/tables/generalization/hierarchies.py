@@ -108,7 +108,7 @@ class Hierarchy:
         texts = sorted({leaf_text(value) for value in _present(values)})
         longest = max(map(len, texts))
         shown = range(longest - 1, 0, -1) if keep is None else listed(keep, "keep")
-        levels = [integer(number, "keep", 1) for number in shown]
+        levels = [integer(number, "keep", 1, 2**31 - 1) for number in shown]
         if any(after >= before for before, after in pairwise(levels)):
             raise InvalidInputError("The characters to keep must become fewer, such as 3, 2, 1.")
         return cls.read([(t, *(t[:n] + "*" * (len(t) - n) for n in levels), ROOT) for t in texts])
