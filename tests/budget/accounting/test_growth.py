@@ -53,7 +53,7 @@ def in_one_piece(belief, account: Accountant, episode: int) -> float:
 
 @pytest.mark.parametrize("belief", BELIEFS, ids=range(len(BELIEFS)))
 @given(histories(), st.sampled_from([1, 1, 3]))
-@settings(max_examples=sample(4, full=30))
+@settings(max_examples=sample(2, full=30))
 def test_a_grown_total_is_the_total_from_scratch(belief, history, episode):
     length, spendings = history
     account = Accountant(belief, length, episode=episode)

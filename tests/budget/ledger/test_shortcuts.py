@@ -48,7 +48,7 @@ def spendings(draw, length=LENGTH):
     return Spending(start, stop, level, pair, once)
 
 
-@settings(max_examples=sample(6, full=60), suppress_health_check=QUIET)
+@settings(max_examples=sample(3, full=60), suppress_health_check=QUIET)
 @given(data=st.data())
 def test_processes_grant_what_fits_an_account_from_scratch(tmp_path_factory, monkeypatch, data):
     """By turns, with few or many debits ahead of their rows, priced before the lock or under it."""

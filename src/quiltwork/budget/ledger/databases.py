@@ -75,8 +75,12 @@ class Database:
         Returns the ledger's row, and the rows that answer each question.
         """
         self.begin(connection, write=write)
-        asked = ((LEDGER_ROW, ()), *questions)
-        return [list(connection.execute(*one).fetchall()) for one in asked]
+        ledger = self.rows(connection, LEDGER_ROW)  # from now on nobody is in the way
+        return [ledger, *(list(connection.execute(*one).fetchall()) for one in questions)]
+
+    def rows(self, connection: Connection, statement: str) -> list[Any]:
+        """Ask something, waiting while others are in the way."""
+        return list(connection.execute(statement).fetchall())
 
     def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
         """Run statements that return nothing, in order."""

@@ -19,6 +19,8 @@ from typing import Any
 from quiltwork.errors import StorageError
 from quiltwork.exact import shortened
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -90,7 +92,7 @@ def canonical(body: Mapping[str, Any]) -> str:
     >>> canonical({"length": 3, "budget": "1/10"})
     '{"budget":"1/10","length":3}'
     """
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(body)
 
 
 def scoped_key(key: str, analyst: str | None) -> str:
@@ -137,5 +139,5 @@ def follow(head: Head, entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def _digest(previous: str, *fields: object) -> str:
-    text = json.dumps([previous, *fields], separators=(",", ":"))
+    text = _CANONICAL.encode([previous, *fields])
     return hashlib.sha256(text.encode("ascii")).hexdigest()

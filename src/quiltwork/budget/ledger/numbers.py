@@ -11,6 +11,7 @@ from quiltwork.exact import integer, positive_fraction, shortened, written_fract
 _SMALLEST = Fraction(sys.float_info.min)
 _LARGEST = Fraction(sys.float_info.max)
 _MOST_DIGITS = 1000
+_TOO_LONG = 10**_MOST_DIGITS
 _LONGEST_NAME = 200
 _LONGEST_SERIES = 10**15
 
@@ -25,13 +26,16 @@ def amount(value: object, name: str) -> Fraction:
     >>> amount(0.1, "budget")
     Fraction(1, 10)
     """
-    fraction = positive_fraction(value, name)
+    if isinstance(value, Fraction) and value.numerator > 0:
+        fraction = value
+    else:
+        fraction = positive_fraction(value, name)
     if not _SMALLEST <= fraction <= _LARGEST:
         raise InvalidInputError(
             f"{name} is {shortened(value)}, outside the range of normal numbers (about 2e-308 to "
             "2e308); give an ordinary amount such as 0.1."
         )
-    if max(fraction.numerator, fraction.denominator) >= 10**_MOST_DIGITS:
+    if max(fraction.numerator, fraction.denominator) >= _TOO_LONG:
         raise InvalidInputError(
             f"{name} has more than {_MOST_DIGITS:,} digits; round it to a few, towards privacy."
         )

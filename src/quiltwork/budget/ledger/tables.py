@@ -371,7 +371,7 @@ def schema_version(database: Database, connection: Connection) -> int:
     """
     if not database.has_ledger(connection):
         return 0
-    rows = connection.execute("SELECT version FROM quiltwork_ledger").fetchall()
+    rows = database.rows(connection, "SELECT version FROM quiltwork_ledger")
     found = int(rows[0][0]) if rows else None
     if found is None or not FIRST <= found < VERSION:
         check_version(found)
