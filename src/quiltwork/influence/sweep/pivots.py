@@ -394,18 +394,22 @@ def best_tree(
         if above[z] > 0 or below[z] > 0:
             seen[found], place[z] = z, found
             found += 1
-    rows = numbers[size : size + 2, :found]
-    limits, work = numbers[:found, :found], numbers[size + 2 :, :found]
+    rows = numbers[size : size + 2].reshape(
+        -1
+    )  # from here on without gaps: compiled for one layout
+    above_seen, below_seen = rows[:found], rows[found : 2 * found]
+    limits = numbers[:found].reshape(-1)[: found * found].reshape(found, found)
+    work = numbers[size + 2 :].reshape(-1)[: 7 * found].reshape(7, found)
+    nodes = places[:3].reshape(-1)[: 3 * found].reshape(3, found)
     for i in range(found):
         z = seen[i]
-        rows[0, i], rows[1, i] = above[z], below[z]
+        above_seen[i], below_seen[i] = above[z], below[z]
         branch[i], flags[i] = place[parent[row, z]], upper[row, z]
         planted = planted and branch[i] >= 0
         for j in range(found):
             limits[i, j] = a[z, seen[j]]
-    value = _best_tree(
-        rows[0], rows[1], limits, branch[:found], flags[:found], planted, work, places[:3, :found]
-    )
+    tree = branch[:found], flags[:found], planted
+    value = _best_tree(above_seen, below_seen, limits, *tree, work, nodes)
     for z in range(size):
         parent[row, z] = z
     for i in range(found):

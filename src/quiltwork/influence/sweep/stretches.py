@@ -181,18 +181,19 @@ def sweep_stretches(
     result: FloatArray,
     gap: float = 0.0,
 ) -> None:
-    """Sweep stretches with the compiled loops."""
+    """Sweep stretches with the compiled loops, which are compiled again for every other layout."""
     walk = side.walk
     if _plain_two(side, spent) and not gap and np.isfinite(start).all():
-        rows = walk.steps[0].T if side.to_left else walk.steps[0]
-        where = 1 if side.to_left else -1, np.exp(start), begin, steps, np.exp(spent), first
-        fast.sweep_two(*rows, *where, result)
+        rows = np.ascontiguousarray(walk.steps[0].T if side.to_left else walk.steps[0])
+        start, spent, begin = np.exp(start), np.exp(spent), np.ascontiguousarray(begin)
+        toward = 1 if side.to_left else -1
+        fast.sweep_two(*rows, toward, start, begin, steps, spent, first, result)
         with np.errstate(divide="ignore", invalid="ignore"):  # where no node is
             np.log(result, out=result)
         return
     possible = np.ones((*visited.shape, walk.size), dtype=np.bool_)
     if side.to_left:
-        possible = walk.possible_at(visited.ravel()).reshape(possible.shape)
+        possible[:] = walk.possible_at(visited.ravel()).reshape(possible.shape)
     margins = np.array([walk.margin(span) + gap for span in side.spans])
     fast.sweep(
         *side.stacked,
