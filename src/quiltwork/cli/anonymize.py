@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, exact_number, option
+from quiltwork.cli.command import command, option
 from quiltwork.cli.output import as_json, check_targets, emit, note, progress
 from quiltwork.cli.tables import (
+    MAKING,
     TableFiles,
     backend_option,
     constraint_options,
@@ -21,6 +21,7 @@ from quiltwork.cli.tables import (
     declaration_options,
     m_option,
     read_table,
+    recipe_options,
     require_provider,
     table_options,
 )
@@ -30,9 +31,6 @@ from quiltwork.files import dump
 if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
     from quiltwork.tables.writing import Formulas
-
-METHODS = ("provider-aware", "baseline", "separate")
-SPLITS = ("loss", "range", "fitness")
 
 
 @command(
@@ -52,24 +50,10 @@ SPLITS = ("loss", "range", "fitness")
 @option(
     "--method",
     "Cut between providers too where it helps, never (baseline), or each alone (separate).",
-    METHODS,
+    MAKING,
     default="provider-aware",
 )
-@option(
-    "--split",
-    "Cut where least is lost, the widest range (usual for baseline), or by the paper's score.",
-    SPLITS,
-    into="cut",
-)
-@option("--quality", "Take more time for smaller boxes and groups.", bool)
-@option("--blind", "Cut by numbers of records alone, so that the cuts tell nothing.", bool)
-@option("--relaxed", "Records with equal values may be parted.", bool)
-@option(
-    "--suppression SHARE",
-    "The share of rows that may be left out, at most.",
-    exact_number,
-    default="0",
-)
+@recipe_options
 @declaration_options()
 @backend_option
 @option(
@@ -92,11 +76,7 @@ def anonymize(
     constraint: Constraint,
     m: int,
     method: Any,
-    cut: Any,
-    quality: bool,
-    blind: bool,
-    relaxed: bool,
-    suppression: Fraction,
+    recipe: dict[str, Any],
     declared: dict[str, Any],
     backend: Any,
     output: str,
@@ -141,12 +121,8 @@ def anonymize(
                 m,
                 method,
                 backend,
-                split=cut,
-                relaxed=relaxed,
-                quality=quality,
-                suppression=suppression,
-                blind=blind,
                 progress=_advance(bar),
+                **recipe,
             )
         with _written(output) as target:
             publication.write(target, formulas)

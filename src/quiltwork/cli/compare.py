@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from quiltwork.cli.anonymize import METHODS, SPLITS
 from quiltwork.cli.command import command, exact_number, option, plot_option
 from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
 from quiltwork.cli.tables import (
+    MAKING,
+    SPLITS,
     TableFiles,
     declaration_options,
     read_constraint,
@@ -21,7 +22,7 @@ from quiltwork.cli.tables import (
 )
 
 _CHOICES: dict[str, Any] = {"k": int, "l": int, "t": exact_number, "m": int}
-_CHOICES |= {"suppression": exact_number, "method": METHODS, "split": SPLITS}
+_CHOICES |= {"suppression": exact_number, "method": MAKING, "split": SPLITS}
 
 
 @command(

@@ -40,6 +40,10 @@ backend_option = option(
 
 m_option = option("--m", "How many providers collude.", int, default=1)
 
+MAKING = ("provider-aware", "baseline", "separate")
+"""How `anonymize` makes groups."""
+SPLITS = ("loss", "range", "fitness")
+
 
 @dataclass(frozen=True)
 class TableFiles:
@@ -111,6 +115,37 @@ def constraint_options(function: Function) -> Function:
         option("--t-ordered T", "t-closeness, values in their order.", exact_number),
     ]
     return _gathered(function, options, "constraint", read_constraint)
+
+
+def recipe_options(function: Function) -> Function:
+    """Add how groups are made but for the method; the command gets `recipe`, for `anonymize`."""
+    options = [
+        option(
+            "--split",
+            "Cut where least is lost, the widest range (usual for baseline), or by the paper's "
+            "score.",
+            SPLITS,
+            into="cut",
+        ),
+        option("--quality", "Take more time for smaller boxes and groups.", bool),
+        option("--blind", "Cut by numbers of records alone, so that the cuts tell nothing.", bool),
+        option("--relaxed", "Records with equal values may be parted.", bool),
+        option(
+            "--suppression SHARE",
+            "The share of rows that may be left out, at most.",
+            exact_number,
+            default="0",
+        ),
+    ]
+    return _gathered(function, options, "recipe", recipe_of)
+
+
+def recipe_of(
+    cut: str | None, quality: bool, blind: bool, relaxed: bool, suppression: Fraction
+) -> dict[str, Any]:
+    """Return what was chosen as `anonymize` takes it; the usual choices are left out."""
+    chosen = {"split": cut, "quality": quality, "blind": blind, "relaxed": relaxed}
+    return {name: value for name, value in {**chosen, "suppression": suppression}.items() if value}
 
 
 def declaration_options(*ordinal: str) -> Callable[[Function], Function]:

@@ -12,12 +12,14 @@ from click.core import ParameterSource
 from quiltwork.cli.command import command, option
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
+    MAKING,
     TableFiles,
     backend_option,
     constraint_options,
     declaration_options,
     m_option,
     read_table,
+    recipe_options,
     require_provider,
     table_options,
 )
@@ -49,8 +51,9 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 @option("--max-m", "Find the largest m instead.", bool, into="largest")
 @option(
     "--method",
-    "How to verify; all but exact need constraints that hold for larger groups too.",
-    METHODS,
+    "How to verify; all but exact need constraints that hold for larger groups too. With "
+    "--originals, how it was made: provider-aware, baseline or separate.",
+    (*METHODS, *MAKING),
     default="exact",
 )
 @option("--limit", "Checks within one group after which to give up.", int)
@@ -61,6 +64,7 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 )
 @declaration_options()
 @backend_option
+@recipe_options
 @option("--left-out", "With --own: rows of yours that were not published.", int, default=0)
 @option(
     "--placed PATH",
@@ -81,6 +85,7 @@ def verify(
     own: tuple[str, ...],
     declared: dict[str, Any],
     backend: str,
+    recipe: dict[str, Any],
     left_out: int,
     placed: str | None,
     originals: bool,
@@ -89,9 +94,10 @@ def verify(
 
     FILES are CSV or Parquet: one with a column that names providers, or one per provider. Groups
     are the rows with equal quasi-identifiers. With --originals the first file is a published table
-    without providers, verified against the rows of the others; with --own it is the only one, and
-    the answer is what you can tell alone. --ordinal and --hierarchy say how its labels are read.
-    Exit code 1: not private, or not shown to be.
+    without providers, verified against the rows of the others; where its boxes overlap it is made
+    again from these, so give the options that `anonymize` was given. With --own it is the only
+    file, and the answer is what you can tell alone. --ordinal and --hierarchy say how its labels
+    are read. Exit code 1: not private, or not shown to be.
     """
     from quiltwork.tables.verification import LIMIT
 
@@ -107,6 +113,8 @@ def verify(
             "--backend spark verifies exactly, for one m: leave --own, --originals, --max-m, "
             "--method and --limit out"
         )
+    if not originals and (recipe or method in MAKING):
+        raise click.UsageError("how a table was made is asked with --originals alone")
     if own:
         roles = source.provider is not None or source.subject is not None or originals
         if m_is_given or largest or method != "exact" or len(source.files) > 1 or roles:
@@ -120,16 +128,19 @@ def verify(
     elif left_out or (placed is not None and not originals):
         raise click.UsageError("--left-out and --placed go with --own; --placed with --originals")
     elif originals:
-        if len(source.files) < 2 or largest or method != "exact" or source.subject is not None:
+        usual = method == "exact"
+        named = usual or method in MAKING
+        if len(source.files) < 2 or largest or not named or source.subject is not None:
             raise click.UsageError(
                 "--originals goes with a published file and then those of the providers, without "
-                "--subject, --max-m and --method"
+                "--subject and --max-m; --method says how it was made"
             )
         shown = read_table(source.others(source.files[:1]))
         rest = replace(source, files=source.files[1:])
         require_provider(rest, m)
         told = None if placed is None else _all_placed(source, placed)
-        private = _against(shown, read_table(rest, **declared), constraint, m, bound, told)
+        made = recipe if usual else {"method": method, **recipe}
+        private = _against(shown, read_table(rest, **declared), constraint, m, bound, told, made)
     else:
         if any(declared.values()):
             raise click.UsageError("--ordinal and --hierarchy go with --own and --originals")
@@ -184,7 +195,7 @@ def _own(
     from quiltwork.tables.provider_side import own_view
 
     view = own_view(published, rows, constraint, left_out, placed)
-    emit(dump("own-view", 2, {**view.body(), "constraint": str(constraint)}), [view.explain()])
+    emit(dump("own-view", 3, {**view.body(), "constraint": str(constraint)}), [view.explain()])
     return view.verdict == "holds"
 
 
@@ -203,9 +214,10 @@ def _against(
     m: int,
     limit: int,
     placed: Table | None,
+    made: dict[str, Any],
 ) -> bool:
     from quiltwork.tables.originals import verify_published
 
-    found = verify_published(published, rows, constraint, m, limit, placed)
-    emit(dump("published-verdict", 1, found.body()), [found.explain()])
+    found = verify_published(published, rows, constraint, m, limit, placed, made)
+    emit(dump("published-verdict", 2, found.body()), [found.explain()])
     return found.private is True

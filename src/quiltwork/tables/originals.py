@@ -2,10 +2,13 @@
 
 Every published record must be somebody's row: a row that its group covers, with its sensitive
 value. Where each row fits one group the providers' counts are known, and verified as those of any
-table. Where boxes overlap, or not all of several like rows are published, the files alone do not
-tell them; whoever published the table can: it hands each provider its own rows as they were
-published. m-privacy assumes that providers know where their rows are, so this gives nothing away.
-Cost: O(distinct rows × groups × quasi-identifiers), one maximum flow, one verification.
+table. Where boxes overlap, or not all of several like rows are published, the table is made again:
+`anonymize` depends on nothing but the rows and its options, so if the same records come out, each
+row is where it was then. Else whoever published the table can tell: it hands each provider its own
+rows as they were published. m-privacy assumes that providers know where their rows are, so this
+gives nothing away.
+Cost: O(distinct rows × groups × quasi-identifiers), one maximum flow, one verification; and an
+anonymization where boxes overlap, `MOST_TRIES` of them if it was made for another m.
 
 Theorem: docs/theory/own-rows.md
 """
@@ -18,16 +21,22 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.errors import InvalidInputError
+from quiltwork._version import __version__
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.results import ResultBase
+from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import count_records, subset
 from quiltwork.tables.own_rows import Counts, Kinds, check_columns, find_kinds, told_counts
+from quiltwork.tables.publication import made_here
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.one_group import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
 from quiltwork.tables.verification.verify import verify_counts
+
+MOST_TRIES = 8
+"""Numbers of colluding providers for which the table is made again."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,8 @@ class PublishedVerdict(ResultBase):
         ambiguous: rows that fit several groups, or share one with more like rows than it has.
         groups, known: how many groups there are, and of how many it is known who has what there.
         verdict: the verification of these; None if the table is not made of these rows.
+        made_again: by which options of `anonymize` the same table was made from the rows, where
+            boxes alone do not tell: the answer then holds if it was made so. Else empty.
     """
 
     private: bool | None
@@ -55,6 +66,7 @@ class PublishedVerdict(ResultBase):
     groups: int
     known: int
     verdict: Verdict | None
+    made_again: str = ""
 
     def body(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
@@ -74,10 +86,17 @@ class PublishedVerdict(ResultBase):
             said = (
                 f"Cannot tell from these files: {self.known:,} of {self.groups:,} groups hold, and "
                 f"the others depend on where {self.ambiguous:,} rows are that fit several groups, "
-                "or are not all published. The publisher knows: pass placed=… (anonymize --placed)."
+                "or are not all published. Made again from these rows it is another table; pass "
+                "the options that it was made with (made=…, --quality and so on), or what its "
+                "publisher knows, placed=… (anonymize --placed)."
             )
         else:
             said = self.verdict.explain()
+        if self.made_again:
+            said += (
+                f" Rows that fit several groups are where {self.made_again} puts them: of these "
+                "rows it makes these very records again. The answer holds if the table was made so."
+            )
         whole = ", ".join(f"{name} {number:,}" for name, number in self.rows.items())
         said += f" All {self.size:,} records are rows of theirs ({whole})."
         gone = {name: number for name, number in self.left_out.items() if number}
@@ -107,6 +126,7 @@ def verify_published(
     m: int,
     limit: int = LIMIT,
     placed: Table | None = None,
+    made: Mapping[str, Any] | None = None,
 ) -> PublishedVerdict:
     """Verify a published table against the rows of its providers.
 
@@ -117,6 +137,9 @@ def verify_published(
         placed: the rows with their providers as they were published, which settles where boxes
             overlap. It is checked: together they are the published table, and each provider's are
             rows of its own.
+        made: the options by which `anonymize` made it, such as `{"quality": True}`; without them
+            its defaults. Where boxes overlap it is made so again, with this constraint and for
+            this m, then for others.
 
     Raises:
         InvalidInputError: if columns do not match.
@@ -135,58 +158,107 @@ def verify_published(
     """
     size, asked = read_m(m), as_constraint(constraint)
     check_columns(read_table(published), read_table(originals))
-    kinds, owner, _ = find_kinds(published, originals)
-    names = originals.encoded.providers
-    shown, providers = kinds.shown, len(names)
-    by_owner = replace(kinds, group=owner[kinds.kind] * len(shown) + kinds.group)
-    if placed is None:
-        taken = kinds.placed()
-        room = replace(by_owner, shown=np.tile(shown, (providers, 1))).possible
-        known = (room.reshape(providers, *shown.shape).sum(axis=0) == shown).all(axis=1)
-        known |= size == 0  # nobody takes anything away
-    else:
+    case = _Case(published, originals, *find_kinds(published, originals)[:2])
+    if placed is not None:
         check_columns(published, read_table(placed))
-        told = told_counts(published, placed, tuple(map(str, names)))
-        if (told.sum(axis=0) != shown).any():
+        told = case.told(placed)
+        if told is None:
             raise InvalidInputError(
                 "The placed rows of all providers are not the published table; they go with "
                 "another one, or one of the files was changed."
             )
-        by_owner = replace(by_owner, shown=told.reshape(-1, shown.shape[1]))
-        usable = by_owner.shown[by_owner.group, kinds.value[kinds.kind]] > 0
-        by_owner = replace(by_owner, kind=by_owner.kind[usable], group=by_owner.group[usable])
-        taken, known = np.zeros(len(kinds.kind), dtype=np.int64), np.ones(len(shown), dtype=bool)
-        taken[usable] = by_owner.placed()
-    records = int(shown.sum())
-    rows = np.bincount(originals.encoded.provider, minlength=providers)
-    published_rows = np.bincount(owner[kinds.kind], weights=taken, minlength=providers)
-    found = PublishedVerdict(
-        private=False,
-        size=records,
-        nobodys=records - int(taken.sum()),
-        rows=dict(zip(map(str, names), rows.tolist(), strict=True)),
-        left_out={},
-        ambiguous=0 if known.all() else _ambiguous(kinds),
-        known=int(known.sum()),
-        groups=len(shown),
-        verdict=None,
-    )
-    if found.nobodys:
+        return case.verdict(told, asked, size, limit)
+    found = case.verdict(None, asked, size, limit)
+    if found.private is not None:
         return found
-    columns = (kinds.group, owner[kinds.kind], kinds.value[kinds.kind])
-    each = tuple(np.repeat(column, taken) for column in columns)
-    counts = count_records(each, (len(shown), providers, shown.shape[1]))
-    some, bound = np.flatnonzero(known), asked.bind(published.encoded)
-    encoded = replace(published.encoded, providers=names)
-    everybody = _Named(published, np.arange(len(shown)), encoded)
-    verdict = verify_counts(everybody, counts, bound, 0, "exact", limit)
-    if verdict.private and len(some):
-        named = _Named(published, some, encoded)
-        verdict = verify_counts(named, subset(counts, some), bound, size, "exact", limit)
-    private = verdict.private if len(some) == len(shown) or not verdict.private else None
-    gone = (rows - published_rows).astype(np.int64).tolist() if private is not None else []
-    left_out = dict(zip(found.rows, gone, strict=False)) if known.all() and size else {}
-    return replace(found, private=private, left_out=left_out, verdict=verdict)
+    options = dict(made or {})
+    for colluding in case.colluding(size, options):
+        try:
+            again = made_here(anonymize(originals, asked, colluding, **options)).table
+        except (NotPrivateError, UnsupportedError):
+            continue
+        told = case.told(again)
+        if told is not None:
+            said = {"m": colluding, **options}
+            chosen = ", ".join(f"{name}={value}" for name, value in said.items())
+            by = f"quiltwork {__version__}, anonymize({asked}, {chosen})"
+            return replace(case.verdict(told, asked, size, limit), made_again=by)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """A published table, the rows of all, and which rows fit which groups."""
+
+    published: Table
+    originals: Table
+    kinds: Kinds
+    owner: Counts
+
+    def colluding(self, m: int, options: Mapping[str, Any]) -> list[int]:
+        """Return for which numbers of colluding providers it may have been made; m comes first."""
+        encoded = self.originals.encoded
+        left_out = encoded.rows - self.published.encoded.rows
+        if left_out and not options.get("suppression"):
+            return []
+        others = [number for number in range(len(encoded.providers)) if number != m]
+        return [m, *others][:MOST_TRIES]
+
+    def told(self, placed: Table) -> Counts | None:
+        """Count placed rows, provider × group × value; None if they are not the published table."""
+        names = tuple(map(str, self.originals.encoded.providers))
+        try:
+            told = told_counts(self.published, placed, names)
+        except InvalidInputError:
+            return None
+        return told if (told.sum(axis=0) == self.kinds.shown).all() else None
+
+    def verdict(
+        self, told: Counts | None, asked: Constraint, m: int, limit: int
+    ) -> PublishedVerdict:
+        """Verify the groups of which it is known who has what there."""
+        kinds, owner, published = self.kinds, self.owner, self.published
+        names = self.originals.encoded.providers
+        shown, providers = kinds.shown, len(names)
+        by_owner = replace(kinds, group=owner[kinds.kind] * len(shown) + kinds.group)
+        if told is None:
+            taken = kinds.placed()
+            room = replace(by_owner, shown=np.tile(shown, (providers, 1))).possible
+            known = (room.reshape(providers, *shown.shape).sum(axis=0) == shown).all(axis=1)
+            known |= m == 0  # nobody takes anything away
+        else:
+            taken = by_owner.placed_within(told.reshape(-1, shown.shape[1]))
+            known = np.ones(len(shown), dtype=bool)
+        records = int(shown.sum())
+        rows = np.bincount(self.originals.encoded.provider, minlength=providers)
+        published_rows = np.bincount(owner[kinds.kind], weights=taken, minlength=providers)
+        found = PublishedVerdict(
+            private=False,
+            size=records,
+            nobodys=records - int(taken.sum()),
+            rows=dict(zip(map(str, names), rows.tolist(), strict=True)),
+            left_out={},
+            ambiguous=0 if known.all() else _ambiguous(kinds),
+            known=int(known.sum()),
+            groups=len(shown),
+            verdict=None,
+        )
+        if found.nobodys:
+            return found
+        columns = (kinds.group, owner[kinds.kind], kinds.value[kinds.kind])
+        each = tuple(np.repeat(column, taken) for column in columns)
+        counts = count_records(each, (len(shown), providers, shown.shape[1]))
+        some, bound = np.flatnonzero(known), asked.bind(published.encoded)
+        encoded = replace(published.encoded, providers=names)
+        everybody = _Named(published, np.arange(len(shown)), encoded)
+        verdict = verify_counts(everybody, counts, bound, 0, "exact", limit)
+        if verdict.private and len(some):
+            named = _Named(published, some, encoded)
+            verdict = verify_counts(named, subset(counts, some), bound, m, "exact", limit)
+        private = verdict.private if len(some) == len(shown) or not verdict.private else None
+        gone = (rows - published_rows).astype(np.int64).tolist() if private is not None else []
+        left_out = dict(zip(found.rows, gone, strict=False)) if known.all() and m else {}
+        return replace(found, private=private, left_out=left_out, verdict=verdict)
 
 
 def _ambiguous(kinds: Kinds) -> int:

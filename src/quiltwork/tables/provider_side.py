@@ -4,9 +4,8 @@ A provider has the published table and its own rows, nobody else's. It finds its
 published groups, takes them away and looks at what is left. Where boxes overlap a row may fit
 several groups, and where it is cannot be told: the answer is then about all placements of the rows
 (`own_rows`). The table *holds* against these rows if no placement breaks a group, it is *breached*
-if every placement breaks some group, and else one *cannot tell* alone.
-Cost: O(distinct own rows × groups × quasi-identifiers), and an integer program over the rows that
-fit several groups where such a group is in doubt.
+if rows that fit one group alone break it, and else one *cannot tell* alone.
+Cost: O(distinct own rows × groups × quasi-identifiers).
 
 Theorem: docs/theory/own-rows.md
 """
@@ -14,7 +13,7 @@ Theorem: docs/theory/own-rows.md
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Literal, TypeAlias
 
@@ -29,7 +28,6 @@ from quiltwork.tables.own_rows import (
     Kinds,
     check_columns,
     find_kinds,
-    left_private,
     told_counts,
 )
 from quiltwork.tables.table import Table, read_table
@@ -105,9 +103,6 @@ class OwnView(ResultBase):
             they were published), and one that fails for everybody.
         unsure: groups that are disclosed or broken only if own rows that fit several groups are in
             this one; one may be broken for certain and disclosed only so.
-        withstood: whether the own rows can be in the groups in a way that breaks none of them;
-            then the table does not tell that any is broken. None if that was not decided, as with
-            rows that are not in the table.
     """
 
     verdict: Answer | None
@@ -119,7 +114,6 @@ class OwnView(ResultBase):
     disclosed: tuple[GroupView, ...]
     broken: tuple[GroupView, ...]
     unsure: tuple[GroupView, ...]
-    withstood: bool | None
 
     def body(self) -> dict[str, Any]:
         """Return what the coalition sees as JSON values."""
@@ -135,7 +129,7 @@ class OwnView(ResultBase):
         sentences = [self._verdict(), *self._reasons()]
         if self.smallest is None:
             sentences.append("None of these rows shares a published group with records of others.")
-        elif self.verdict != "breached" or not self.broken:
+        elif self.verdict != "breached":
             sentences.append(
                 f"In {_groups(self.groups)} these rows stand next to records of others; the fewest "
                 f"left are {self.smallest.described()}."
@@ -155,8 +149,6 @@ class OwnView(ResultBase):
             return "Cannot tell alone."
         if self.verdict is None:
             return ""
-        if not self.broken:
-            return "Breached: wherever these rows are, some group is broken."
         first, more = self.broken[0], len(self.broken) - 1
         others = f", and {_groups(more)} more {'is' if more == 1 else 'are'} broken" if more else ""
         return f"Breached: without these rows too little is left, {first.described()}{others}."
@@ -181,17 +173,10 @@ class OwnView(ResultBase):
             found.append(
                 f"{self.ambiguous:,} of {self.own_rows:,} rows {fit} several groups, whose boxes "
                 f"overlap; whether {_groups(len(self.unsure))} can be undone, such as "
-                f"{self.unsure[0].named}, depends on where they are."
+                f"{self.unsure[0].named}, depends on where they are. Its publisher knows: pass "
+                "placed=… (anonymize --placed)."
             )
-        return [*found, _CAN_ALL[self.withstood] if not self.unmatched else ""]
-
-
-_CAN_ALL = {
-    True: "They can be so that none is broken: the table does not show you that one is. Its "
-    "publisher knows where they are: pass placed=… (anonymize --placed).",
-    False: "",
-    None: "Whether they can be so that none is broken was not decided.",
-}
+        return found
 
 
 def _groups(number: int) -> str:
@@ -248,7 +233,6 @@ def own_view(
     disclosed = [len(view.left) == len(view.left_most) == 1 for view in views]
     states: list[bool | None] = [False] * len(met)
     verdict: Answer | None = None
-    withstood: bool | None = None
     everybodys: list[GroupView] = []
     if constraint is not None:
         asked = as_constraint(constraint).bind(published.encoded)
@@ -259,14 +243,8 @@ def own_view(
             g = texts.index(outsiders.group)
             everybodys = [] if g in met else [_view(published, g, *[shown[g]] * 3)]
         certain = placed is not None or not (missing or allowed)
-        withstood = outsiders.private and (False if True in states else certain or None)
-        if withstood and None in states:
-            risky = [g for g, state in zip(met, states, strict=True) if state is None]
-            withstood = (
-                left_private(kinds, np.array(risky), asked.parts) if placed is None else None
-            )
         verdict = "cannot tell"
-        if not outsiders.private or (certain and withstood is False):
+        if not outsiders.private or (certain and True in states):
             verdict = "breached"
         elif missing <= allowed and all(state is False for state in states):
             verdict = "holds"
@@ -284,7 +262,6 @@ def own_view(
             for view, state, known in zip(views, states, disclosed, strict=True)
             if state is None or (len(view.left) <= 1 and not known)
         ),
-        withstood=withstood,
     )
 
 
@@ -304,9 +281,7 @@ def _most(kinds: Kinds, missing: int, allowed: int) -> Counts:
 def _told(published: Table, placed: Table, kinds: Kinds) -> Counts:
     """Return group × value, the own rows as the publisher says, if they can be these rows."""
     told: Counts = told_counts(published, read_table(placed), ("",))[0]
-    usable = told[kinds.group, kinds.value[kinds.kind]] > 0
-    there = replace(kinds, shown=told, kind=kinds.kind[usable], group=kinds.group[usable])
-    if (told > kinds.shown).any() or int(there.placed().sum()) < int(told.sum()):
+    if (told > kinds.shown).any() or int(kinds.placed_within(told).sum()) < int(told.sum()):
         raise InvalidInputError(
             "The placed rows are not yours as this table publishes them; ask its publisher for "
             "those that go with it."
