@@ -12,26 +12,21 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout import folders
 from quiltwork.holdout.certificates import certify, verify_certificate
-from quiltwork.holdout.leaderboard import end_leaderboard as end
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring, read_scoring
 from tests.holdout.test_leaderboard import COLUMNS, ROWS, make, said, tables  # noqa: F401  (a fixture)
 
 
-@pytest.mark.parametrize("mode", ["ladder", "one bit", "counting"])
-def test_a_score_is_certified_and_checked_with_its_transcript(mode, tmp_path):
-    make(mode)
+def test_a_score_is_certified_and_checked_with_its_transcript(tmp_path):
+    make()
     with pytest.raises(qw.InvalidInputError, match="No score was told yet"):
         certify("race", "key.pem")
-    submit("race", "ada", said(0.8, mode))
-    if mode == "one bit":
-        end("race")
+    submit("race", "ada", said(0.8))
     made = certify("race", "key.pem")
     assert stat.S_IMODE((tmp_path / "key.pem").stat().st_mode) == 0o600
-    assert (made.metric, made.team, made.asked, made.mode) == ("accuracy", "ada", 1, mode)
+    assert (made.metric, made.team, made.asked, made.mode) == ("accuracy", "ada", 1, "ladder")
     assert made.low < 0.8 < made.high
-    board = folders.board_path("race")
-    path = board if board.exists() else folders.transcript_path("race")
+    path = folders.board_path("race")
     text = made.to_json()
     assert verify_certificate(text, made.public_key, path) == made
     assert certify("race", "key.pem").public_key == made.public_key
@@ -61,8 +56,8 @@ LIMITED = (Fraction(0), Fraction(1, 2))
     ],
 )
 def test_what_is_stated_is_told_exactly_with_the_rows_of_the_holdout(scoring, words):
-    make("counting", scoring)
-    submit("race", "ada", said(0.8, "counting"))
+    make(scoring)
+    submit("race", "ada", said(0.8))
     made = certify("race", "key.pem")
     assert made.rows == ROWS
     assert read_scoring(made.scoring) == scoring

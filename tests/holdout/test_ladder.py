@@ -39,7 +39,7 @@ def test_the_width_is_hoeffding_over_all_of_them_plus_a_step():
     count = math.comb(k + g + 1, g + 2)
     expected = math.sqrt(math.log(2 * count / beta) / (2 * n)) + 1 / g
     assert width_at(None, n, k, beta, g) == pytest.approx(expected + 2**-21, rel=1e-9)
-    width, best = least_width(width_at, None, n, k, beta)
+    width, best = least_width(None, n, k, beta)
     least = min(width_at(None, n, k, beta, g) for g in range(1, 99))
     assert width == width_at(None, n, k, beta, best) <= 1.001 * least
 

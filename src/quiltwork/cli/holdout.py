@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.certificates import certify, verify
 from quiltwork.cli.command import command, exact_number, group, option, report_option
-from quiltwork.cli.holdout_attack import attack
 from quiltwork.cli.output import check_targets, emit, text_table
-from quiltwork.cli.scoring import scoring_options
+from quiltwork.cli.scoring import attack, certify, scoring_options, verify
 from quiltwork.errors import BudgetExceeded
 from quiltwork.exact import nearest_float
 from quiltwork.results import plain

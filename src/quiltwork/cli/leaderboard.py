@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -33,9 +33,7 @@ def leaderboard() -> None:
     example="""
     quiltwork leaderboard create race --labels labels.csv --id id --target label --submissions 1000
     quiltwork leaderboard create race --labels rents.csv --id id --target rent --group home \\
-        --metric neg_root_mean_squared_error --limits 0:5000 --submissions 1000 --mode one-bit
-    quiltwork leaderboard create race --labels labels.csv --id id --target label --mode counting \\
-        --train train.csv --overfits 5 --submissions 100
+        --metric neg_root_mean_squared_error --limits 0:5000 --submissions 1000
     """
 )
 @click.argument("folder")
@@ -43,20 +41,9 @@ def leaderboard() -> None:
 @option("--id COLUMN", "Names a row; public.", into="identity", required=True)
 @option("--target COLUMN", "What is predicted.", required=True)
 @option("--group COLUMN", "Rows of a group depend on each other.", into="group_")
-@option(
-    "--mode",
-    "What is told: the best score, one bit, or every score by the reusable holdout.",
-    ("ladder", "one-bit", "counting"),
-    default="ladder",
-)
 @option("--submissions", "Accepted in all, of all teams.", int, required=True)
 @confidence_option("The probability with which the promise holds.")
 @option("--steps", "Steps of the score.  [the best number]", int)
-@option("--train FILE", "Training rows, public; for counting.")
-@option("--overfits", "Submissions that may overfit them; for counting.", int)
-@option("--protect", "Protect rows by noise; counting.", ("rows",))
-@option("--ledger URL", "Debit this ledger for that, round by round.")
-@option("--dataset NAME", "The ledger's name for the rows.")
 @scoring_options
 def create(
     folder: str,
@@ -64,11 +51,10 @@ def create(
     identity: str,
     target: str,
     group_: str | None,
-    mode: str,
     submissions: int,
     confidence: Fraction,
+    steps: int | None,
     scoring: Scoring,
-    **options: Any,
 ) -> None:
     """Begin a leaderboard in FOLDER, and print what it promises."""
     from quiltwork.holdout.leaderboard import create_leaderboard
@@ -79,10 +65,9 @@ def create(
         labels,
         Columns(identity, target, group_),
         scoring,
-        mode=mode,
         submissions=submissions,
         confidence=confidence,
-        **options,
+        steps=steps,
     )
     emit(made.to_json(), made.explain().splitlines())
 
@@ -140,25 +125,12 @@ def export(folder: str, output: str | None) -> None:
     emit(found.to_json(), [f"wrote {output}"])
 
 
-@command(example="quiltwork leaderboard end race")
-@click.argument("folder")
-def end(folder: str) -> None:
-    """End a board of one bit by telling its best score."""
-    from quiltwork.holdout import leaderboard as boards
-
-    found = boards.end_leaderboard(folder)
-    deliver(found.to_json(), text_table(_HEADER, _rows(found)))
-
-
 def _rows(found: BoardStatus) -> list[list[object]]:
-    def cell(value: float | None) -> str:
-        return "" if value is None else f"{value:.6g}"
-
     return [
-        [one.rank, one.team, one.number, cell(one.value), cell(one.low), cell(one.high)]
+        [one.rank, one.team, one.number, *(f"{end:.6g}" for end in (one.value, one.low, one.high))]
         for one in found.places
     ]
 
 
-for _each in (create, submit, standings, export, end):
+for _each in (create, submit, standings, export):
     leaderboard.add_command(_each)

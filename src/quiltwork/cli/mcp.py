@@ -141,14 +141,11 @@ def _row_ids(folder: str) -> list[str]:
     from quiltwork.holdout.standings import first_line
     from quiltwork.holdout.studies import read_table
 
-    places, columns = folders.load(folder), first_line(folder).columns
+    path, columns = folders.load(folder).holdout, first_line(folder).columns
     if columns is None:
         raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")
-    ids: list[str] = []
-    for path in filter(None, (places.train, places.holdout)):
-        header, table = read_table(path)
-        ids += table[:, column_position(header, columns.identity, path)].tolist()
-    return sorted(ids)
+    header, table = read_table(path)
+    return sorted(table[:, column_position(header, columns.identity, path)].tolist())
 
 
 def _check_separated(folder: str) -> None:
@@ -156,7 +153,6 @@ def _check_separated(folder: str) -> None:
     from quiltwork.holdout.storage import secret_path
 
     labels, board = Path(folders.load(folder).holdout), folders.board_path(folder)
-    board = board if board.exists() else folders.transcript_path(folder)
     others = {labels: 0o077, secret_path(board): 0o077, board: 0o022, Path(folder): 0o022}
     for path, forbidden in others.items():
         try:
@@ -186,7 +182,7 @@ def agents_app(folder: str, team: str, host: str, about: str = "") -> Starlette:
     """Return the web application: MCP at /mcp, plain HTTP beside it."""
     server = _server()
     tools = board_tools(folder, team, about)
-    _offer(server, tools)
+    _offer(server, lambda name, *given: tools[name](*given))
     from mcp.server.transport_security import TransportSecuritySettings
 
     for path, method in (("task", "GET"), ("ids", "GET"), ("left", "GET"), ("submit", "POST")):
@@ -306,13 +302,7 @@ def bridge(url: str) -> MCPServer[Any]:
             raise InvalidInputError(f"{url} does not answer ({problem}).") from None
 
     made = _server()
-    tools: dict[str, Callable[..., dict[str, Any]]] = {
-        "task": lambda: call("task"),
-        "ids": lambda: call("ids"),
-        "submit": lambda predictions: call("submit", predictions),
-        "left": lambda: call("left"),
-    }
-    _offer(made, tools)
+    _offer(made, call)
     return made
 
 
@@ -326,29 +316,29 @@ def _server() -> MCPServer[Any]:
     return MCPServer("quiltwork leaderboard", log_level="WARNING")
 
 
-def _offer(server: MCPServer[Any], tools: dict[str, Callable[..., dict[str, Any]]]) -> None:
-    from anyio import to_thread
+def _offer(server: MCPServer[Any], call: Callable[..., dict[str, Any]]) -> None:
+    """Offer the tools, each a call by its name; the server runs them in threads."""
     from mcp.server.mcpserver.exceptions import ToolError
 
-    async def told(name: str, *given: Any) -> dict[str, Any]:
+    def told(name: str, *given: Any) -> dict[str, Any]:
         try:
-            return await to_thread.run_sync(tools[name], *given)
+            return call(name, *given)
         except QuiltworkError as problem:
             raise ToolError(str(problem)) from None
         except Exception:
             raise ToolError(_FAILED) from None
 
-    async def task() -> dict[str, Any]:
-        return await told("task")
+    def task() -> dict[str, Any]:
+        return told("task")
 
-    async def ids() -> dict[str, Any]:
-        return await told("ids")
+    def ids() -> dict[str, Any]:
+        return told("ids")
 
-    async def submit(predictions: dict[str, str | float]) -> dict[str, Any]:
-        return await told("submit", predictions)
+    def submit(predictions: dict[str, str | float]) -> dict[str, Any]:
+        return told("submit", predictions)
 
-    async def left() -> dict[str, Any]:
-        return await told("left")
+    def left() -> dict[str, Any]:
+        return told("left")
 
     for tool, meaning in ((task, _ASKED), (ids, _IDS), (submit, _SUBMIT), (left, _LEFT)):
         server.tool(description=meaning)(tool)

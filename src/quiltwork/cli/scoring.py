@@ -1,4 +1,4 @@
-"""How predictions are scored, as options that `holdout ask` and `leaderboard create` share."""
+"""What `holdout` and `leaderboard` share: how predictions are scored, certificates, the attack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
-from quiltwork.cli.command import exact_number, option, with_options
+from quiltwork import files
+from quiltwork.cli.command import command, exact_number, option, output_option, with_options
+from quiltwork.cli.output import check_targets, deliver, emit, text_table
 from quiltwork.errors import InvalidInputError
 
 SHORT = {
@@ -80,3 +82,81 @@ def scoring_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def _as_option(found: re.Match[str]) -> str:
     value = (found[2] or "").strip("()'").replace(", ", ":").replace(" ", "-")
     return f"--{found[1]} {value}".rstrip()
+
+
+@command(example="quiltwork holdout certify race --key key.pem -o certificate.json")
+@click.argument("folder")
+@option("--key FILE", "Ed25519 in PEM; made if not there.", required=True)
+@output_option
+def certify(folder: str, key: str, output: str | None) -> None:
+    """Sign the best score of a leaderboard in FOLDER, or the last answer of a holdout."""
+    from quiltwork.holdout.certificates import certify as sign
+
+    check_targets(output)
+    found = sign(folder, key)
+    deliver(found.to_json(), found.explain().splitlines(), output=output)
+
+
+@command(
+    example="""
+    quiltwork holdout verify certificate.json
+    quiltwork holdout verify certificate.json --public-key 3b5d... --transcript board.jsonl
+    """
+)
+@click.argument("file")
+@option("--public-key HEX", "Of whom it must be.")
+@option("--transcript FILE", "Must be whole, and have the line that is certified.")
+def verify(file: str, public_key: str | None, transcript: str | None) -> None:
+    """Check a certificate offline: its signature, and that of whom and about what it is."""
+    from quiltwork.holdout.certificates import verify_certificate
+
+    found = verify_certificate(files.contents(file), public_key, transcript)
+    whose = "" if public_key else " Whose key it is, nothing here tells: compare it."
+    emit(found.to_json(), [*found.explain().splitlines(), f"The signature fits.{whose}"])
+
+
+@command(example="quiltwork holdout attack --rows 2000 --questions 1000")
+@option("--rows", "Of the holdout.", int, default=2000)
+@option("--questions", "Of the climber.", int, default=1000)
+@option("--threshold NUMBER", "Of the reusable holdout.", exact_number, default="0.05")
+@option("--noise NUMBER", "Of the reusable holdout.", exact_number, default="0.005")
+@option("--budget", "Of the reusable holdout.", int, default=100)
+@option("--seed", "Of the simulated rows.", int, default=0)
+def attack(
+    rows: int, questions: int, threshold: Fraction, noise: Fraction, budget: int, seed: int
+) -> None:
+    """Show what a greedy climber gains on a plain leaderboard, and on ours.
+
+    Labels are fair coins, so every classifier is right half of the time. The climber asks about
+    random classifiers, keeps what the board calls good, and submits their majority vote.
+    """
+    from quiltwork.holdout.climber import simulate_attack
+
+    found = simulate_attack(rows, questions, threshold, noise, budget, seed)
+    body = {
+        "rows": found.rows,
+        "truth": found.truth,
+        "ladder_width": found.ladder_width,
+        "climbs": [vars(climb) for climb in found.climbs],
+    }
+    table = [
+        [
+            climb.questions,
+            f"{100 * climb.plain:.1f} %",
+            "budget spent" if climb.reusable is None else f"{100 * climb.reusable:.1f} %",
+            f"{100 * climb.ladder:.1f} %",
+            f"{100 * found.truth:.1f} %",
+        ]
+        for climb in found.climbs
+    ]
+    header = ["questions", "plain board", "reusable holdout", "Ladder", "truth"]
+    last = found.climbs[-1]
+    lines = [
+        f"A climber on {rows:,} rows with labels that nothing predicts:",
+        "",
+        *text_table(header, table),
+        "",
+        f"The reusable holdout spent {last.rounds} of {budget} rounds; the Ladder's best is within "
+        f"{found.ladder_width:.3g} of the truth at 95 %.",
+    ]
+    emit(files.dump("holdout-attack", 1, body), lines)

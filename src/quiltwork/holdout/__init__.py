@@ -2,8 +2,8 @@
 
 `algorithm` is Algorithm 1 on numbers, `reusable` on rows (`arrays`, `frames`, `evaluation`);
 `guarantee` and `holdout_plan` say what it promises under each belief (`concentration`, `counting`,
-`max_information`, `plan_alternatives`), `metrics` are made of means. `ladder` and `one_bit` are
-leaderboards, `climber` attacks one, `guarding` wraps an evaluation. `owner` and `storage` keep a
+`max_information`, `plan_alternatives`), `metrics` are made of means. `ladder` is a leaderboard,
+`climber` attacks one, `guarding` wraps an evaluation. `owner` and `storage` keep a
 budget, `transcript` and `board` are what is in its file; `questions` are data, `studies` and
 `folders` where they come from. `leaderboard` runs one over a folder, `standings` reads it,
 `certificates` sign its scores; `sklearn` plugs a holdout into scikit-learn.

@@ -19,9 +19,8 @@ from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import nearest_float, shortened
 from quiltwork.holdout import folders
-from quiltwork.holdout.board import Board
 from quiltwork.holdout.metrics import CLIP, NAMES, Scoring, read_scoring
-from quiltwork.holdout.standings import first_line, metric_of, read_leaderboard
+from quiltwork.holdout.standings import first_line, read_leaderboard
 from quiltwork.holdout.storage import check_text, line_hash, read_chained, split_lines
 from quiltwork.results import ResultBase
 
@@ -31,7 +30,6 @@ _EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
 """The height of the points of order 8 on the curve, with the sign for which it is less."""
 _THEOREMS = {
     "ladder": "docs/theory/ladder.md",
-    "one bit": "docs/theory/counting.md",
     "counting": "docs/theory/counting.md",
     "max-information": "docs/theory/reusable-holdout.md",
 }
@@ -50,7 +48,7 @@ class Certificate(ResultBase):
         confidence: of that.
         rows: of the holdout, without training rows.
         asked: questions or submissions before this one was last told.
-        mode: "ladder", "one bit", "counting" or "max-information".
+        mode: "ladder", "counting" or "max-information".
         theorem: where the promise is proven.
         team: whose submission; empty for a question to a holdout.
         transcript: the SHA-256 of the transcript's last line.
@@ -210,35 +208,34 @@ def _is_small(public_key: str) -> bool:
 
 
 def _statement(folder: str) -> dict[str, Any]:
-    board = folders.board_path(folder)
-    path = board if board.exists() else folders.transcript_path(folder)
     folders.load(folder)
+    board = folders.board_path(folder)
+    if board.exists():
+        path, told = board, _best_score(folder)
+    else:
+        path, told = folders.transcript_path(folder), _answer(folder)
     digest = line_hash(split_lines(folders.sealed_lines(path))[-1])
-    if path == board or folders.read_transcript_of(folder).scoring is not None:
-        found = read_leaderboard(folder)
-        first = next((one for one in found.places if one.value is not None), None)
-        if first is None:
-            raise InvalidInputError(
-                "No score was told yet; submit something, and end a board of one bit."
-            )
-        begun = first_line(folder)
-        metric = metric_of(begun)
-        rows = begun.rows if isinstance(begun, Board) else begun.settings.rows
-        return {
-            "metric": metric.name,
-            "scoring": None if begun.scoring is None else begun.scoring.body(),
-            "value": first.value,
-            "low": first.low,
-            "high": first.high,
-            "confidence": found.confidence,
-            "rows": rows * (2 if metric.pairs else 1),
-            "asked": found.submitted,
-            "mode": found.mode,
-            "theorem": _THEOREMS[found.mode],
-            "team": first.team,
-            "transcript": digest,
-        }
-    return {**_answer(folder), "team": "", "transcript": digest}
+    return {**told, "theorem": _THEOREMS[told["mode"]], "transcript": digest}
+
+
+def _best_score(folder: str) -> dict[str, Any]:
+    """State the best score of a leaderboard."""
+    found, scoring = read_leaderboard(folder), first_line(folder).scoring
+    if not found.places:
+        raise InvalidInputError("No score was told yet; submit something.")
+    first = found.places[0]
+    return {
+        "metric": found.metric,
+        "scoring": None if scoring is None else scoring.body(),
+        "value": first.value,
+        "low": first.low,
+        "high": first.high,
+        "confidence": found.confidence,
+        "rows": found.rows,
+        "asked": found.submitted,
+        "mode": "ladder",
+        "team": first.team,
+    }
 
 
 def _answer(folder: str) -> dict[str, Any]:
@@ -256,7 +253,6 @@ def _answer(folder: str) -> dict[str, Any]:
             "by a leaderboard."
         )
     promise = found.promise()
-    mode = "max-information" if settings.values is None else "counting"
     return {
         "metric": f"mean over rows, asked as {asked!r}",
         "scoring": None,
@@ -266,8 +262,8 @@ def _answer(folder: str) -> dict[str, Any]:
         "confidence": promise.confidence,
         "rows": settings.rows,
         "asked": len(found.entries),
-        "mode": mode,
-        "theorem": _THEOREMS[mode],
+        "mode": "max-information" if settings.values is None else "counting",
+        "team": "",
     }
 
 

@@ -34,7 +34,7 @@ from quiltwork.holdout.guarantee import (
     overfit_width,
     read_share,
 )
-from quiltwork.holdout.ladder import least_width, width_at
+from quiltwork.holdout.ladder import least_width
 from quiltwork.holdout.max_information import bayesian_epsilon
 from quiltwork.results import ChartedResult, plain
 
@@ -174,7 +174,7 @@ class HoldoutPlan(ChartedResult):
 
     @cached_property
     def _ladder(self) -> tuple[float, int]:
-        return least_width(width_at, *self._asked)
+        return least_width(*self._asked)
 
     def explain(self) -> str:
         """Say what to use, what it promises, what it takes, and what the alternatives give."""

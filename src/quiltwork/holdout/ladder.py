@@ -11,11 +11,11 @@ Theorem: docs/theory/ladder.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any
 
 from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief
@@ -79,21 +79,16 @@ def width_at(
     return (metric.spread(math.sqrt(exponent / worth) + ROUNDING) + 1 / steps) * _UP
 
 
-Width: TypeAlias = Callable[..., float]
-"""Such as `width_at`, from the same arguments."""
-
-
 def least_width(
-    width: Width,
     beliefs: Belief | Sequence[Belief] | None,
     rows: int,
     submissions: int,
     beta: float,
     metric: Metric = MEAN,
 ) -> tuple[float, int]:
-    """Return the least width of a kind of board, and with how many steps; about 80 are tried."""
+    """Return the least width of a board, and with how many steps; about 80 are tried."""
     given = (beliefs, rows, submissions, beta)
-    return min((width(*given, steps, metric), steps) for steps in _GRIDS)
+    return min((width_at(*given, steps, metric), steps) for steps in _GRIDS)
 
 
 class Ladder(ResultBase, OneOwner):
@@ -126,7 +121,6 @@ class Ladder(ResultBase, OneOwner):
     """
 
     schema = ("ladder", 1)
-    kind = "ladder"
 
     def __init__(
         self,
@@ -153,14 +147,13 @@ class Ladder(ResultBase, OneOwner):
             count,
             accepted,
             share,
-            read_steps(least_width(self._width_at, *given, metric)[1] if steps is None else steps),
+            read_steps(least_width(*given, metric)[1] if steps is None else steps),
             commitment(secret.key, data),
             None if members is None else beliefs_to_json(without_names(members)),
-            self.kind,
             scoring,
             None if columns is None else instance(columns, Columns, "columns"),
         )
-        if not math.isfinite(self._width_at(*given, board.steps, metric)):
+        if not math.isfinite(width_at(*given, board.steps, metric)):
             raise InvalidInputError(
                 f"{metric.name} divides by how many rows are of a class, and a board tells no "
                 "such number: give the share of rows that it is at least, floor=."
@@ -170,10 +163,8 @@ class Ladder(ResultBase, OneOwner):
             storage, secret = Files.create(path, board.header(), secret)
         self._begin(data, board, secret, storage)
 
-    _width_at = staticmethod(width_at)
-
     @classmethod
-    def resume(cls, path: str | Path, holdout: Any, wait: float = 0) -> Self:
+    def resume(cls, path: str | Path, holdout: Any, wait: float = 0) -> Ladder:
         """Go on with a board that is in a file, with the beliefs and the rows it was begun with.
 
         If another process holds it, this waits for up to `wait` seconds. A cut or edited file is
@@ -187,9 +178,6 @@ class Ladder(ResultBase, OneOwner):
         storage, board, secret, _ = open_files(
             path, read_board, lambda key: commitment(key, data), wait, at_once=1
         )
-        if board.kind != cls.kind:
-            storage.close()
-            raise InvalidInputError(f"This is a board of another kind: {board.kind}.")
         made = cls.__new__(cls)
         try:
             made._begin(data, board, secret, storage)
@@ -256,7 +244,7 @@ class Ladder(ResultBase, OneOwner):
         Theorem: docs/theory/ladder.md
         """
         given = (self._beliefs, self.rows, self.submissions, 1 - self.confidence)
-        return self._width_at(*given, self.steps, self._metric)
+        return width_at(*given, self.steps, self._metric)
 
     def submit(self, team: str, statistic: Statistic) -> Standing | None:
         """Score a submission: its place on the board, or None if it does not beat the best.

@@ -1,18 +1,16 @@
 """Leaderboards over a folder: labels that nobody sees, predictions by row id, verdicts.
 
-Three modes: *ladder* shows the best score, rounded, and moves for a clear improvement; *one bit*
-says whether a submission is better than the best; *counting* scores every submission by the
-reusable holdout, which needs training rows. Files, seals, ledger and crash safety are those of the
-holdout; only one process at a time scores, and others wait. Whatever is public is checked before a
-submission is counted. A submission costs one pass over the rows, and reading what was said before.
+A board is a `Ladder`: it shows the best score, rounded, and moves for a clear improvement. Only one
+process at a time scores, and others wait. Whatever is public is checked before a submission is
+counted. A submission costs one pass over the rows, and reading what was said before.
 
-Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/metrics.md
+Theorem: docs/theory/ladder.md, docs/theory/metrics.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from os.path import abspath
 from typing import Any
@@ -21,32 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork import files
-from quiltwork.arguments import choice, instance
+from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief, Clusters
-from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened
 from quiltwork.holdout import folders
-from quiltwork.holdout.algorithm import read_count
-from quiltwork.holdout.board import Board
-from quiltwork.holdout.holdout_plan import plan_holdout
+from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.metrics import Metric, Scoring, pair_rows
 from quiltwork.holdout.questions import check_ids, is_number, plain_label, prediction_question
-from quiltwork.holdout.reusable import ReusableHoldout
 from quiltwork.holdout.standings import (
-    BOARDS,
     BoardStatus,
     SubmissionVerdict,
-    board_file,
     first_line,
-    metric_of,
     read_leaderboard,
-    scores_of,
 )
 from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
-from quiltwork.holdout.studies import read_study, read_table
+from quiltwork.holdout.studies import read_table
 from quiltwork.holdout.transcript import Columns
-
-MODES = ("ladder", "one bit", "counting")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,17 +112,11 @@ def create_leaderboard(
     columns: Columns,
     scoring: Scoring,
     *,
-    mode: str = "ladder",
     submissions: int,
     confidence: Number = 0.95,
     steps: int | None = None,
-    train: str | None = None,
-    overfits: int | None = None,
-    protect: str | None = None,
-    ledger: str | None = None,
-    dataset: str | None = None,
 ) -> BoardStatus:
-    """Begin a leaderboard in a folder; the tables stay where they are.
+    """Begin a leaderboard in a folder; the table stays where it is.
 
     Args:
         folder: gets the board's files, for their owner only.
@@ -141,92 +124,33 @@ def create_leaderboard(
         columns: which of its columns is what; rows that are alike in the group depend on each
             other.
         scoring: the metric.
-        mode: "ladder", "one bit" or "counting".
         submissions: accepted in all.
         confidence: of the promise.
         steps: of the score; None for the best number.
-        train: a table of training rows, public, for counting.
-        overfits: how many submissions may overfit it, for counting.
-        protect: "rows" to protect them by noise too, for counting.
-        ledger: pays for that, one round at a time.
-        dataset: the ledger's name for the rows.
 
     Raises:
-        InvalidInputError: if something is wrong with the tables, or they promise nothing.
+        InvalidInputError: if something is wrong with the table, or it promises nothing.
         StorageError: if there is a board already, or nothing can be written.
     """
     metric = instance(scoring, Scoring, "scoring").read()
     instance(columns, Columns, "columns")
-    mode = mode.replace("-", " ") if isinstance(mode, str) else mode
-    counting = choice(mode, MODES, "mode") == "counting"
-    for path in (labels, *([] if train is None else [train])):
-        files.named(path)
-    if counting != (train is not None and overfits is not None):
-        raise InvalidInputError(
-            "Counting needs training rows and the number of overfits, train= and overfits=; the "
-            "other modes do without."
-        )
-    if not counting and (protect is not None or ledger is not None):
-        raise InvalidInputError(
-            f"A board of mode {mode} has no noise, so it protects no row and no ledger can price "
-            "it; take mode='counting' with protect='rows'."
-        )
-    folders.refuse_password(ledger)
-    places = folders.Places(None if train is None else abspath(train), abspath(labels), None)
+    files.named(labels)
     secret = new_secret()
-    public, held = _read(places, columns, metric, secret.key)
+    held = scored_rows(*read_table(labels), columns, metric, labels, secret.key)
     folders.make_folder(folder)
-    with folders.open_ledger(ledger) as payer:
-        if public is None:
-            BOARDS[mode](
-                held.cells,
-                held.belief,
-                submissions=submissions,
-                confidence=confidence,
-                steps=steps,
-                path=folders.board_path(folder),
-                scoring=scoring,
-                columns=columns,
-                secret=secret,
-            ).close()
-        else:
-            means = len(metric.signs)
-            plan = plan_holdout(
-                held.belief,
-                read_count(submissions, "submissions") * means,
-                overfits,
-                confidence=confidence,
-                samples=len(held.cells),
-                protect=protect,
-                mechanism="counting",
-            )
-            ReusableHoldout.from_plan(
-                plan,
-                public.cells,
-                held.cells,
-                path=folders.transcript_path(folder),
-                ledger=payer,
-                dataset=dataset,
-                columns=columns,
-                scoring=scoring,
-                secret=secret,
-            ).close()
-        url = None if payer is None else payer.url
-    folders.save(folder, folders.Places(places.train, places.holdout, url))
+    Ladder(
+        held.cells,
+        held.belief,
+        submissions=submissions,
+        confidence=confidence,
+        steps=steps,
+        path=folders.board_path(folder),
+        scoring=scoring,
+        columns=columns,
+        secret=secret,
+    ).close()
+    folders.save(folder, folders.Places(None, abspath(labels), None))
     return read_leaderboard(folder)
-
-
-def _read(
-    places: folders.Places, columns: Columns, metric: Metric, key: str
-) -> tuple[ScoredRows | None, ScoredRows]:
-    if places.train is None:
-        return None, scored_rows(*read_table(places.holdout), columns, metric, places.holdout, key)
-    study = read_study(places.train, places.holdout, columns)
-    study.belief()  # refuses groups with rows on both sides
-    return (
-        scored_rows(study.header, study.train, columns, metric, places.train, key),
-        scored_rows(study.header, study.holdout, columns, metric, places.holdout, key),
-    )
 
 
 def submit_predictions(
@@ -248,52 +172,13 @@ def submit_predictions(
     except (TypeError, UnicodeEncodeError):
         for cell in (cell for pair in said.items() for cell in pair):
             check_text(cell, "an id or a prediction")
-    places, found = folders.load(folder), first_line(folder)
+    labels, found = folders.load(folder).holdout, first_line(folder)
     if found.columns is None or found.scoring is None:
         raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")
-    metric = found.scoring.read()
-    public, held = _read(places, found.columns, metric, read_secret(board_file(folder)).key)
-    ids = held.ids if public is None else [*public.ids, *held.ids]
-    check_said(said, ids, metric)
-    question = held.question(said, metric)
-    if isinstance(found, Board) or public is None:
-        with _opened(folder, held, wait) as board:
-            moved = board.submit(team, question)
-            shown = None if moved is None or moved.score is None else metric.shown(moved.score)
-            number = board.submitted
-            return SubmissionVerdict(number, team, moved is not None, shown, board.remaining)
-    rows = (public.cells, held.cells)
-    with folders.resumed(folder, rows, found.dataset, None, wait) as opened:
-        number, means = len(scores_of(opened.transcript)) + 1, len(metric.signs)
-        answers = opened.ask_many(question, label=f"{number} {team}")
-        if len(answers) < means:
-            raise BudgetExceeded(f"The budget ended among the means of {metric.name}.")
-        left = 0 if not opened.remaining else ((opened.queries or 0) - opened.asked) // means
-        return SubmissionVerdict(
-            number, team, None, metric.value([one.value for one in answers]), left
-        )
-
-
-def end_leaderboard(folder: str, wait: float = folders.WAIT) -> BoardStatus:
-    """End a board of one bit by telling its best score.
-
-    Raises:
-        InvalidInputError: for a board of another mode, or before the first submission.
-    """
-    places, found = folders.load(folder), first_line(folder)
-    if not isinstance(found, Board) or found.kind != "one bit":
-        raise InvalidInputError("Only a board of one bit is ended; others tell scores as they go.")
-    metric = metric_of(found)
-    key = read_secret(board_file(folder)).key
-    _, held = _read(places, found.columns or Columns(""), metric, key)
-    with _opened(folder, held, wait) as board:
-        board.final()
-    return read_leaderboard(folder)
-
-
-@contextmanager
-def _opened(folder: str, held: ScoredRows, wait: float) -> Iterator[Any]:
-    kind = first_line(folder).kind  # type: ignore[union-attr]
-    board = BOARDS[kind].resume(folders.board_path(folder), held.cells, wait)
-    with closing(board):
-        yield board
+    metric, path = found.scoring.read(), folders.board_path(folder)
+    held = scored_rows(*read_table(labels), found.columns, metric, labels, read_secret(path).key)
+    check_said(said, held.ids, metric)
+    with closing(Ladder.resume(path, held.cells, wait)) as board:
+        moved = board.submit(team, held.question(said, metric))
+        shown = None if moved is None else metric.shown(moved.score)
+        return SubmissionVerdict(board.submitted, team, moved is not None, shown, board.remaining)

@@ -1,4 +1,4 @@
-"""A plan in words, and what it is compared with: a Ladder, one bit, fixed questions.
+"""A plan in words, and what it is compared with: a Ladder, fixed questions.
 
 All are closed formulae.
 
@@ -16,8 +16,7 @@ from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.guarantee import VACUOUS, overfit_width
-from quiltwork.holdout.ladder import least_width, width_at
-from quiltwork.holdout.one_bit import verdict_width
+from quiltwork.holdout.ladder import least_width
 from quiltwork.report.charts import Line, LineChart, level
 
 if TYPE_CHECKING:
@@ -114,8 +113,6 @@ def other_ways(plan: HoldoutPlan) -> list[str]:
         f"Alternatives with {rows:,} rows, same confidence:",
         *(f"  {_NAMES[name]}: {_possible(replace(here, mechanism=name))}" for name in others),
         *(["  a score for every submission: say how many may overfit"] if numbers else []),
-        '  one bit for each submission ("better than the best, or not"): '
-        f"{_within(least_width(verdict_width, *given)[0])}",
         "  questions all fixed in advance, none adaptive: "
         f"{_within(fixed_questions_width(*given))}",
     ]
@@ -149,7 +146,7 @@ def plan_chart(plan: HoldoutPlan) -> LineChart:
     beta = 1 - plan.confidence
     ours = plan.table()
     others = {
-        "Ladder, best score only": lambda *given: least_width(width_at, *given)[0],
+        "Ladder, best score only": lambda *given: least_width(*given)[0],
         "questions fixed in advance": fixed_questions_width,
     }
     if plan.mechanism == "ladder":

@@ -35,7 +35,6 @@ from quiltwork.holdout.arrays import (
 )
 from quiltwork.holdout.evaluation import Prepared, Statistic, evaluate, prepare
 from quiltwork.holdout.guarantee import Guarantee, read_share
-from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
 from quiltwork.holdout.transcript import (
@@ -70,8 +69,6 @@ class ReusableHoldout(OneOwner):
         ledger: debited one round at a time, before the round's first question.
         dataset: the ledger's name for the holdout; it must be there.
         columns: which column is what, if the rows are those of a table; kept in the transcript.
-        scoring: how predictions are scored, if that never changes; kept in the transcript.
-        secret: what its key was drawn for before, such as pairs of rows; None for a new one.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -102,8 +99,6 @@ class ReusableHoldout(OneOwner):
         ledger: Any = None,
         dataset: str | None = None,
         columns: Columns | None = None,
-        scoring: Scoring | None = None,
-        secret: Secret | None = None,
     ) -> None:
         public, private = two_sets(train, holdout)
         count = count_rows(private)
@@ -113,7 +108,7 @@ class ReusableHoldout(OneOwner):
         payments.check_ledger(ledger, dataset)
         if ledger is not None:
             _ = settings.round_epsilon  # refuses what no ledger can price
-        secret = new_secret() if secret is None else instance(secret, Secret, "secret")
+        secret = new_secret()
         transcript = Transcript(
             settings,
             secrets.token_hex(16),
@@ -124,7 +119,6 @@ class ReusableHoldout(OneOwner):
             dataset,
             payments.identity_of(ledger, dataset, count),
             None if columns is None else instance(columns, Columns, "columns"),
-            None if scoring is None else instance(scoring, Scoring, "scoring"),
         )
         storage = None
         if path is not None:

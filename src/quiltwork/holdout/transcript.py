@@ -18,7 +18,6 @@ from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import integer, nearest_float, written_fraction
 from quiltwork.holdout.algorithm import AlgorithmSettings, read_count
-from quiltwork.holdout.metrics import Scoring, read_scoring
 from quiltwork.holdout.storage import (
     chained,
     line_hash,
@@ -120,7 +119,6 @@ class Transcript:
         ledger: the identity of that ledger, which no other has; None without a ledger.
         columns: which column of a table is what, where questions are data; None where they are
             functions.
-        scoring: how predictions are scored, where one metric is fixed; None where it is asked.
         entries: in order.
     """
 
@@ -133,7 +131,6 @@ class Transcript:
     dataset: str | None = None
     ledger: str | None = None
     columns: Columns | None = None
-    scoring: Scoring | None = None
     entries: tuple[TranscriptLine, ...] = ()
 
     @property
@@ -185,7 +182,7 @@ class Transcript:
             "noise": str(settings.noise),
             "beliefs": None if self.beliefs is None else json.loads(self.beliefs),
             "columns": None if self.columns is None else asdict(self.columns),
-            "scoring": None if self.scoring is None else self.scoring.body(),
+            "scoring": None,  # of boards that scored every submission, which are no more
         }
         return files.dump(SCHEMA, _VERSION, body)
 
@@ -253,7 +250,9 @@ def _read_header(line: str) -> Transcript:
             document["budget"],
             document["values"],
         )
-        queries, scoring = document["queries"], document["scoring"]
+        queries = document["queries"]
+        if document["scoring"] is not None:
+            raise InvalidInputError("boards that score every submission are not read any more.")
         return Transcript(
             replace(settings, bits=bits),
             text_of(document, "identity"),
@@ -264,7 +263,6 @@ def _read_header(line: str) -> Transcript:
             _text_or_none(document, "dataset"),
             _text_or_none(document, "ledger"),
             read_columns(document["columns"]),
-            None if scoring is None else read_scoring(scoring),
         )
 
 
