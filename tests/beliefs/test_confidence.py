@@ -80,7 +80,7 @@ def clopper_pearson(s, f, error=0.05):
     return np.where(s > 0, low, 0.0), np.where(f > 0, high, 1.0)
 
 
-@pytest.mark.parametrize("p", [0.5, 0.1, 0.02])
+@pytest.mark.parametrize("p", [0.5, 0.02])
 def test_the_intervals_hold_for_all_sample_sizes_at_once(p):
     """Ville's inequality, computed; intervals for a fixed sample size fail the same test."""
     assert 0.005 < chance_of_ever_missing(p, time_uniform, draws=300) <= ERROR

@@ -90,7 +90,7 @@ def test_the_curve_is_the_worst_node_at_its_best_quilt(chain, length, level):
     assert curve.epsilon(level) >= max(leaks) - 1e-12  # the enumeration rounds too
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     chains(max_states=3, initials=("given", "stationary")),
     small,

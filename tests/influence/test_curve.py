@@ -36,7 +36,7 @@ def test_the_inverse_never_overshoots_and_loses_next_to_nothing(chain, length, e
 
 
 @given(chains(2, 4), st.integers(1, 40), LEVELS, LEVELS)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_it_grows_from_zero_and_for_quilts_ever_more_slowly(chain, length, one, other):
     """With quilts each node's curve is concave with value 0 at 0; a swept curve only rises."""
     low, high = min(one, other), max(one, other)

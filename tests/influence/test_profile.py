@@ -30,7 +30,7 @@ def test_each_node_needs_the_best_over_its_separators(chain, length, data):
 
 @given(chains(2, 4), st.integers(1, 80), st.data())
 @example(MarkovChain([[0.5, 0.5], [0.5, 0.5]], initial=[1, 0]), 3, None)  # node 1 is known
-@settings(max_examples=sample(20, full=40))
+@settings(max_examples=sample(10, full=40))
 def test_the_worst_node_of_the_profile_is_the_calibration(chain, length, data):
     query = data and data.draw(st.sampled_from([None, queries.histogram(), queries.transitions()]))
     found = calibrate(chain, length, 1, query=query)
@@ -42,7 +42,7 @@ def test_the_worst_node_of_the_profile_is_the_calibration(chain, length, data):
 
 
 @given(chains(2, 3), st.integers(2, 40), st.data())
-@settings(max_examples=sample(12, full=25))
+@settings(max_examples=sample(6, full=25))
 def test_a_node_of_the_profile_is_the_calibration_of_that_secret_alone(chain, length, data):
     node = data.draw(st.integers(1, length))
     alone = calibrate(chain, length, 1, "exact", secrets=(node, node))
