@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from quiltwork.beliefs import MarkovChain
 from quiltwork.service.app import create_app
 from quiltwork.service.features import open_service
-from quiltwork.service.members import invite, issue
+from quiltwork.service.members import NewToken, invite, issue
 from quiltwork.service.routes import Service
 from quiltwork.service.settings import Limits, Settings
 from tests.budget.ledger.conftest import postgres  # noqa: F401  (a fixture)
@@ -35,7 +35,7 @@ class Team:
     def join(self, member: str, role: str, by: str = "olga") -> None:
         """Invite somebody and keep a token for `as_`."""
         invite(self.service, member, role, by)
-        self.secrets[member] = issue(self.service, member, by).secret
+        self.secrets[member] = issue(self.service, member, by, NewToken()).secret
 
     def ask(self, member: str | None, method: str, path: str, key: str | None = None, **rest):
         """One request as a member, or as nobody."""

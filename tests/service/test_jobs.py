@@ -15,7 +15,7 @@ import pytest
 from evidence.faults.server import new_database
 from quiltwork.service import jobs
 from quiltwork.service.features import open_service
-from quiltwork.service.job_routes import shown
+from quiltwork.service.jobs import shown
 from quiltwork.service.settings import Settings
 
 

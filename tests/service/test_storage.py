@@ -67,8 +67,8 @@ def test_analysts_share_a_budget_on_postgres(postgres):  # noqa: F811
 
 
 def test_tables_of_a_newer_release_are_refused(service):
-    two = Schema("extra", (("CREATE TABLE curator_extra (a TEXT)",), ()))
-    one = Schema("extra", two.migrations[:1])
+    one = Schema("extra")
+    two = Schema("extra", changes=(("CREATE TABLE curator_extra (a TEXT)",),))
     service.storage.prepare([one])
     service.storage.prepare([two, two])
     with pytest.raises(StorageError, match="newer"):

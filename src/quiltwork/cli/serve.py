@@ -79,7 +79,7 @@ def serve(
         raise UnsupportedError(
             f"A curator needs {error.name}: pip install 'quiltwork[server]'."
         ) from None
-    from quiltwork.service.members import first_owner, issue, member_of
+    from quiltwork.service.members import NewToken, first_owner, issue, member_of
     from quiltwork.service.settings import LOOPBACK, Settings, key_from, private_folder
     from quiltwork.service.worker import supervised
 
@@ -99,7 +99,8 @@ def serve(
         if new_token is not None:
             if member_of(service, new_token) is None:
                 raise click.UsageError(f"There is no member {new_token!r}")
-            _tell({"token": issue(service, new_token, new_token, "made at the machine").secret})
+            made = NewToken(label="made at the machine")
+            _tell({"token": issue(service, new_token, new_token, made).secret})
             return
         listening = held.enter_context(_listening(host, port))
         shown = f"[{host}]" if ":" in host else host

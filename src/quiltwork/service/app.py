@@ -24,17 +24,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
-from quiltwork.service.hosts import AllowedHosts
-from quiltwork.service.members import authenticated
-from quiltwork.service.metrics import Metrics
+from quiltwork.service.door import AllowedHosts, Metrics, paced, too_large
+from quiltwork.service.members import authenticated, is_token
 from quiltwork.service.openapi import KEY_PATTERN, description
 from quiltwork.service.problems import NO_STORE, Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Route, Service, check
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import converted, read_document
-from quiltwork.service.tokens import is_token
-from quiltwork.service.turns import paced, too_large
 from quiltwork.service.uploads import received, suffix_of
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]

@@ -14,7 +14,8 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -35,26 +36,28 @@ from quiltwork.service.datasets import (
 )
 from quiltwork.service.problems import Problem
 from quiltwork.service.routes import Call, Feature, Routes, Service
-from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document
 from quiltwork.service.uploads import Upload
 
-SCHEMA = Schema(
-    "rows",
-    (
-        (
-            """CREATE TABLE curator_rows (
-                dataset TEXT NOT NULL,
-                place BIGINT NOT NULL,
-                file TEXT NOT NULL UNIQUE,
-                added_by TEXT NOT NULL,
-                added TEXT NOT NULL,
-                count BIGINT NOT NULL,
-                PRIMARY KEY (dataset, place)
-            )""",
-        ),
-    ),
-)
+if TYPE_CHECKING:
+    from quiltwork.service.routes import Service
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """One upload to a dataset, at its place among them: in which file, by whom."""
+
+    dataset: str
+    place: int
+    file: str
+    added_by: str
+    added: str
+    count: int
+
+
+_ROWS = TableOf("curator_rows", StoredRows, "dataset, place", unique=("file",))
+SCHEMA = Schema("rows", (_ROWS,))
 _MOST_LOADED = 16
 _adding = threading.Lock()
 """Rows are added by one thread at a time: each is checked against those before."""
@@ -130,12 +133,7 @@ def _loaded(service: Service, name: str, join: Callable[[Pieces], Rows]) -> Rows
 
 
 def _files(t: Transaction, dataset: str) -> list[tuple[str, str]]:
-    return [
-        (str(file), str(who))
-        for file, who in t.rows(
-            "SELECT file, added_by FROM curator_rows WHERE dataset = ? ORDER BY place", dataset
-        )
-    ]
+    return [(one.file, one.added_by) for one in _ROWS.all(t, "dataset = ? ORDER BY place", dataset)]
 
 
 def _pieces(service: Service, files: Iterable[tuple[str, str]]) -> Pieces:
@@ -176,13 +174,10 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
     def work(t: Transaction, file: str) -> tuple[str, ...]:
         if t.row("SELECT deleted FROM curator_datasets WHERE name = ?", found.name)[0]:
             raise _retired()  # while these were read
-        taken = t.row(
-            "SELECT file FROM curator_rows WHERE dataset = ? AND place = ?", found.name, place
-        )
-        if taken is not None and taken[0] != file:
+        taken = _ROWS.one(t, dataset=found.name, place=place)
+        if taken is not None and taken.file != file:
             raise Problem(409, "conflict", "Somebody else has just added rows; send these again.")
-        added = {"added_by": by, "added": now(), "count": piece.rows}
-        t.insert("curator_rows", dataset=found.name, place=place, file=file, **added)
+        _ROWS.add(t, StoredRows(found.name, place, file, by, now(), piece.rows))
         t.note("act", f"added {piece.rows} rows", by, found.name)
         return ()
 
@@ -375,6 +370,52 @@ def _delete_rows(call: Call) -> None:
 def in_use(t: Transaction) -> list[str]:
     """Return the files of all rows."""
     return [str(file) for (file,) in t.rows("SELECT file FROM curator_rows")]
+
+
+@dataclass(frozen=True)
+class DataClock:
+    """When time point 1 is, the seconds to the next, and whether clocks or UTC show them."""
+
+    begins: datetime
+    step: int
+    local: bool
+
+
+def series_of(service: Service, dataset: str) -> CodedSequences:
+    """Return the rows of a series; counts are refused, and with 409 a series without rows."""
+    found = registered(service, dataset)
+    if not isinstance(found.about, SeriesOf):
+        raise InvalidInputError("Only series are published by a schedule, not counts.")
+    return series_rows(service, dataset, found.about)
+
+
+def have_arrived(service: Service, dataset: str, point: int, *, late: bool) -> bool:
+    """Whether every subject has come as far as a time point; once it is late, whether any has."""
+    try:
+        arrived = [len(one) >= point for one in series_of(service, dataset).coded.values()]
+    except Problem:
+        return False  # there are no rows
+    return any(arrived) if late else all(arrived)
+
+
+def data_clock(service: Service, dataset: str) -> DataClock | None:
+    """Return the clock of a series, if its rows have arrived with regular times; else None.
+
+    Subjects that begin at different times are refused: no day is theirs alike.
+    """
+    if not have_arrived(service, dataset, 1, late=True):
+        return None
+    coded = series_of(service, dataset).coded.values()
+    found = {(one.start, one.origin.grid.step, one.origin.local) for one in coded}
+    if len({start for start, _, _ in found}) > 1:
+        raise InvalidInputError(
+            "The subjects of this series begin at different times, so no window is the same day "
+            "for all of them."
+        )
+    start, step, local = found.pop()
+    if start is None or step is None:
+        return None
+    return DataClock(datetime.fromtimestamp(start, UTC), step, local)
 
 
 FEATURE = Feature(schema=SCHEMA, files=in_use, routes=tuple(_routes))

@@ -7,6 +7,7 @@ registered without rows (`dataset_rows.py` adds those). Its budget is the ledger
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -22,7 +23,7 @@ from quiltwork.service.members import member_of
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
-from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import (
     Document,
     Name,
@@ -38,30 +39,35 @@ from quiltwork.service.structs import (
 Kind: TypeAlias = Literal["series", "counts"]
 Column: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
 
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """A dataset at rest; `about` is what it is about, with a text."""
+
+    name: str
+    kind: Kind
+    owner: str
+    created: str
+    about: dict[str, Any]
+    deleted: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredAccess:
+    """Who may use a dataset beside its owner, and since when."""
+
+    dataset: str
+    member: str
+    given: str
+
+
+_DATASETS = TableOf("curator_datasets", StoredDataset, "name")
+_ACCESSES = TableOf("curator_access", StoredAccess, "dataset, member")
 SCHEMA = Schema(
     "datasets",
-    (
-        (
-            """CREATE TABLE curator_datasets (
-                name TEXT NOT NULL PRIMARY KEY,
-                kind TEXT NOT NULL,
-                owner TEXT NOT NULL,
-                created TEXT NOT NULL,
-                about TEXT NOT NULL,
-                deleted TEXT
-            )""",
-            """CREATE TABLE curator_access (
-                dataset TEXT NOT NULL,
-                member TEXT NOT NULL,
-                given TEXT NOT NULL,
-                PRIMARY KEY (dataset, member)
-            )""",
-            "CREATE INDEX curator_access_of ON curator_access (member)",
-        ),
-    ),
+    (_DATASETS, _ACCESSES),
+    ("CREATE INDEX curator_access_of ON curator_access (member)",),
 )
-
-
 _OF_DATASET = "/v1/datasets/{dataset}"
 _ACCESS = f"{_OF_DATASET}/access/{{member}}"
 _routes = Routes()
@@ -156,28 +162,18 @@ def dataset_is_own(service: Service, caller: Caller, name: str) -> bool | None:
 
 def registered(service: Service, name: str) -> Registered:
     """Return a dataset as it was registered; 404 if there is none."""
-    found = service.storage.read(
-        lambda t: t.row(
-            "SELECT name, kind, owner, created, about, deleted FROM curator_datasets "
-            "WHERE name = ?",
-            name,
-        )
-    )
+    found = service.storage.read(lambda t: _DATASETS.one(t, name=name))
     if found is None:
         raise not_found()
-    name, kind, owner, created, text, deleted = found
-    document = json.loads(text)
-    about: SeriesOf | CountsOf
-    if kind == "series":
-        about = msgspec.convert(document["about"], SeriesOf)
-    else:
-        about = msgspec.convert(document["about"], CountsOf)
-    return Registered(name, kind, owner, created, document["text"], about, deleted)
+    read: type[SeriesOf | CountsOf] = SeriesOf if found.kind == "series" else CountsOf
+    about, text = msgspec.convert(found.about["about"], read), found.about["text"]
+    return shown_as(Registered, found, about=about, text=text)
 
 
 def register(service: Service, owner: str, asked: NewDataset) -> Registered:
     """Begin a dataset, and its budget in the ledger; 409 if there is, or was, one of this name."""
     about: SeriesOf | CountsOf
+    kind: Kind
     if asked.name.startswith("holdout."):
         raise InvalidInputError("Names that begin with 'holdout.' are those of holdouts' budgets.")
     if asked.series is not None and asked.counts is None:
@@ -200,14 +196,7 @@ def register(service: Service, owner: str, asked: NewDataset) -> Registered:
     def work(t: Transaction) -> None:
         if _known(t, asked.name):
             return
-        t.insert(
-            "curator_datasets",
-            name=asked.name,
-            kind=kind,
-            owner=owner,
-            created=at,
-            about=json.dumps(document),
-        )
+        _DATASETS.add(t, StoredDataset(asked.name, kind, owner, at, document))
         t.note("act", f"registered {kind} {asked.name}", owner, asked.name)
 
     service.storage.write(work)
@@ -236,7 +225,7 @@ def _begin(
 
 
 def _known(t: Transaction, name: str) -> bool:
-    return t.row("SELECT name FROM curator_datasets WHERE name = ?", name) is not None
+    return _DATASETS.one(t, name=name) is not None
 
 
 def _check_columns(about: CountsOf) -> None:
@@ -353,7 +342,7 @@ def _share_dataset(call: Call) -> Dataset:
         service.ledger.allot(dataset, member, **given)
 
     def work(t: Transaction) -> None:
-        t.insert("curator_access", dataset=dataset, member=member, given=now())
+        _ACCESSES.add(t, StoredAccess(dataset, member, now()))
         t.note("act", f"gave {member} access", call.caller.member, dataset)
 
     service.storage.write(work)

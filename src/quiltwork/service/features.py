@@ -8,7 +8,7 @@ from quiltwork.service import (
     dataset_rows,
     datasets,
     holdout_routes,
-    job_routes,
+    jobs,
     log,
     members,
     objects,
@@ -18,10 +18,10 @@ from quiltwork.service import (
     schedule_routes,
     table_routes,
 )
+from quiltwork.service.door import Turns
 from quiltwork.service.routes import Feature, Service
 from quiltwork.service.settings import Settings, private_folder
 from quiltwork.service.storage import Storage
-from quiltwork.service.turns import Turns
 from quiltwork.service.vault import Vault
 
 FEATURES: tuple[Feature, ...] = (
@@ -31,7 +31,7 @@ FEATURES: tuple[Feature, ...] = (
     questions.FEATURE,
     plans.FEATURE,
     releases.FEATURE,
-    job_routes.FEATURE,
+    jobs.FEATURE,
     schedule_routes.FEATURE,
     objects.FEATURE,
     table_routes.FEATURE,

@@ -14,7 +14,7 @@ from quiltwork.exact import float_up
 from quiltwork.holdout.board import Board
 from quiltwork.holdout.standings import status_of_board
 from quiltwork.holdout.transcript import Transcript
-from quiltwork.service import holdouts, scores
+from quiltwork.service import holdouts
 from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
@@ -71,7 +71,7 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
     state, used, remaining = "ready to open" if ready else "waiting for tables", 0, asked.budget
     if "deleted" in stored.made:
         state, remaining = "deleted", 0
-        used = len(service.storage.read(lambda t: scores.scores(t, stored.name)))
+        used = len(service.storage.read(lambda t: holdouts.scores(t, stored.name)))
     elif told is not None:
         state, used, remaining = "open", len(told.labels), told.remaining
     own = holdouts.attempts_of(told, caller.member)
@@ -190,7 +190,7 @@ def _asked(call: Call, metric: str, said: Mapping[str, str]) -> Score:
 def _show_standings(call: Call) -> Standings:
     """Show every member's best answers."""
     name = HOLDOUTS.named(call).name
-    found = call.service.storage.read(lambda t: scores.standings(t, name))
+    found = call.service.storage.read(lambda t: holdouts.standings(t, name))
     return Standings(name=name, items=found)
 
 
@@ -199,7 +199,7 @@ def _show_scores(call: Call) -> Standings:
     """Show your own answers, in order; who made it sees everybody's."""
     stored, who = HOLDOUTS.named(call), call.caller.member
     member = None if who == stored.owner else who
-    found = call.service.storage.read(lambda t: scores.scores(t, stored.name, member))
+    found = call.service.storage.read(lambda t: holdouts.scores(t, stored.name, member))
     return Standings(name=stored.name, items=found)
 
 
@@ -214,7 +214,7 @@ def _show_score_file(call: Call) -> ScoreFile:
 
 
 FEATURE = Feature(
-    schema=scores.SCHEMA,
+    schema=holdouts.SCHEMA,
     belongs={"holdout": HOLDOUTS.is_own},
     files=holdouts.files,
     routes=tuple(_routes),

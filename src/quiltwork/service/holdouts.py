@@ -17,6 +17,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from pathlib import Path
@@ -34,9 +35,8 @@ from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
 from quiltwork.service import jobs, ladders
 from quiltwork.service.datasets import retire
 from quiltwork.service.objects import Kind, StoredObject
-from quiltwork.service.scores import keep, scored
 from quiltwork.service.settings import private_folder
-from quiltwork.service.storage import Transaction
+from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document, Name, Number, exact_number
 from quiltwork.service.vault import overwrite
 
@@ -268,13 +268,14 @@ def ask(
         raise InvalidInputError("An id occurs twice among the predictions. Nothing was asked.")
     digest = hashlib.sha256(json.dumps([metric, sorted(given.items())]).encode()).hexdigest()
     with service.turn("holdout", stored.name):
-        found = service.storage.read(lambda t: scored(t, stored.name, member, key))
+        asked = {"name": stored.name, "member": member, "mark": key}
+        found = service.storage.read(lambda t: KEPT.one(t, **asked))
         if found is not None:
-            if found[0] != digest:
+            if found.digest != digest:
                 raise InvalidInputError(
                     "This Idempotency-Key asked another question; use a new one."
                 )
-            return found[1]
+            return found.score
         _refuse_deleted(service.storage.read(lambda t: HOLDOUTS.current(t, stored.name)))
         mark = hashlib.sha256(json.dumps([key, digest]).encode()).hexdigest()
         label = f"{member} {mark} {metric}"
@@ -287,7 +288,7 @@ def ask(
         score = Score(member=member, metric=metric, at=jobs.written(jobs.now()), **told)
 
         def work(t: Transaction) -> None:
-            keep(t, stored.name, key, digest, score)
+            KEPT.add(t, KeptScore(**asked, digest=digest, number=score.number, score=score))
             t.note("act", f"asked holdout {stored.name}", member, dataset_of(stored))
 
         service.storage.write(work)
@@ -397,3 +398,36 @@ def _path(service: Service, stored: Held) -> Path:
 
 def _folder(service: Service) -> Path:
     return private_folder(service.settings.data / "holdouts")
+
+
+@dataclass(frozen=True)
+class KeptScore:
+    """An answer under its key, and the digest of its question."""
+
+    name: str
+    member: str
+    mark: str
+    digest: str
+    number: int
+    score: Score
+
+
+KEPT = TableOf("curator_standings", KeptScore, "name, member, mark")
+SCHEMA = Schema("standings", (KEPT,))
+
+
+def scores(t: Transaction, name: str, member: str | None = None) -> list[Score]:
+    """Return every answer, or those of one member, in order."""
+    found = [one.score for one in KEPT.all(t, "name = ? ORDER BY number", name)]
+    return [one for one in found if member in (None, one.member)]
+
+
+def standings(t: Transaction, name: str) -> list[Score]:
+    """Return every member's best answer for each metric, best first."""
+    best: dict[tuple[str, str], tuple[float, Score]] = {}
+    for one in scores(t, name):
+        known = best.get((one.member, one.metric))
+        if one.value is not None and (known is None or one.value > known[0]):
+            best[one.member, one.metric] = (one.value, one)
+    ranked = sorted(best.values(), key=lambda found: (found[1].metric, -found[0], found[1].number))
+    return [one for _, one in ranked]

@@ -20,7 +20,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from quiltwork.service.storage import Schema, Storage, Transaction
+from quiltwork.client.records import Job
+from quiltwork.service.problems import not_found
+from quiltwork.service.rights import Caller
+from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.storage import Schema, Storage, TableOf, Transaction
+from quiltwork.service.structs import Page, PageQuery, paged, shown_as
 
 State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -31,47 +36,6 @@ _LAST = 2**62
 _TWICE = (
     "The worker ended twice while it was at this, without a word: it was killed, or there was not "
     "enough memory. Nothing was published; make the work smaller or give the worker more memory."
-)
-_FIELDS = (
-    "number, id, kind, owner, subject, body, state, attempts, fence, cancel, done, total, worker, "
-    "beat, created, started, finished, error, result"
-)
-SCHEMA = Schema(
-    "jobs",
-    (
-        (
-            """CREATE TABLE curator_jobs (
-                number BIGINT NOT NULL PRIMARY KEY,
-                id TEXT NOT NULL UNIQUE,
-                mark TEXT NOT NULL UNIQUE,
-                kind TEXT NOT NULL,
-                owner TEXT NOT NULL,
-                subject TEXT NOT NULL,
-                body TEXT NOT NULL,
-                state TEXT NOT NULL,
-                attempts BIGINT NOT NULL,
-                fence BIGINT NOT NULL,
-                cancel BIGINT NOT NULL,
-                done BIGINT NOT NULL,
-                total BIGINT NOT NULL,
-                worker TEXT NOT NULL,
-                beat BIGINT NOT NULL,
-                lease BIGINT NOT NULL,
-                created BIGINT NOT NULL,
-                started BIGINT,
-                finished BIGINT,
-                error TEXT NOT NULL,
-                result TEXT NOT NULL
-            )""",
-            "CREATE INDEX curator_open_jobs ON curator_jobs (number) "
-            "WHERE state IN ('queued', 'running')",
-            """CREATE TABLE curator_workers (
-                id TEXT NOT NULL PRIMARY KEY,
-                started BIGINT NOT NULL,
-                beat BIGINT NOT NULL
-            )""",
-        ),
-    ),
 )
 
 
@@ -114,31 +78,53 @@ class Outcome:
 class StoredJob:
     """One piece of long work; times are milliseconds since 1970.
 
-    `number` is its place among all jobs ever, `id` its name and the key under which it pays, `kind`
-    tells which function carries it out, `subject` the table or schedule that it is about. A worker
-    must still hold `fence` to write; `beat` is when it was last heard of. `total` is 0 while nobody
-    knows.
+    `number` is its place among all jobs ever, `id` its name and the key under which it pays, `mark`
+    what it was submitted once for, `kind` tells which function carries it out, `subject` the table
+    or schedule that it is about. A worker must still hold `fence` to write; `beat` is when it was
+    last heard of. `total` is 0 while nobody knows.
     """
 
     number: int
     id: str
+    mark: str
     kind: str
     owner: str
     subject: str
-    body: Mapping[str, Any]
-    state: State
-    attempts: int
-    fence: int
-    cancel: bool
-    done: int
-    total: int
-    worker: str
-    beat: int
+    body: dict[str, Any]
     created: int
-    started: int | None
-    finished: int | None
-    error: str
-    result: Mapping[str, Any]
+    state: State = "queued"
+    attempts: int = 0
+    fence: int = 0
+    cancel: bool = False
+    done: int = 0
+    total: int = 0
+    worker: str = ""
+    beat: int = 0
+    lease: int = 0
+    started: int | None = None
+    finished: int | None = None
+    error: str = ""
+    result: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KnownWorker:
+    """A worker, and when it was last heard of."""
+
+    id: str
+    started: int
+    beat: int
+
+
+JOBS = TableOf("curator_jobs", StoredJob, "number", unique=("id", "mark"))
+SCHEMA = Schema(
+    "jobs",
+    (JOBS, TableOf("curator_workers", KnownWorker, "id")),
+    (
+        "CREATE INDEX curator_open_jobs ON curator_jobs (number) "
+        "WHERE state IN ('queued', 'running')",
+    ),
+)
 
 
 def now() -> int:
@@ -170,39 +156,14 @@ def submit(
     if known is not None:
         return str(known[0])
     last = t.row("SELECT MAX(number) FROM curator_jobs")
-    t.insert(
-        "curator_jobs",
-        mark=mark,
-        number=(last[0] or 0) + 1,
-        id=identity,
-        state="queued",
-        kind=kind,
-        owner=owner,
-        subject=subject,
-        created=now(),
-        **dict.fromkeys(("lease", "attempts", "fence", "cancel", "done", "total", "beat"), 0),
-        body=json.dumps(dict(body)),
-        worker="",
-        error="",
-        result="{}",
-    )
+    number = (last[0] or 0) + 1
+    JOBS.add(t, StoredJob(number, identity, mark, kind, owner, subject, dict(body), now()))
     return identity
 
 
 def find(t: Transaction, identity: str) -> StoredJob | None:
     """Return a job."""
-    row = t.row(f"SELECT {_FIELDS} FROM curator_jobs WHERE id = ?", identity)  # noqa: S608
-    return None if row is None else _job(row)
-
-
-def jobs_of(t: Transaction, owner: str, before: int | None, limit: int) -> list[StoredJob]:
-    """Return the jobs that somebody asked for, the latest first: those `before` a number."""
-    rows = t.rows(
-        f"SELECT {_FIELDS} FROM curator_jobs WHERE owner = ? AND number < ? "  # noqa: S608
-        "ORDER BY number DESC LIMIT ?",
-        *(owner, _LAST if before is None else before, limit),
-    )
-    return [_job(row) for row in rows]
+    return JOBS.one(t, id=identity)
 
 
 def place(t: Transaction, job: StoredJob) -> int | None:
@@ -230,22 +191,21 @@ def claim(
 
     A job that was abandoned as often as may be is failed on the way.
     """
-    names = "AND id = ?" if only is not None else ""
-    chosen = () if only is None else (only,)
-    waiting = (
-        f"SELECT {_FIELDS} FROM curator_jobs WHERE state IN ('queued', 'running') "  # noqa: S608
-        f"AND (state = 'queued' OR lease < ? OR lease > ?) {names} ORDER BY number LIMIT 1"
-    )
 
-    def oldest(t: Transaction) -> Any:
-        return t.row(waiting, now(), now() + _AHEAD, *chosen)
+    def oldest(t: Transaction) -> StoredJob | None:
+        found = JOBS.all(
+            t,
+            "state IN ('queued', 'running') AND (state = 'queued' OR lease < ? OR lease > ?) "
+            f"AND {'1 = 1' if only is None else 'id = ?'} ORDER BY number LIMIT 1",
+            *(now(), now() + _AHEAD, *([] if only is None else [only])),
+        )
+        return found[0] if found else None
 
     if storage.read(oldest) is None:
         return None  # looking takes no lock from those who spend
 
     def work(t: Transaction) -> StoredJob | None:
-        while (row := oldest(t)) is not None:
-            job = _job(row)
+        while (job := oldest(t)) is not None:
             if job.cancel or job.attempts >= _MOST_ATTEMPTS:
                 _end(t, job, "cancelled" if job.cancel else "failed", error=_TWICE)
                 continue
@@ -362,13 +322,95 @@ def _end(
     )
 
 
-def _job(row: Any) -> StoredJob:
-    fields = dict(zip(_FIELDS.split(", "), row, strict=True))
-    return StoredJob(
-        **{
-            **fields,
-            "body": json.loads(fields["body"]),
-            "result": json.loads(fields["result"]),
-            "cancel": bool(fields["cancel"]),
-        }
+_NO_WORKER = 60
+"""Seconds without a sign of life after which nobody is said to be at work."""
+
+
+_routes = Routes()
+
+
+def shown(t: Transaction, job: StoredJob) -> Job:
+    """Describe a job as it is now."""
+    ahead = place(t, job)
+    heard = job.beat if job.state == "running" else worker_heard(t)
+    age = None if not heard else max(0, now() - heard) / 1000
+    return shown_as(
+        Job,
+        job,
+        place=ahead,
+        worker_age=None if job.finished else age,
+        waiting_for=_waiting_for(job, ahead, age),
+        cancel_requested=job.cancel,
+        created=written(job.created),
+        started=None if job.started is None else written(job.started),
+        finished=None if job.finished is None else written(job.finished),
     )
+
+
+def _waiting_for(job: StoredJob, ahead: int | None, age: float | None) -> str:
+    if job.state == "running":
+        if job.cancel:
+            return "its worker, to stop where it can"
+        quiet = age is not None and age > _NO_WORKER
+        return "another worker to take over: the one at it is silent" if quiet else "its worker"
+    if job.state != "queued":
+        return ""
+    if age is None or age > _NO_WORKER:
+        return "a worker: none is running; start one with `quiltwork worker`"
+    return f"{ahead} jobs before it" if ahead else "a worker, which looks every second"
+
+
+def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
+    """Whether a job is the caller's: she asked for it."""
+    found = service.storage.read(lambda t: find(t, name))
+    return None if found is None else found.owner == caller.member
+
+
+@_routes.at("GET", "/v1/jobs", "job.list", query=PageQuery)
+def _list_jobs(call: Call) -> Page[Job]:
+    """List the long work that you asked for."""
+
+    def read(t: Transaction) -> Page[Job]:
+        after = call.query.after
+        before = int(after) if after and after.isdecimal() and len(after) < 16 else _LAST
+        where = "owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
+        found = JOBS.all(t, where, call.caller.member, before, call.query.limit + 1)
+        page = paged(found, call.query.limit, lambda one: one.number)
+        return Page(items=[shown(t, job) for job in page.items], next=page.next)
+
+    return call.service.storage.read(read)
+
+
+@_routes.at("GET", "/v1/jobs/{job}", "job.read")
+def _show_job(call: Call) -> Job:
+    """Show where a job is, how far, and when its worker was last heard of."""
+    return shown_by_id(call.service, call.path["job"])
+
+
+def shown_by_id(service: Service, identity: str) -> Job:
+    """Describe a job that is there."""
+
+    def read(t: Transaction) -> Job:
+        found = find(t, identity)
+        if found is None:
+            raise not_found()
+        return shown(t, found)
+
+    return service.storage.read(read)
+
+
+@_routes.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")
+def _cancel_job(call: Call) -> Job:
+    """Cancel a job: at once while it waits, else where its worker next looks."""
+
+    def work(t: Transaction) -> Job:
+        found = cancel(t, call.path["job"])
+        if found is None:
+            raise not_found()
+        t.note("act", f"cancelled job {found.id} at {written(now())}", call.caller.member)
+        return shown(t, found)
+
+    return call.service.storage.write(work)
+
+
+FEATURE = Feature(schema=SCHEMA, belongs={"job": job_is_own}, routes=tuple(_routes))

@@ -1,20 +1,25 @@
 """Members and their tokens: who somebody is, and what a token may do for her.
 
-Times of last use are kept in memory and written now and then, so that asking costs no write; a
-crash forgets half a minute of them. Revoking, removing and expiring take effect at once.
+A token is `qwk_`, 64 hexadecimal digits of 256 random bits, and 8 of their CRC-32: a scanner finds
+it in a file, and what is mistyped is refused without asking the database. It is shown once and kept
+as a plain SHA-256, which is enough for what cannot be guessed. Times of last use are kept in memory
+and written now and then, so that asking costs no write; a crash forgets half a minute of them.
+Revoking, removing and expiring take effect at once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import secrets
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import anyio
-import msgspec
 from msgspec import Meta
 
 from quiltwork.budget.ledger.tables import now
@@ -22,39 +27,10 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import RIGHTS, Caller, Role
 from quiltwork.service.routes import Call, Feature, Routes, Service
-from quiltwork.service.storage import Schema, Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, paged
-from quiltwork.service.tokens import hashed, is_token, new_token
+from quiltwork.service.storage import Schema, TableOf, Transaction
+from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, paged, shown_as
 
-SCHEMA = Schema(
-    "members",
-    (
-        (
-            """CREATE TABLE curator_members (
-                name TEXT NOT NULL PRIMARY KEY,
-                role TEXT NOT NULL,
-                invited_by TEXT NOT NULL,
-                created TEXT NOT NULL,
-                removed TEXT
-            )""",
-            """CREATE TABLE curator_tokens (
-                id TEXT NOT NULL PRIMARY KEY,
-                hash TEXT NOT NULL UNIQUE,
-                member TEXT NOT NULL,
-                label TEXT NOT NULL,
-                created TEXT NOT NULL,
-                expires TEXT NOT NULL,
-                revoked TEXT,
-                used TEXT,
-                datasets TEXT,
-                actions TEXT
-            )""",
-            "CREATE INDEX curator_tokens_of ON curator_tokens (member)",
-        ),
-    ),
-)
 _SECONDS_BETWEEN_WRITES = 30
-_LISTED = "SELECT id, member, label, created, expires, revoked, used, datasets, actions"
 
 
 _OF_MEMBER = "/v1/members/{member}"
@@ -101,6 +77,21 @@ class Token(Document, frozen=True):
     actions: list[str] | None = None
 
 
+class StoredToken(Token, frozen=True):
+    """A token at rest, by the hash of its secret."""
+
+    hash: str = ""
+
+
+_MEMBERS = TableOf("curator_members", Member, "name")
+_TOKENS = TableOf("curator_tokens", StoredToken, "id", unique=("hash",))
+SCHEMA = Schema(
+    "members",
+    (_MEMBERS, _TOKENS),
+    ("CREATE INDEX curator_tokens_of ON curator_tokens (member)",),
+)
+
+
 class IssuedToken(Document, frozen=True):
     """A new token: `secret` is shown this once and kept nowhere."""
 
@@ -122,32 +113,32 @@ def authenticated(service: Service, secret: str) -> Caller | None:
     """Return whose token this is; None for what is no token, expired, revoked or unknown."""
     if not is_token(secret):
         return None
+    found = caller_by(service, "hash", hashed(secret))
+    if found is not None:
+        service.uses[found.token] = now()
+    return found
+
+
+def caller_by(service: Service, column: Literal["id", "hash"], value: str) -> Caller | None:
+    """Return whose token has this value; None for one that is expired, revoked or unknown."""
     found = service.storage.read(
         lambda t: t.row(
-            "SELECT t.id, t.member, m.role, t.expires, t.datasets, t.actions "
+            "SELECT t.member, m.role, t.id, t.datasets, t.actions, t.expires "  # noqa: S608
             "FROM curator_tokens t JOIN curator_members m ON m.name = t.member "
-            "WHERE t.hash = ? AND t.revoked IS NULL AND m.removed IS NULL",
-            hashed(secret),
+            f"WHERE t.{column} = ? AND t.revoked IS NULL AND m.removed IS NULL",
+            value,
         )
     )
-    at = now()
-    if found is None or found[3] <= at:
+    if found is None or found[5] <= now():
         return None
-    token, member, role, _, datasets, actions = found
-    service.uses[token] = at
-    return Caller(member, role, token, listed_names(datasets), listed_names(actions))
+    narrowed = (None if text is None else frozenset(json.loads(text)) for text in found[3:5])
+    return Caller(*found[:3], *narrowed)
 
 
 def member_of(service: Service, name: str) -> Member | None:
     """Return a member who was not removed."""
-    found = service.storage.read(
-        lambda t: t.row(
-            "SELECT name, role, invited_by, created FROM curator_members "
-            "WHERE name = ? AND removed IS NULL",
-            name,
-        )
-    )
-    return None if found is None else Member(**_row(Member, found))
+    found = service.storage.read(lambda t: _MEMBERS.one(t, name=name))
+    return None if found is None or found.removed else found
 
 
 def invite(service: Service, name: str, role: Role, by: str) -> Member:
@@ -155,10 +146,9 @@ def invite(service: Service, name: str, role: Role, by: str) -> Member:
     made = Member(name=name, role=role, invited_by=by, created=now())
 
     def work(t: Transaction) -> None:
-        old = t.row("SELECT role, invited_by, created FROM curator_members WHERE name = ?", name)
-        if old is not None and tuple(old) != (role, by, made.created):
+        if _MEMBERS.one(t, name=name) not in (None, made):
             raise Problem(409, "conflict", f"There is, or was, a member {name!r}; names stay.")
-        t.insert("curator_members", name=name, role=role, invited_by=by, created=made.created)
+        _MEMBERS.add(t, made)
         t.note("act", f"invited {name} as {role}", by)
 
     service.storage.write(work)
@@ -169,33 +159,29 @@ def issue(
     service: Service,
     member: str,
     by: str,
-    label: str = "",
-    days: int = 90,
-    datasets: list[str] | None = None,
-    actions: list[str] | None = None,
+    asked: NewToken,
     latest: str | None = None,
 ) -> IssuedToken:
     """Make a token for a member, until `latest` at most; its secret is kept nowhere."""
     secret = new_token()
-    expires = (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
-    expires = expires if latest is None else min(expires, latest)
-    row: dict[str, Any] = {
-        "id": secrets.token_hex(8),
-        "member": member,
-        "label": label,
-        "created": now(),
-        "expires": expires,
-    }
-    token = Token(**row, datasets=datasets, actions=actions)
-    narrowed = {"datasets": datasets, "actions": actions}
-    row |= {name: json.dumps(part) for name, part in narrowed.items() if part is not None}
+    expires = (datetime.now(UTC) + timedelta(days=asked.days)).isoformat(timespec="seconds")
+    token = StoredToken(
+        id=secrets.token_hex(8),
+        hash=hashed(secret),
+        member=member,
+        label=asked.label,
+        created=now(),
+        expires=expires if latest is None else min(expires, latest),
+        datasets=asked.datasets,
+        actions=asked.actions,
+    )
 
     def work(t: Transaction) -> None:
-        t.insert("curator_tokens", hash=hashed(secret), **row)
-        t.note("act", f"made token {token.id} for {member}, until {expires}", by)
+        _TOKENS.add(t, token)
+        t.note("act", f"made token {token.id} for {member}, until {token.expires}", by)
 
     service.storage.write(work)
-    return IssuedToken(secret=secret, token=token)
+    return IssuedToken(secret=secret, token=shown_as(Token, token))
 
 
 def first_owner(service: Service, name: str) -> str | None:
@@ -203,7 +189,7 @@ def first_owner(service: Service, name: str) -> str | None:
     if service.storage.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
         return None
     invite(service, name, "owner", name)
-    return issue(service, name, name, "first token", days=365).secret
+    return issue(service, name, name, NewToken(label="first token", days=365)).secret
 
 
 def write_uses(service: Service) -> None:
@@ -226,10 +212,8 @@ def member_is_own(service: Service, caller: Caller, name: str) -> bool | None:
 
 def token_is_own(service: Service, caller: Caller, token: str) -> bool | None:
     """Whether a token is the caller's, or of somebody whom she invited."""
-    found = service.storage.read(
-        lambda t: t.row("SELECT member FROM curator_tokens WHERE id = ?", token)
-    )
-    return None if found is None else member_is_own(service, caller, found[0])
+    found = service.storage.read(lambda t: _TOKENS.one(t, id=token))
+    return None if found is None else member_is_own(service, caller, found.member)
 
 
 @_routes.at("GET", "/v1/me", "self.read")
@@ -255,15 +239,14 @@ def _invite_member(call: Call) -> Member:
 @_routes.at("GET", "/v1/members", "member.list", query=PageQuery)
 def _list_members(call: Call) -> Page[Member]:
     """List yourself and those whom you invited."""
-    found = call.service.storage.read(
-        lambda t: t.rows(
-            "SELECT name, role, invited_by, created, removed FROM curator_members "
-            "WHERE (name = ? OR invited_by = ?) AND name > ? ORDER BY name LIMIT ?",
+    items = call.service.storage.read(
+        lambda t: _MEMBERS.all(
+            t,
+            "(name = ? OR invited_by = ?) AND name > ? ORDER BY name LIMIT ?",
             *(call.caller.member, call.caller.member),
             *(call.query.after or "", call.query.limit + 1),
         )
     )
-    items = [Member(**_row(Member, row)) for row in found]
     return paged(items, call.query.limit, lambda one: one.name)
 
 
@@ -293,40 +276,28 @@ def _make_token(call: Call) -> IssuedToken:
         raise InvalidInputError(f"There is no action {unknown[0]!r}; GET /v1/me lists yours.")
     if caller.actions is not None and not set(asked.actions or RIGHTS) <= caller.actions:
         raise Problem(403, "forbidden", "A narrowed token makes only tokens as narrow.")
-    return issue(
-        call.service,
-        call.path["member"],
-        caller.member,
-        asked.label,
-        asked.days,
-        asked.datasets,
-        asked.actions,
-        None if caller.actions is None else _end(call.service, caller),
-    )
+    latest = None if caller.actions is None else _end(call.service, caller)
+    return issue(call.service, call.path["member"], caller.member, asked, latest)
 
 
 def _end(service: Service, caller: Caller) -> str:
     """When the caller's token ends; one that is made with a narrowed token ends with it."""
-    found = service.storage.read(
-        lambda t: t.row("SELECT expires FROM curator_tokens WHERE id = ?", caller.token)
-    )
-    return now() if found is None else str(found[0])
+    found = service.storage.read(lambda t: _TOKENS.one(t, id=caller.token))
+    return now() if found is None else found.expires
 
 
 @_routes.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
 def _list_tokens(call: Call) -> Page[Token]:
     """List tokens, with their last use."""
     found = call.service.storage.read(
-        lambda t: t.rows(
-            f"{_LISTED} FROM curator_tokens WHERE member = ? AND id > ? ORDER BY id LIMIT ?",
+        lambda t: _TOKENS.all(
+            t,
+            "member = ? AND id > ? ORDER BY id LIMIT ?",
             *(call.path["member"], call.query.after or "", call.query.limit + 1),
         )
     )
-    items = []
-    for *row, datasets, actions in found:
-        token = Token(**_row(Token, row), datasets=_listed(datasets), actions=_listed(actions))
-        used = call.service.uses.get(token.id, token.used)
-        items.append(msgspec.structs.replace(token, used=used))
+    uses = call.service.uses
+    items = [shown_as(Token, one, used=uses.get(one.id, one.used)) for one in found]
     return paged(items, call.query.limit, lambda one: one.id)
 
 
@@ -336,28 +307,12 @@ def _revoke_token(call: Call) -> None:
     member, token, at = call.path["member"], call.path["token"], now()
 
     def work(t: Transaction) -> None:
-        if (
-            t.row("SELECT id FROM curator_tokens WHERE id = ? AND member = ?", token, member)
-            is None
-        ):
+        if _TOKENS.one(t, id=token, member=member) is None:
             raise not_found()
         t.rows("UPDATE curator_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", at, token)
         t.note("act", f"revoked token {token} of {member}", call.caller.member)
 
     call.service.storage.write(work)
-
-
-def _row(kind: type, values: Any) -> dict[str, Any]:
-    return dict(zip(kind.__struct_fields__, values, strict=False))  # type: ignore[attr-defined]
-
-
-def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else list(json.loads(text))
-
-
-def listed_names(text: str | None) -> frozenset[str] | None:
-    """Read what a token is narrowed to; None for no limit."""
-    return None if text is None else frozenset(json.loads(text))
 
 
 @asynccontextmanager
@@ -374,6 +329,35 @@ async def _running(service: Service) -> AsyncIterator[None]:
         yield
         group.cancel_scope.cancel()
     write_uses(service)
+
+
+PREFIX = "qwk_"
+_SHAPE = re.compile(rf"{PREFIX}([0-9a-f]{{64}})([0-9a-f]{{8}})")
+
+
+def new_token() -> str:
+    """Return a new token; it is never stored as it is.
+
+    >>> is_token(new_token()), is_token("qwk_" + 72 * "0")
+    (True, False)
+    """
+    body = secrets.token_hex(32)
+    return f"{PREFIX}{body}{_checksum(body)}"
+
+
+def is_token(text: str) -> bool:
+    """Whether a text has the shape and the checksum of a token; asks nobody."""
+    found = _SHAPE.fullmatch(text)
+    return found is not None and _checksum(found[1]) == found[2]
+
+
+def hashed(token: str) -> str:
+    """Return what is stored of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _checksum(body: str) -> str:
+    return f"{zlib.crc32(body.encode()):08x}"
 
 
 FEATURE = Feature(

@@ -17,35 +17,36 @@ from quiltwork.service.jobs import now, written
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Service
-from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import PageQuery
 
 Asked = TypeVar("Asked", bound=msgspec.Struct)
-_COLUMNS = "name, owner, asked, made, created"
-FEATURE = Feature(
-    schema=Schema(
-        "objects",
-        (
-            (
-                """CREATE TABLE curator_objects (
-                    kind TEXT NOT NULL,
-                    name TEXT NOT NULL,
-                    owner TEXT NOT NULL,
-                    asked TEXT NOT NULL,
-                    made TEXT NOT NULL,
-                    created BIGINT NOT NULL,
-                    PRIMARY KEY (kind, name)
-                )""",
-                """CREATE TABLE curator_admissions (
-                    kind TEXT NOT NULL,
-                    name TEXT NOT NULL,
-                    member TEXT NOT NULL,
-                    PRIMARY KEY (kind, name, member)
-                )""",
-            ),
-        ),
-    )
-)
+
+
+@dataclass(frozen=True)
+class ObjectRow:
+    """One of them at rest."""
+
+    kind: str
+    name: str
+    owner: str
+    asked: dict[str, Any]
+    made: dict[str, Any]
+    created: int
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Who was admitted to one of them."""
+
+    kind: str
+    name: str
+    member: str
+
+
+_OBJECTS = TableOf("curator_objects", ObjectRow, "kind, name")
+_ADMISSIONS = TableOf("curator_admissions", Admission, "kind, name, member")
+FEATURE = Feature(schema=Schema("objects", (_OBJECTS, _ADMISSIONS)))
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,12 @@ class Kind(Generic[Asked]):
         known = self.find(t, name)
         if known is not None and (known.owner, known.asked, known.made) != (owner, asked, {}):
             raise Problem(409, "conflict", f"There is a {self.word} {name!r} already.")
-        t.insert(
-            "curator_objects",
-            kind=self.word,
-            name=name,
-            owner=owner,
-            created=now(),
-            made="{}",
-            asked=msgspec.json.encode(asked).decode(),
-        )
+        _OBJECTS.add(t, ObjectRow(self.word, name, owner, msgspec.to_builtins(asked), {}, now()))
         t.note("act", f"made {self.word} {name}", owner)
 
     def find(self, t: Transaction, name: str) -> StoredObject[Asked] | None:
         """Return one."""
-        where = "WHERE kind = ? AND name = ?"
-        row = t.row(f"SELECT {_COLUMNS} FROM curator_objects {where}", self.word, name)  # noqa: S608
+        row = _OBJECTS.one(t, kind=self.word, name=name)
         return None if row is None else self._stored(row)
 
     def current(self, t: Transaction, name: str) -> StoredObject[Asked]:
@@ -104,9 +96,9 @@ class Kind(Generic[Asked]):
 
     def listed(self, t: Transaction, caller: Caller, asked: PageQuery) -> list[StoredObject[Asked]]:
         """Return those on a page, and one more: an auditor's are all, others' their own."""
-        rows = t.rows(
-            f"SELECT {_COLUMNS} FROM curator_objects WHERE kind = ? AND name > ? AND "  # noqa: S608
-            "(? = 'auditor' OR owner = ? OR name IN "
+        rows = _OBJECTS.all(
+            t,
+            "kind = ? AND name > ? AND (? = 'auditor' OR owner = ? OR name IN "
             "(SELECT name FROM curator_admissions WHERE kind = ? AND member = ?)) "
             "ORDER BY name LIMIT ?",
             *(self.word, asked.after or "", caller.role, caller.member, self.word),
@@ -128,7 +120,7 @@ class Kind(Generic[Asked]):
         name, member = call.path[self.word], call.path["member"]
 
         def work(t: Transaction) -> None:
-            t.insert("curator_admissions", kind=self.word, name=name, member=member)
+            _ADMISSIONS.add(t, Admission(self.word, name, member))
             t.note("act", f"admitted {member} to {self.word} {name}", call.caller.member)
 
         call.service.storage.write(work)
@@ -137,11 +129,8 @@ class Kind(Generic[Asked]):
         """Return who was admitted, for who made it and for auditors."""
         if caller.role != "auditor" and caller.member != stored.owner:
             return []
-        rows = t.rows(
-            "SELECT member FROM curator_admissions WHERE kind = ? AND name = ? ORDER BY member",
-            *(self.word, stored.name),
-        )
-        return [str(member) for (member,) in rows]
+        where = "kind = ? AND name = ? ORDER BY member"
+        return [one.member for one in _ADMISSIONS.all(t, where, self.word, stored.name)]
 
     def dismiss(self, t: Transaction, call: Call) -> None:
         """Take access back."""
@@ -161,7 +150,6 @@ class Kind(Generic[Asked]):
         )
         return None if found is None else caller.member in found
 
-    def _stored(self, row: Any) -> StoredObject[Asked]:
-        name, owner, asked, made, created = row
-        read = msgspec.json.decode(asked, type=self.asked)
-        return StoredObject(name, owner, read, json.loads(made), written(created))
+    def _stored(self, row: ObjectRow) -> StoredObject[Asked]:
+        asked = msgspec.convert(row.asked, self.asked)
+        return StoredObject(row.name, row.owner, asked, row.made, written(row.created))

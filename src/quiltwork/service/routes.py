@@ -26,7 +26,7 @@ from quiltwork.service.uploads import Upload, received
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
-    from quiltwork.service.turns import Turns
+    from quiltwork.service.door import Turns
     from quiltwork.service.vault import Vault
 
 _NOTED = 100

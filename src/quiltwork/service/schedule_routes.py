@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from quiltwork.client.records import Schedule, ScheduledRun
 from quiltwork.errors import InvalidInputError
-from quiltwork.service import schedule_rows, schedules
-from quiltwork.service.arrived import data_clock
+from quiltwork.service import schedules
+from quiltwork.service.dataset_rows import data_clock
 from quiltwork.service.datasets import registered
 from quiltwork.service.jobs import find as find_job
 from quiltwork.service.jobs import written
@@ -109,7 +109,7 @@ class DayQuery(Document, frozen=True):
 
 def schedule_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a schedule is of a dataset that is the caller's own."""
-    found = service.storage.read(lambda t: schedule_rows.find(t, name))
+    found = service.storage.read(lambda t: schedules.find(t, name))
     return None if found is None else service.belongs(caller, "dataset", found.dataset)
 
 
@@ -169,7 +169,7 @@ def _make_schedule(call: Call) -> Schedule:
     caller, dataset = call.caller, call.path["dataset"]
     body = msgspec.to_builtins(call.body)
     known = call.service.storage.read(
-        lambda t: schedule_rows.find(t, schedules.identity(caller.member, call.key))
+        lambda t: schedules.find(t, schedules.identity(caller.member, call.key))
     )
     if known is not None:
         stored = schedules.made_before(call.service, known, dataset, body)
@@ -179,11 +179,11 @@ def _make_schedule(call: Call) -> Schedule:
     return _shown(call.service, stored)
 
 
-def _shown(service: Service, stored: schedule_rows.StoredSchedule) -> Schedule:
+def _shown(service: Service, stored: schedules.StoredSchedule) -> Schedule:
     return service.storage.read(lambda t: _described(t, stored))
 
 
-def _described(t: Transaction, stored: schedule_rows.StoredSchedule) -> Schedule:
+def _described(t: Transaction, stored: schedules.StoredSchedule) -> Schedule:
     asked = {name: value for name, value in stored.body.items() if name != "scale"}
     return shown_as(
         Schedule,
@@ -191,12 +191,12 @@ def _described(t: Transaction, stored: schedule_rows.StoredSchedule) -> Schedule
         created=written(stored.created),
         asked=asked,
         noise=stored.body["scale"],
-        runs=[_run(t, stored, run) for run in schedule_rows.runs_of(t, stored.id)],
+        runs=[_run(t, stored, run) for run in schedules.runs_of(t, stored.id)],
     )
 
 
 def _run(
-    t: Transaction, stored: schedule_rows.StoredSchedule, run: schedule_rows.StoredRun
+    t: Transaction, stored: schedules.StoredSchedule, run: schedules.StoredRun
 ) -> ScheduledRun:
     state, error = run.state, ""
     job = find_job(t, run.job) if run.job and state in ("queued", "drawing", "lost") else None
@@ -219,7 +219,10 @@ def _run(
 @_routes.at("GET", _OF_DATASET, "schedule.list", query=PageQuery)
 def _list_schedules(call: Call) -> Page[Schedule]:
     """List the schedules of a dataset."""
-    found = call.service.storage.read(lambda t: schedule_rows.schedules_of(t, call.path["dataset"]))
+    latest = "dataset = ? ORDER BY created DESC, id"
+    found = call.service.storage.read(
+        lambda t: schedules.SCHEDULES.all(t, latest, call.path["dataset"])
+    )
     ids = [one.id for one in found]
     after = call.query.after
     start = ids.index(after) + 1 if after in ids else 0
@@ -228,8 +231,8 @@ def _list_schedules(call: Call) -> Page[Schedule]:
     return paged(items, call.query.limit, lambda one: one.id)
 
 
-def _found(call: Call) -> schedule_rows.StoredSchedule:
-    found = call.service.storage.read(lambda t: schedule_rows.find(t, call.path["schedule"]))
+def _found(call: Call) -> schedules.StoredSchedule:
+    found = call.service.storage.read(lambda t: schedules.find(t, call.path["schedule"]))
     if found is None:
         raise not_found()
     return found
@@ -265,7 +268,7 @@ def _show_run(call: Call) -> RunAnswer:
     stored, number = _found(call), call.path["run"]
     if not number.isdecimal() or len(number) > 9:
         raise not_found()
-    runs = call.service.storage.read(lambda t: schedule_rows.runs_of(t, stored.id))
+    runs = call.service.storage.read(lambda t: schedules.runs_of(t, stored.id))
     run = next((one for one in runs if one.number == int(number)), None)
     text = None if run is None else schedules.answer_of(call.service, stored, run)
     if run is None or text is None:
@@ -274,5 +277,5 @@ def _show_run(call: Call) -> RunAnswer:
 
 
 FEATURE = Feature(
-    schema=schedule_rows.SCHEMA, belongs={"schedule": schedule_is_own}, routes=tuple(_routes)
+    schema=schedules.SCHEMA, belongs={"schedule": schedule_is_own}, routes=tuple(_routes)
 )

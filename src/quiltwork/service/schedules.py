@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from quiltwork.budget import Accountant, Planned, ReleasePlan, Request, Spending, plan
 from quiltwork.budget.ledger.debits import stored_answer
@@ -38,16 +38,76 @@ from quiltwork.exact import float_up
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.series.releases.planned import check_planned, release_planned
 from quiltwork.service import jobs
-from quiltwork.service.arrived import have_arrived, series_of
-from quiltwork.service.dataset_rows import reaching
+from quiltwork.service.dataset_rows import have_arrived, reaching, series_of
 from quiltwork.service.occurrences import Occurrence, Timing, occurrences
-from quiltwork.service.schedule_rows import StoredRun, StoredSchedule, find, run_of, runs_of
-from quiltwork.service.storage import Transaction
+from quiltwork.service.storage import Schema, TableOf, Transaction
 
 if TYPE_CHECKING:
     from quiltwork.budget import Status
     from quiltwork.budget.accounting.account import Account
     from quiltwork.service.routes import Service
+
+Missed: TypeAlias = Literal["catch-up", "skip"]
+
+
+@dataclass(frozen=True)
+class StoredSchedule:
+    """A schedule as it was made."""
+
+    id: str
+    dataset: str
+    owner: str
+    state: str
+    missed: Missed
+    body: dict[str, Any]
+    created: int
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One run: waiting, queued, drawing, done, skipped or lost."""
+
+    schedule: str
+    number: int
+    due: int
+    day: str
+    start: int
+    stop: int
+    epsilon: str
+    state: str
+    debit: int
+    job: str
+
+
+SCHEDULES = TableOf("curator_schedules", StoredSchedule, "id")
+RUNS = TableOf("curator_runs", StoredRun, "schedule, number")
+SCHEMA = Schema(
+    "schedules",
+    (SCHEDULES, RUNS),
+    (
+        "CREATE INDEX curator_schedules_of ON curator_schedules (dataset, created)",
+        "CREATE INDEX curator_runs_due ON curator_runs (due) WHERE state = 'waiting'",
+    ),
+)
+
+
+def find(t: Transaction, name: str) -> StoredSchedule | None:
+    """Return a schedule."""
+    return SCHEDULES.one(t, id=name)
+
+
+def runs_of(t: Transaction, name: str) -> list[StoredRun]:
+    """Return the runs of a schedule, in order."""
+    return RUNS.all(t, "schedule = ? ORDER BY number", name)
+
+
+def run_of(t: Transaction, name: str, number: int) -> StoredRun:
+    """Return one run."""
+    found = RUNS.one(t, schedule=name, number=number)
+    if found is None:
+        raise InvalidInputError("The schedule has no run of that number.")
+    return found
+
 
 _DAY = 86_400_000
 _FARTHEST = 3653
@@ -172,20 +232,17 @@ def make(
 ) -> StoredSchedule:
     """Make a schedule under a new key of its owner, and debit all its runs, or nothing of it."""
     name, at = identity(owner, key), jobs.now()
-    text = json.dumps({**body, "scale": asked.scale}, sort_keys=True)
+    whole = {**body, "scale": asked.scale}
 
     def insert(t: Transaction) -> None:
         if find(t, name) is not None:
             return  # by another request under the same key
-        made = {"state": "making", "missed": body["missed"], "body": text, "created": at}
-        t.insert("curator_schedules", id=name, dataset=dataset, owner=owner, **made)
+        made = StoredSchedule(name, dataset, owner, "making", body["missed"], whole, at)
+        SCHEDULES.add(t, made)
         for one, item in zip(asked.occurrences, asked.plan.items, strict=True):
-            when = {"due": _milliseconds(one.due), "day": str(one.day)}
-            paid = {"epsilon": str(Fraction(item.cost_alone)), "state": "unpaid", "debit": 0}
-            points = {"start": one.start, "stop": one.stop}
-            t.insert(
-                "curator_runs", schedule=name, number=one.number, job="", **when, **points, **paid
-            )
+            when = (one.number, _milliseconds(one.due), str(one.day), one.start, one.stop)
+            level = str(Fraction(item.cost_alone))
+            RUNS.add(t, StoredRun(name, *when, level, "unpaid", debit=0, job=""))
 
     service.storage.write(insert)
     return _paid(service, name)

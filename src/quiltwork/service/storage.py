@@ -1,18 +1,24 @@
 """The curator's own tables, in the ledger's database and in its transactions.
 
-Every part brings its tables as migrations: statements from nothing to version 1, from 1 to 2, and
-so on, in the SQL that SQLite and PostgreSQL share (TEXT, BIGINT, `?` for parameters, no blobs).
+A table is declared by the record of its rows (`TableOf`). Every part brings its tables, and what
+changes them in databases of earlier releases: statements from version 1 to 2, and so on, in the SQL
+that SQLite and PostgreSQL share (TEXT, BIGINT, `?` for parameters, no blobs).
 Writing waits for the ledger's lock, so that what a part decides rests on the last committed state,
 and may be noted in the ledger's chain in the same transaction.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from quiltwork.budget import Ledger
 from quiltwork.budget.ledger.notes import noted
@@ -20,19 +26,12 @@ from quiltwork.budget.ledger.tables import Tables
 from quiltwork.errors import StorageError
 
 Result = TypeVar("Result")
+Row = TypeVar("Row")
 
 _VERSIONS = """CREATE TABLE IF NOT EXISTS curator_schema (
     part TEXT NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL
 )"""
-
-
-@dataclass(frozen=True)
-class Schema:
-    """The tables of one part, version by version."""
-
-    part: str
-    migrations: tuple[tuple[str, ...], ...]
 
 
 class Transaction:
@@ -90,6 +89,84 @@ def _all(where: Mapping[str, object]) -> str:
     return " AND ".join(f"{name} = ?" for name in where)
 
 
+@dataclass(frozen=True)
+class TableOf(Generic[Row]):
+    """A table of records: the fields of their class are its columns.
+
+    Texts and whole numbers are kept as they are, everything else as JSON; only what may be None in
+    the record is NULL.
+    """
+
+    name: str
+    row: type[Row]
+    key: str
+    unique: tuple[str, ...] = ()
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[type, Any, bool]]:
+        """By column: how it is kept (`object` is JSON), its type, and whether it may be NULL."""
+        found = {}
+        for name, hint in get_type_hints(self.row).items():
+            parts = [part for part in get_args(hint) if part is not NoneType]
+            free = len(parts) < len(get_args(hint))
+            kind = parts[0] if free and len(parts) == 1 else hint
+            kind = str if get_origin(kind) is Literal else kind
+            found[name] = (kind if kind in (str, int, bool) else object, hint, free)
+        return found
+
+    @property
+    def created(self) -> str:
+        """The statement that makes it."""
+        columns = [
+            f"{name} {'BIGINT' if kind in (int, bool) else 'TEXT'}{'' if free else ' NOT NULL'}"
+            for name, (kind, _, free) in self._columns.items()
+        ]
+        unique = [f"UNIQUE ({name})" for name in self.unique]
+        return (
+            f"CREATE TABLE {self.name} ({', '.join([*columns, *unique])}, PRIMARY KEY ({self.key}))"
+        )
+
+    def one(self, t: Transaction, **where: object) -> Row | None:
+        """Return the row in which columns have these values, None without one."""
+        return next(iter(self.all(t, _all(where), *where.values())), None)
+
+    def all(self, t: Transaction, where: str, *parameters: object) -> list[Row]:
+        """Return the rows that a condition with `?` for parameters names, perhaps in an order."""
+        named = f"SELECT {', '.join(self._columns)} FROM {self.name}"  # noqa: S608
+        return [self._read(row) for row in t.rows(f"{named} WHERE {where}", *parameters)]
+
+    def add(self, t: Transaction, row: Row) -> None:
+        """Add a row, unless it is there: a transaction may run twice."""
+        t.insert(
+            self.name, **{name: self._kept(name, getattr(row, name)) for name in self._columns}
+        )
+
+    def _kept(self, name: str, value: Any) -> object:
+        kind, _, free = self._columns[name]
+        if kind is object and not (free and value is None):
+            return json.dumps(msgspec.to_builtins(value))
+        return int(value) if kind is bool else value
+
+    def _read(self, row: Iterable[Any]) -> Row:
+        found = {}
+        for value, (name, (kind, hint, free)) in zip(row, self._columns.items(), strict=True):
+            if kind is object and not (free and value is None):
+                found[name] = msgspec.convert(json.loads(value), hint)
+            else:
+                found[name] = bool(value) if kind is bool else value
+        return self.row(**found)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The tables of one part as they are now, and what leads to them from each earlier version."""
+
+    part: str
+    tables: tuple[TableOf[Any], ...] = ()
+    indexes: tuple[str, ...] = ()
+    changes: tuple[tuple[str, ...], ...] = ()
+
+
 class Storage:
     """Transactions on the database of a ledger."""
 
@@ -125,13 +202,14 @@ class Storage:
 
 def _migrate(transaction: Transaction, schema: Schema) -> None:
     found = transaction.row("SELECT version FROM curator_schema WHERE part = ?", schema.part)
-    version, newest = (0 if found is None else int(found[0])), len(schema.migrations)
+    version, newest = (0 if found is None else int(found[0])), 1 + len(schema.changes)
     if version > newest:
         raise StorageError(
             f"The curator's tables of {schema.part!r} have version {version}, written by a newer "
             f"quiltwork; this release knows {newest}. Upgrade quiltwork."
         )
-    for statements in schema.migrations[version:]:
+    fresh = [(*(one.created for one in schema.tables), *schema.indexes)]
+    for statements in schema.changes[version - 1 :] if version else fresh:
         for statement in statements:
             transaction.rows(statement)
     transaction.rows(

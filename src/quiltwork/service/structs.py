@@ -31,10 +31,8 @@ Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
 Number: TypeAlias = int | float | Annotated[str, msgspec.Meta(max_length=100)]
 """An exact number: 1, 0.1 (read as one tenth) or "1/3"."""
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-"""Texts, also one that never ends: looked for again from each quote in it, it would take hours."""
-_BRACKETS = re.compile(rb"[\[\]{}]")
 _SMALLEST = sys.float_info.min
+_NO_LETTER = re.compile("[\0\ud800-\udfff]")
 
 
 class Document(
@@ -80,7 +78,9 @@ def exact_number(value: Number, name: str) -> Fraction:
 
 def read_document(text: bytes, kind: type[Kind], depth: int) -> Kind:
     """Read a JSON document as a struct; 400 for what is no JSON, 422 for another document."""
-    return converted(_parsed(text, depth), kind)
+    found = _parsed(text)
+    _check(found, depth)
+    return converted(found, kind)
 
 
 def converted(found: Any, kind: type[Kind], *, strict: bool = True) -> Kind:
@@ -93,30 +93,20 @@ def converted(found: Any, kind: type[Kind], *, strict: bool = True) -> Kind:
         raise _not_taken("it is nested too deeply") from None
 
 
-def _parsed(text: bytes, depth: int) -> Any:
-    _check_depth(text, depth)
+def _parsed(text: bytes) -> Any:
     try:
-        found = json.loads(
+        return json.loads(
             text.decode("utf-8"),
             object_pairs_hook=_object,
             parse_float=_float,
             parse_constant=_no_number,
         )
-        if b"\\u" in text:
-            _check_letters(found)
     except UnicodeDecodeError:
         raise _unreadable("it is not UTF-8") from None
-    except (ValueError, RecursionError):
+    except RecursionError:
+        raise _not_taken("it is nested too deeply") from None
+    except ValueError:
         raise _unreadable("look for a comma, a quote or a bracket too many or too few") from None
-    return found
-
-
-def _check_depth(text: bytes, most: int) -> None:
-    depth = 0
-    for bracket in _BRACKETS.findall(_STRINGS.sub(b"", text)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > most:
-            raise _not_taken(f"it is nested more than {most} deep")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -139,16 +129,15 @@ def _no_number(_: str) -> Any:
     raise _unreadable("NaN and Infinity are no numbers of JSON")
 
 
-def _check_letters(found: Any) -> None:
+def _check(found: Any, depth: int) -> None:
     if isinstance(found, str):
-        if re.search("[\0\ud800-\udfff]", found):
+        if _NO_LETTER.search(found):
             raise _not_taken("it has the zero character, or half a pair of surrogates")
-    elif isinstance(found, list):
-        for part in found:
-            _check_letters(part)
-    elif isinstance(found, dict):
-        for part in (*found, *found.values()):
-            _check_letters(part)
+    elif isinstance(found, list | dict):
+        if not depth:
+            raise _not_taken("it is nested too deeply")
+        for part in (*found, *found.values()) if isinstance(found, dict) else found:
+            _check(part, depth - 1)
 
 
 def _unreadable(reason: str) -> Problem:

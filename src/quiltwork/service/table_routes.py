@@ -8,7 +8,7 @@ import msgspec
 
 from quiltwork.client.records import CollaborativeTable, GivenPart, Job
 from quiltwork.service import jobs, tables
-from quiltwork.service.job_routes import shown, shown_by_id
+from quiltwork.service.jobs import shown, shown_by_id
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.storage import Transaction
@@ -88,7 +88,7 @@ def _described(t: Transaction, stored: tables.Collected, caller: Caller) -> Coll
         rules=msgspec.to_builtins(stored.asked),
         state=tables.state(t, stored),
         parts=[
-            GivenPart(part.provider, part.rows)
+            GivenPart(part.provider, part.row_count)
             for part in tables.parts_of(t, stored.name)
             if everything or part.provider == caller.member
         ],
@@ -163,7 +163,7 @@ def _publish_table(call: Call) -> Job:
     service, stored = call.service, TABLES.named(call)
     identity = tables.submit(service, stored)
     parts = service.storage.read(lambda t: tables.parts_of(t, stored.name))
-    if sum(part.rows for part in parts) <= service.settings.limits.at_once:
+    if sum(part.row_count for part in parts) <= service.settings.limits.at_once:
         pace = Pace()
         lease = jobs.claim(service.storage, "the server", pace.lease, only=identity)
         if lease is not None:

@@ -22,7 +22,7 @@ from msgspec import Meta
 from quiltwork.errors import InvalidInputError
 from quiltwork.service import jobs
 from quiltwork.service.objects import Kind, StoredObject
-from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document
 
 if TYPE_CHECKING:
@@ -31,21 +31,6 @@ if TYPE_CHECKING:
     from quiltwork.tables import Constraint, Table
     from quiltwork.tables.publication import Publication
 
-SCHEMA = Schema(
-    "parts",
-    (
-        (
-            """CREATE TABLE curator_parts (
-                name TEXT NOT NULL,
-                provider TEXT NOT NULL,
-                file TEXT NOT NULL,
-                suffix TEXT NOT NULL,
-                row_count BIGINT NOT NULL,
-                PRIMARY KEY (name, provider)
-            )""",
-        ),
-    ),
-)
 _Column = Annotated[str, Meta(min_length=1, max_length=200)]
 _Small = Annotated[int, Meta(ge=1, le=10**6)]
 
@@ -83,12 +68,17 @@ TABLES = Kind("table", TableRules)
 
 @dataclass(frozen=True)
 class GivenRows:
-    """The rows of one provider, at rest."""
+    """The rows of one provider of a table, at rest."""
 
+    name: str
     provider: str
     file: str
     suffix: str
-    rows: int
+    row_count: int
+
+
+_PARTS = TableOf("curator_parts", GivenRows, "name, provider")
+SCHEMA = Schema("parts", (_PARTS,))
 
 
 def set_rules(t: Transaction, table: Collected, rules: TableRules) -> None:
@@ -120,8 +110,7 @@ def put_rows(service: Service, table: Collected, provider: str, upload: Upload) 
         if now.asked != rules:
             raise InvalidInputError("The rules were changed just now; read them, and send again.")
         old = _forgotten(t, table.name, provider)
-        given = {"file": file, "suffix": upload.suffix, "row_count": count}
-        t.insert("curator_parts", name=table.name, provider=provider, **given)
+        _PARTS.add(t, GivenRows(table.name, provider, file, upload.suffix, count))
         t.note("act", f"gave {count} rows to table {table.name}", provider)
         return old
 
@@ -253,12 +242,7 @@ def self_check(service: Service, table: Collected, provider: str) -> dict[str, A
 
 def parts_of(t: Transaction, name: str) -> list[GivenRows]:
     """Return the rows that every provider gave, as names of files."""
-    rows = t.rows(
-        "SELECT provider, file, suffix, row_count FROM curator_parts WHERE name = ? "
-        "ORDER BY provider",
-        name,
-    )
-    return [GivenRows(*row) for row in rows]
+    return _PARTS.all(t, "name = ? ORDER BY provider", name)
 
 
 def files(t: Transaction) -> list[str]:

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from quiltwork.service import dashboard
 from quiltwork.service.app import create_app
 from quiltwork.service.features import open_service
-from quiltwork.service.members import invite, issue
+from quiltwork.service.members import NewToken, invite, issue
 from quiltwork.service.settings import Settings
 
 TEAM = {"olga": "owner", "pia": "provider", "anna": "analyst", "udo": "auditor"}
@@ -63,7 +63,7 @@ def open_house(settings, members=TEAM):
     secrets = {}
     for member, role in members.items():
         invite(service, member, role, "olga")
-        secrets[member] = issue(service, member, "olga", "first token").secret
+        secrets[member] = issue(service, member, "olga", NewToken(label="first token")).secret
     return House(service, create_app(service, dashboard.routes()), secrets)
 
 

@@ -5,7 +5,7 @@ import json
 from quiltwork.beliefs import MarkovChain
 from quiltwork.queries import histogram
 from quiltwork.series import release
-from quiltwork.service.dashboard.charts import answer_of, over_time, sizes_chart
+from quiltwork.service.dashboard.rendering import answer_of, over_time, sizes_chart
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 

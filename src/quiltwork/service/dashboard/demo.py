@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.members import invite, issue
+from quiltwork.service.members import NewToken, invite, issue
 from quiltwork.service.rights import Caller, Role
 from quiltwork.service.routes import Service
 
@@ -44,7 +44,8 @@ def fill(service: Service) -> dict[str, str]:
     _table(service)
     _leaderboard(service)
     return {
-        f"{name} ({TEAM[name]})": issue(service, name, OWNER, "demo", 1).secret for name in SHOWN
+        f"{name} ({TEAM[name]})": issue(service, name, OWNER, NewToken(label="demo", days=1)).secret
+        for name in SHOWN
     }
 
 

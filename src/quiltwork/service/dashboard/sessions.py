@@ -11,30 +11,30 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from quiltwork.budget.ledger.tables import now
-from quiltwork.service.members import authenticated, listed_names
+from quiltwork.service.members import authenticated, caller_by, hashed
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Service
-from quiltwork.service.storage import Schema, Transaction
-from quiltwork.service.tokens import hashed
+from quiltwork.service.storage import Schema, TableOf, Transaction
 
-SCHEMA = Schema(
-    "dashboard",
-    (
-        (
-            """CREATE TABLE curator_sessions (
-                hash TEXT NOT NULL PRIMARY KEY,
-                token TEXT NOT NULL,
-                expires TEXT NOT NULL
-            )""",
-        ),
-    ),
-)
+
+@dataclass(frozen=True)
+class StoredSession:
+    """A session by the hash of its cookie, and the token that it stands for."""
+
+    hash: str
+    token: str
+    expires: str
+
+
+_SESSIONS = TableOf("curator_sessions", StoredSession, "hash")
+SCHEMA = Schema("dashboard", (_SESSIONS,))
 SESSION, VISIT = "quiltwork_session", "quiltwork_visit"
 """Names of cookies; a visit is of a browser without a session, for the form to sign in."""
 _HOURS = {SESSION: 12, VISIT: 1}
@@ -50,7 +50,7 @@ def begin(service: Service, secret: str) -> str | None:
 
     def work(t: Transaction) -> None:
         t.rows("DELETE FROM curator_sessions WHERE expires <= ?", at)
-        t.insert("curator_sessions", hash=hashed(cookie), token=caller.token, expires=expires)
+        _SESSIONS.add(t, StoredSession(hashed(cookie), caller.token, expires))
         t.note("act", f"signed in to the dashboard by token {caller.token}", caller.member)
 
     service.storage.write(work)
@@ -59,19 +59,10 @@ def begin(service: Service, secret: str) -> str | None:
 
 def caller_with(service: Service, cookie: str) -> Caller | None:
     """Return who has this session; None once it, its token or its member's time has ended."""
-    found = service.storage.read(
-        lambda t: t.row(
-            "SELECT t.id, t.member, m.role, t.datasets, t.actions, s.expires, t.expires "
-            "FROM curator_sessions s JOIN curator_tokens t ON t.id = s.token "
-            "JOIN curator_members m ON m.name = t.member "
-            "WHERE s.hash = ? AND t.revoked IS NULL AND m.removed IS NULL",
-            hashed(cookie),
-        )
-    )
-    if found is None or min(found[5:]) <= now():
+    found = service.storage.read(lambda t: _SESSIONS.one(t, hash=hashed(cookie)))
+    if found is None or found.expires <= now():
         return None
-    token, member, role, datasets, actions = found[:5]
-    return Caller(member, role, token, listed_names(datasets), listed_names(actions))
+    return caller_by(service, "id", found.token)
 
 
 def end(service: Service, cookie: str) -> None:

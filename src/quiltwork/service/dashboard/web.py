@@ -25,10 +25,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from quiltwork.errors import QuiltworkError
 from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
+from quiltwork.service.door import paced
 from quiltwork.service.problems import Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.routes import Service
-from quiltwork.service.turns import paced
 from quiltwork.service.uploads import MEDIA_TYPES
 
 _FORM_FIELD = "form"
@@ -400,6 +400,18 @@ def whole(text: str, what: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise Problem(422, "invalid-input", f"{what} is a whole number.")
     return int(text)
+
+
+def sent(visit: Visit, usual: Mapping[str, str], *numbers: str) -> dict[str, Any]:
+    """Return what was filled in of a form, as it usually is where a field is missing.
+
+    Those of `numbers` are whole numbers.
+    """
+    found = {name: text.strip() for name, text in filled(visit, usual).items() if text.strip()}
+    return {
+        name: whole(text, f"The field {name.replace('_', ' ')}") if name in numbers else text
+        for name, text in found.items()
+    }
 
 
 def filled(visit: Visit, usual: Mapping[str, str]) -> dict[str, str]:

@@ -10,13 +10,12 @@ from quiltwork.service.dashboard.web import (
     Visit,
     filled,
     fresh_key,
-    whole,
+    sent,
     whole_form,
 )
 from quiltwork.service.holdouts import sides_of
 from quiltwork.service.problems import Problem
 
-STATES = {"waiting for tables": "warn", "ready to open": "busy", "open": "good", "deleted": ""}
 _NEW = {
     "name": "",
     "id_column": "id",
@@ -36,7 +35,6 @@ def boards(visit: Visit, refused: Problem | None = None) -> Shown:
     values = {
         "heading": "Leaderboards",
         "boards": visit.everything("list_holdouts"),
-        "states": STATES,
         "form": filled(visit, _NEW),
         "refused": refused,
     }
@@ -45,7 +43,10 @@ def boards(visit: Visit, refused: Problem | None = None) -> Shown:
 
 def register(visit: Visit) -> Any:
     """Register a holdout without tables."""
-    return visit.ask("register_holdout", None, _asked(visit))
+    asked = sent(visit, _NEW, "budget", "attempts")
+    if asked.get("mode") == "ladder":
+        asked = {name: value for name, value in asked.items() if name not in _ROUNDS}
+    return visit.ask("register_holdout", None, asked)
 
 
 def board(visit: Visit, refused: Problem | None = None) -> Shown:
@@ -57,7 +58,6 @@ def board(visit: Visit, refused: Problem | None = None) -> Shown:
     values = {
         "heading": found.name,
         "one": found,
-        "states": STATES,
         "standings": standings,
         "scores": visit.ask("show_scores", visit.path).items if scored else [],
         "ladder": ladder,
@@ -97,14 +97,3 @@ def _chart(standings: list[Any], ladder: bool) -> BarChart | None:
         "accuracy",
         tuple((one.member, one.value) for one in shown),
     )
-
-
-def _asked(visit: Visit) -> dict[str, Any]:
-    form = filled(visit, _NEW)
-    left_out = ("budget", "attempts", *(_ROUNDS if form["mode"] == "ladder" else ()))
-    asked: dict[str, Any] = {
-        name: form[name].strip() for name in _NEW if form[name].strip() and name not in left_out
-    }
-    if form["attempts"].strip():
-        asked["attempts"] = whole(form["attempts"].strip(), "The number of attempts")
-    return {**asked, "budget": whole(form["budget"].strip(), "The number of rounds")}

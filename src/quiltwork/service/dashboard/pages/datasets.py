@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
-from quiltwork.service.dashboard.charts import answer_chart, answer_of, leakage_chart, over_time
-from quiltwork.service.dashboard.pages import boards, tables
-from quiltwork.service.dashboard.web import Shown, Visit, filled, whole
+from quiltwork.service.dashboard.rendering import answer_chart, answer_of, leakage_chart, over_time
+from quiltwork.service.dashboard.web import Shown, Visit, filled, sent
 from quiltwork.service.problems import Problem
 
 _LEADS = {
@@ -31,7 +29,7 @@ _NEW = {
     "subject": "",
     "at_most": "1",
 }
-
+_ABOUT = {"series": ("value", "time", "every", "episode"), "counts": ("subject", "at_most")}
 _WORDS = {
     "MarkovChain": ("a Markov chain", "Markov chains"),
     "ChainBox": ("a box of chains", "boxes of chains"),
@@ -51,8 +49,6 @@ def overview(visit: Visit) -> Shown:
         "summaries": {one.name: summary(one) for one in found},
         "tables": visit.everything("list_tables") if visit.may("table.list") else [],
         "boards": visit.everything("list_holdouts") if visit.may("holdout.list") else [],
-        "states": tables.STATES,
-        "board_states": boards.STATES,
     }
     return Shown("overview.html", values)
 
@@ -73,28 +69,15 @@ def new(visit: Visit, refused: Problem | None = None) -> Shown:
 
 def register(visit: Visit) -> Any:
     """Register a dataset as the form says."""
-    return visit.ask("register_dataset", body=_asked(visit))
-
-
-def _asked(visit: Visit) -> dict[str, Any]:
-    form = visit.form
-    asked: dict[str, Any] = {
-        name: form.get(name, "").strip() for name in ("name", "budget", "text")
-    }
-    if form.get("kind") == "counts":
-        about: dict[str, Any] = {"columns": _columns(form.get("columns", ""))}
-        _take(about, form, "subject")
-        about["at_most"] = whole(form.get("at_most") or "1", "The number of rows")
-        return {**asked, "counts": about}
-    about = {"belief": _belief(visit), "episode": whole(form.get("episode") or "1", "A secret")}
-    for name in ("value", "time", "every"):
-        _take(about, form, name)
-    return {**asked, "series": about}
-
-
-def _take(about: dict[str, Any], form: Mapping[str, str], name: str) -> None:
-    if text := form.get(name, "").strip():
-        about[name] = text
+    form = sent(visit, _NEW, "episode", "at_most")
+    asked = {name: form.get(name, "") for name in ("name", "budget", "text")}
+    kind = "counts" if form.get("kind") == "counts" else "series"
+    about = {name: form[name] for name in _ABOUT[kind] if name in form}
+    if kind == "counts":
+        about["columns"] = _columns(form.get("columns", ""))
+    else:
+        about["belief"] = _belief(visit)
+    return visit.ask("register_dataset", body={**asked, kind: about})
 
 
 def _belief(visit: Visit) -> dict[str, Any]:

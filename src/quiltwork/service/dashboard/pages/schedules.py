@@ -7,31 +7,21 @@ from typing import Any
 
 from quiltwork.report import Line, LineChart
 from quiltwork.report.charts import level
-from quiltwork.service.dashboard.charts import answer_chart, answer_of
 from quiltwork.service.dashboard.pages.asking import KINDS
+from quiltwork.service.dashboard.rendering import answer_chart, answer_of
 from quiltwork.service.dashboard.web import (
     Shown,
     Visit,
     filled,
     fresh_key,
     read_problem,
-    whole,
+    sent,
     whole_form,
 )
 from quiltwork.service.problems import Problem
 
 EVERY = {"day": "every day", "week": "every week", "month": "every month"}
 _MISSED = {"catch-up": "publish them late", "skip": "leave them out"}
-STATES = {
-    "done": "good",
-    "running": "busy",
-    "drawing": "busy",
-    "queued": "warn",
-    "lost": "bad",
-    "failed": "bad",
-    "cancelled": "",
-}
-"""How the state of a run or a job is coloured."""
 
 
 def make(visit: Visit) -> Any:
@@ -45,7 +35,7 @@ def schedule(visit: Visit) -> Shown:
     """Show one schedule with its runs."""
     found = visit.ask("show_schedule", visit.path)
     done = sum(run.state == "done" for run in found.runs)
-    values = {"heading": said(found), "one": found, "states": STATES, "done": done}
+    values = {"heading": said(found), "one": found, "done": done}
     return Shown("schedule.html", values)
 
 
@@ -65,7 +55,7 @@ def run(visit: Visit) -> Shown:
 def jobs(visit: Visit) -> Shown:
     """Show the long work that somebody asked for."""
     found = visit.ask("list_jobs", query={"limit": 50})
-    values = {"heading": "Jobs", "jobs": found.items, "more": found.next, "kinds": STATES}
+    values = {"heading": "Jobs", "jobs": found.items, "more": found.next}
     return Shown("jobs.html", values, part="jobs_part.html")
 
 
@@ -82,7 +72,7 @@ def schedules(visit: Visit, refused: Problem | None = None) -> Shown:
     found = [
         made for one in series for made in visit.everything("list_schedules", {"dataset": one.name})
     ]
-    form = _form(visit, series)
+    form = filled(visit, _usual(visit, series))
     wanted = visit.may("schedule.preview") and bool(visit.form)
     seen, wrong = read_problem(lambda: _seen(visit, form)) if wanted else (None, None)
     one = next((one for one in series if one.name == form["dataset"]), None)
@@ -105,11 +95,11 @@ def schedules(visit: Visit, refused: Problem | None = None) -> Shown:
     return Shown("schedules.html", values, part="schedule_part.html")
 
 
-def _form(visit: Visit, series: list[Any]) -> dict[str, str]:
+def _usual(visit: Visit, series: list[Any]) -> dict[str, str]:
+    """Return what a schedule usually is."""
     tomorrow = datetime.now(UTC).date() + timedelta(days=1)
-    named = visit.query.get("dataset") or (series[0].name if series else "")
-    usual = {
-        "dataset": named,
+    return {
+        "dataset": visit.query.get("dataset") or (series[0].name if series else ""),
         "kind": "histogram",
         "state": "",
         "epsilon": "0.5",
@@ -122,22 +112,15 @@ def _form(visit: Visit, series: list[Any]) -> dict[str, str]:
         "begins": "",
         "step": "",
     }
-    return filled(visit, usual)
 
 
 def _asked(visit: Visit) -> dict[str, Any]:
-    form = _form(visit, [])
-    question: dict[str, Any] = {"kind": form["kind"]}
-    if form["kind"] == "count":
-        question["state"] = form["state"]
-    asked: dict[str, Any] = {
-        name: form[name].strip()
-        for name in ("epsilon", "every", "at", "zone", "first", "missed", "begins")
-        if form[name].strip()
-    }
-    if form["step"].strip():
-        asked["step"] = whole(form["step"].strip(), "The step")
-    return {**asked, "question": question, "runs": whole(form["runs"].strip(), "How often")}
+    asked = sent(visit, _usual(visit, []), "runs", "step")
+    asked.pop("dataset", None)
+    question, state = {"kind": asked.pop("kind", "")}, asked.pop("state", "")
+    if question["kind"] == "count":
+        question["state"] = state
+    return {**asked, "question": question}
 
 
 def _seen(visit: Visit, form: dict[str, str]) -> Any:

@@ -6,11 +6,10 @@ import csv
 import io
 from typing import Any
 
-from quiltwork.service.dashboard.charts import sizes_chart
-from quiltwork.service.dashboard.web import Shown, Visit, filled, whole
+from quiltwork.service.dashboard.rendering import sizes_chart
+from quiltwork.service.dashboard.web import Shown, Visit, filled, sent
 from quiltwork.service.problems import Problem
 
-STATES = {"collecting": "warn", "publishing": "busy", "published": "good"}
 _FIRST = 8
 """Published rows that are shown on the page."""
 _NEW = {"name": "", "quasi": "", "sensitive": "", "k": "5", "l": "2", "m": "1"}
@@ -21,7 +20,6 @@ def tables(visit: Visit, refused: Problem | None = None) -> Shown:
     values = {
         "heading": "Tables",
         "tables": visit.everything("list_tables"),
-        "states": STATES,
         "form": filled(visit, _NEW),
         "refused": refused,
     }
@@ -30,7 +28,10 @@ def tables(visit: Visit, refused: Problem | None = None) -> Shown:
 
 def make(visit: Visit) -> Any:
     """Make a table without rows."""
-    return visit.ask("make_table", None, _asked(visit))
+    rules = sent(visit, _NEW, "k", "l", "m")
+    name, quasi = rules.pop("name", ""), rules.pop("quasi", "")
+    rules["quasi_identifiers"] = [one.strip() for one in quasi.split(",") if one.strip()]
+    return visit.ask("make_table", None, {"name": name, "rules": rules})
 
 
 def table(visit: Visit, refused: Problem | None = None) -> Shown:
@@ -44,7 +45,6 @@ def table(visit: Visit, refused: Problem | None = None) -> Shown:
     values = {
         "heading": found.name,
         "one": found,
-        "states": STATES,
         "promise": promise(**found.rules),
         "report": report,
         "sizes": sizes_chart(report.sizes, found.rules["k"]) if report else None,
@@ -69,14 +69,3 @@ def _rows(visit: Visit) -> tuple[list[str], list[list[str]]]:
     rows = csv.reader(io.StringIO(content))
     header = next(rows, [])
     return header, [row for row, _ in zip(rows, range(_FIRST), strict=False)]
-
-
-def _asked(visit: Visit) -> dict[str, Any]:
-    form = filled(visit, _NEW)
-    rules: dict[str, Any] = {
-        "quasi_identifiers": [one.strip() for one in form["quasi"].split(",") if one.strip()],
-        "sensitive": form["sensitive"].strip(),
-    }
-    for name in ("k", "l", "m"):
-        rules[name] = whole(form[name].strip(), f"The number {name}")
-    return {"name": form["name"].strip(), "rules": rules}
