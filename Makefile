@@ -25,7 +25,7 @@ test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site (ARGS="-k
 	@$(PYTEST) --durations=20 $(ARGS)
 
 quick: $(VENV)/.dev ## a minute of tests: no Spark, PostgreSQL, Numba, doctests, packaging, docs, fuzzing
-	@HYPOTHESIS_PROFILE=quick $(PYTEST) tests --quick --assert=plain -p no:schemathesis \
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) tests --quick --assert=plain \
 		$(SLOW:%=--ignore=tests/%) -k "not postgres" $(ARGS)
 
 coverage: $(VENV)/.dev ## all tests again with every line and branch counted, at least 90 % of them

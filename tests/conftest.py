@@ -22,7 +22,7 @@ os.environ.setdefault("QUILTWORK_NO_CONFIG", "1")  # where tests run, none is to
 for library in ("OPENBLAS", "OMP", "MKL"):  # workers share the cores already
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile("dev", deadline=None, max_examples=30)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("evidence", deadline=None, max_examples=2000)

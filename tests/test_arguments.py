@@ -94,7 +94,6 @@ CALLS = [
     lambda: budget.calendar(10**400, 1),
     lambda: qw.audit.leakage(CHAIN, 9, [(qw.queries.count(0), 1)], noise=np.zeros(2)),
     lambda: qw.audit.odds(CHAIN, 3, [(qw.queries.count(0), 1)], True),
-    lambda: qw.audit.strongest_adversary(CHAIN, 3, [(qw.queries.count(0), 1)], known=0.5),
     lambda: qw.bayesian_dp(CHAIN, 1, length=9, bound=np.zeros(2)),
     lambda: qw.influence_curve(CHAIN, 9, method=np.zeros(2)),
     lambda: qw.Network.from_bif("/dev/zero"),

@@ -32,7 +32,7 @@ def choice(value: object, allowed: Sequence[str], name: str) -> str:
     """
     if isinstance(value, str) and value in allowed:
         return value
-    words = " or ".join([", ".join(map(repr, allowed[:-1])), repr(allowed[-1])])
+    words = " or ".join(filter(None, [", ".join(map(repr, allowed[:-1])), repr(allowed[-1])]))
     raise InvalidInputError(f"{name} must be {words}, not {shortened(value)}.")
 
 

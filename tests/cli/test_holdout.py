@@ -435,8 +435,6 @@ def test_metrics_have_short_names_and_errors_speak_of_options(cli, folder):
         (["rent", "--metric", "rmse", "--limits", "5"], "two ends such as 0:5000, not '5'"),
         (["rent", "--metric", "r2", "--limits", "0:9"], "give it as --variance, above 0"),
         (["label", "--metric", "f1", "--positive", "yes"], "--floor."),
-        (["label", "--mode", "counting"], "--train and --overfits;"),
-        (["label", "--protect", "rows"], "take --mode counting with --protect rows"),
     ):
         refused = cli(*begin, *given)
         assert refused.code == 2

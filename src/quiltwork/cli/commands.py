@@ -40,9 +40,9 @@ COMMANDS: dict[str, dict[str, str]] = {
         "worker": "quiltwork.cli.serve:worker",
     },
     "Product": {
-        "demo": "quiltwork.cli.demo:demo",
-        "reproduce": "quiltwork.cli.checkout:reproduce",
-        "bench": "quiltwork.cli.checkout:bench",
-        "completion": "quiltwork.cli.completion:completion",
+        "demo": "quiltwork.cli.product:demo",
+        "reproduce": "quiltwork.cli.product:reproduce",
+        "bench": "quiltwork.cli.product:bench",
+        "completion": "quiltwork.cli.product:completion",
     },
 }

@@ -39,7 +39,7 @@ def nearly_certain(draw):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(nearly_certain(), LEVELS)
 def test_expected_losses_are_right_in_all_digits_however_small(loss, prior, alpha):
     n = len(prior) - 1

@@ -1,4 +1,4 @@
-"""`quiltwork bench` and `quiltwork reproduce`: what only the repository holds."""
+"""`quiltwork demo`, `completion`, and what only the repository holds: `bench` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import command, option
-from quiltwork.cli.output import as_json, emit
+from quiltwork.cli.output import as_json, emit, progress
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 
@@ -116,3 +116,74 @@ def reproduce(
     if root not in sys.path:
         sys.path.insert(0, root)
     import_module("papers.command").reproduce(names, listing, full, fresh, output, docs)
+
+
+@command(
+    example="""
+    quiltwork demo
+    quiltwork demo --output /tmp/tour --open
+    """
+)
+@option(
+    "-o --output",
+    "Folder for the page.",
+    click.Path(file_okay=False, path_type=Path),
+    default=Path("demo-report"),
+)
+@option("--open", "Open the page in a browser.", bool, into="show")
+def demo(output: Path, show: bool) -> None:
+    """Show what quiltwork does on simulated data, in a few seconds.
+
+    Writes one self-contained HTML page and prints where it is. The people are simulated, the
+    noise is real: every run gives other answers.
+    """
+    from quiltwork.demo import CHAPTERS, chapters, report
+
+    output.mkdir(parents=True, exist_ok=True)  # first: where it fails, nobody waits for it
+    told = []
+    with progress(len(CHAPTERS), "Releasing") as bar:
+        for chapter in chapters():
+            told.append(chapter)
+            bar.update(1)
+    path = output / "index.html"
+    path.write_text(report(told), encoding="utf-8")
+    body = {
+        "chapters": [{"name": c.name, "title": c.title, **c.data} for c in told],
+        "report": str(path),
+    }
+    lines = [line for c in told for line in (c.title, "", *c.lines, "")]
+    emit(files.dump("demo", 1, body), [*lines, f"Report: {path}"])
+    if show:
+        click.launch(str(path))
+
+
+INSTALL = {
+    "bash": 'eval "$(quiltwork completion bash)"   # add this line to ~/.bashrc',
+    "zsh": 'eval "$(quiltwork completion zsh)"   # add this line to ~/.zshrc, after compinit',
+    "fish": "quiltwork completion fish > ~/.config/fish/completions/quiltwork.fish",
+}
+
+
+@command(
+    example="""
+    eval "$(quiltwork completion bash)"            # now, or in ~/.bashrc for good
+    eval "$(quiltwork completion zsh)"             # in ~/.zshrc, after compinit
+    quiltwork completion fish > ~/.config/fish/completions/quiltwork.fish
+    """
+)
+@click.argument("shell", type=click.Choice(list(INSTALL)))
+def completion(shell: str) -> None:
+    """Print the script that completes commands in a shell."""
+    from click.shell_completion import get_completion_class
+
+    from quiltwork.cli.app import app
+    from quiltwork.cli.boundary import COMPLETION_VARIABLE
+
+    complete = get_completion_class(shell)
+    if complete is None:
+        raise click.UsageError(f"No completion for {shell}")
+    parts = complete(app, {}, "quiltwork", COMPLETION_VARIABLE)
+    # Not .source(): for bash that starts a bash process only to look at its version.
+    script = parts.source_template % parts.source_vars()
+    document = files.dump("completion", 1, {"shell": shell, "script": script})
+    emit(document, [f"# To install: {INSTALL[shell]}", script])
