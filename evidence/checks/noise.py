@@ -8,8 +8,8 @@ from itertools import pairwise, product
 import numpy as np
 
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise.finite_law import SamplingTable
 from quiltwork.noise.geometric import build_sampler
-from quiltwork.noise.table import SamplingTable
 
 NAME = "noise"
 CLAIM = "two-sided geometric noise has exactly its law: in fractions from the tables, and drawn"

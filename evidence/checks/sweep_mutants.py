@@ -36,7 +36,7 @@ from quiltwork.influence.sweep import (
 )
 from quiltwork.influence.sweep.any_start import AnyStartProgram
 from quiltwork.influence.sweep.fixed import Homogeneous
-from quiltwork.influence.sweep.program import Bounds, Program, Rows
+from quiltwork.influence.sweep.program import Bounds, ComparedRows, Program
 from quiltwork.influence.sweep.sides import Contracted, ExactStepper
 from quiltwork.influence.sweep.walks import Walk
 
@@ -178,9 +178,9 @@ def unseen_changes_free() -> AbstractContextManager[None]:
 def columns_as_they_are() -> AbstractContextManager[None]:
     """Every start taken for the uniform one: columns that nobody weights."""
 
-    def solve(self: AnyStartProgram, rows: Rows, limits: Array) -> Bounds:
+    def solve(self: AnyStartProgram, rows: ComparedRows, limits: Array) -> Bounds:
         above, below = (np.nan_to_num(one / one.sum(axis=1, keepdims=True)) for one in rows.given)
-        return Program(self.group, self.size).solve(Rows(above, below), limits)
+        return Program(self.group, self.size).solve(ComparedRows(above, below), limits)
 
     return changed((AnyStartProgram, "solve", solve))
 

@@ -8,7 +8,7 @@ import pytest
 import quiltwork as qw
 from quiltwork import CyclicChain, HiddenChain, MarkovChain
 from quiltwork.beliefs import candidates, contexts
-from quiltwork.beliefs.alternatives import room
+from quiltwork.beliefs.alternatives import nats_allowed
 
 P = np.array([[0.9, 0.1], [0.4, 0.6]])
 
@@ -74,7 +74,7 @@ def _warned_of_order_two(size: int, steps: int, mixed: float, cases: int) -> int
             contexts.held_out([path], contexts.last_states(size, order), size, 0.5)
             for order in (1, 2)
         ]
-        found += score[1] > score[0] + room(steps)
+        found += score[1] > score[0] + nats_allowed(steps)
     return found
 
 

@@ -18,7 +18,7 @@ from quiltwork.holdout.max_information import (
     max_information,
     squared_leakages,
 )
-from quiltwork.influence.bayesian.levels import told_after
+from quiltwork.influence.bayesian.conversion import told_after
 
 
 def by_all_events(joint, beta):

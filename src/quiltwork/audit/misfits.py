@@ -33,7 +33,7 @@ class Made(Protocol):
     def leak_under(self, beliefs: Any) -> tuple[float, int | None]:
         """A bound on what it tells under others, and the time point that leaks most."""
 
-    def asked(self) -> tuple[list[tuple[Any, Any]], int, tuple[int, int] | None] | None:
+    def for_audit(self) -> tuple[list[tuple[Any, Any]], int, tuple[int, int] | None] | None:
         """What the exact audit takes (queries with scales, length, secrets), if it can."""
 
 
@@ -115,7 +115,7 @@ def misfit(made: Made, other: Belief | Sequence[Belief]) -> Misfit:
     _refuse_other_states(made.states, members)
     told = [made.leak_under([belief]) for belief in members]
     bound, node = max(told, key=lambda one: one[0])
-    exact, question = None, made.asked()
+    exact, question = None, made.for_audit()
     if question is not None:
         releases, length, secrets = question
         with suppress(UnsupportedError):

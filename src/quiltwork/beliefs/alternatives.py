@@ -222,7 +222,7 @@ def _beyond(data: _Data, found: list[Candidate]) -> list[str]:
         f"{(score - best) / data.steps:.3f} nats per step, and {size} states are too many to "
         "protect against that; merge states (--edges, --states), or read longer steps (--every)."
         for name, score in scores.items()
-        if score > best + room(data.steps)
+        if score > best + nats_allowed(data.steps)
     ]
 
 
@@ -238,7 +238,7 @@ def _known_period(period: Any, grid: Grid | None, starts: list[int | None]) -> A
     return "day" if timed else None
 
 
-def room(steps: int) -> float:
+def nats_allowed(steps: int) -> float:
     """By how many nats a belief may be less likely than the best and stay."""
     return max(_LEAST, _NATS * steps)
 
@@ -249,6 +249,6 @@ def _judged(scored: list[tuple[str, Belief, float]], steps: int) -> list[Candida
         [-score - (_LEAST if n == 0 else 0) for n, (_, _, score) in enumerate(scored)]
     )
     return [
-        Candidate(name, belief, score / max(1, steps), score >= best - room(steps))
+        Candidate(name, belief, score / max(1, steps), score >= best - nats_allowed(steps))
         for name, belief, score in (scored[place] for place in order.tolist())
     ]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.beliefs.elimination import Weights, eliminate
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.sequences import label_array
-from quiltwork.beliefs.tables import Weights, eliminate
 from quiltwork.exact import integer
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from quiltwork.beliefs import graphs as read
 from quiltwork.beliefs import moral
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.documents import labels_to_json
+from quiltwork.beliefs.elimination import Weights, eliminate, sum_to, table
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
 from quiltwork.beliefs.states import Label, show_labels
-from quiltwork.beliefs.tables import Weights, eliminate, sum_to, table
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import click
 
 from quiltwork.cli.belief_check import check, turn
 from quiltwork.cli.command import command, exact_number, option
-from quiltwork.cli.output import Read, asked, check_targets, deliver, text_table
+from quiltwork.cli.output import Read, check_targets, deliver, prompted, text_table
 from quiltwork.cli.series import split_list
 from quiltwork.errors import InvalidInputError
 
@@ -119,7 +119,7 @@ def _answer(given: str | None, option: str, question: str, read: Callable[[str],
         return read(given)
     if not sys.stdin.isatty():
         raise click.UsageError(f"{question}? Nobody can be asked here; give {option}")
-    return asked(question, read)
+    return prompted(question, read)
 
 
 def _step(every: str | None, lasting: str | None) -> str | None:
@@ -133,7 +133,7 @@ def _step(every: str | None, lasting: str | None) -> str | None:
         return text if text and seconds_of(text) else None
 
     question = "How long is one time point, such as 1min (leave empty if it has no length)"
-    return asked(question, read, default="")
+    return prompted(question, read, default="")
 
 
 def _stays(lasting: str | None, states: Sequence[Label], every: str | None) -> list[Fraction]:

@@ -17,7 +17,7 @@ from quiltwork.cli.series import read, read_beliefs, reading_options
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quiltwork.beliefs.comparison import Comparison
+    from quiltwork.beliefs.goodness_of_fit import Comparison
     from quiltwork.influence.checks import BeliefCheck
 
 _MOST_STATES = 8
@@ -61,7 +61,7 @@ def check(
     leak if the belief that fits best were true. Several files make a set.
     """
     check_targets(None, html, plot)
-    from quiltwork.beliefs.comparison import refuse_incomparable
+    from quiltwork.beliefs.goodness_of_fit import refuse_incomparable
     from quiltwork.influence.checks import check_belief
 
     beliefs = read_beliefs(belief)

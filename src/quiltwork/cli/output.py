@@ -173,7 +173,7 @@ def patience(quiet: bool) -> Iterator[None]:
         _PATIENCE.stop()
 
 
-def asked(question: str, read: Callable[[str], Read], default: str | None = None) -> Read:
+def prompted(question: str, read: Callable[[str], Read], default: str | None = None) -> Read:
     """Ask on the terminal until `read` takes the answer; a sentence says why it did not."""
 
     def taken(text: str) -> Read:

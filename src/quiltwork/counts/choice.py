@@ -16,7 +16,7 @@ from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.people import read_count
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import of_fraction
-from quiltwork.noise.table import SamplingTable, Thresholds
+from quiltwork.noise.finite_law import SamplingTable, Thresholds
 from quiltwork.results import ResultBase
 
 

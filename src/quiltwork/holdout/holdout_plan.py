@@ -361,7 +361,7 @@ def _most_rows(beliefs: tuple[Belief, ...] | None) -> int:
     """Return how many rows can be planned with: 2^60, or the longest series of a chain."""
     if all(belief.length is not None for belief in beliefs or ()):
         return MOST
-    from quiltwork.influence.arguments import LONGEST
+    from quiltwork.influence.calibration_arguments import LONGEST
 
     return LONGEST
 

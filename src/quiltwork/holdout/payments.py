@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def check_ledger(ledger: Any, dataset: Any) -> None:
     """Refuse a ledger without a dataset, a dataset without a ledger, and what is none."""
     if read_payer(ledger, dataset) is not None:
-        from quiltwork.budget.ledger.numbers import identifier
+        from quiltwork.budget.ledger.amounts import identifier
 
         identifier(dataset, "dataset")
 

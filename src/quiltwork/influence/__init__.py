@@ -5,7 +5,7 @@
 methods and for networks.
 """
 
-from quiltwork.influence.bayesian.levels import bayesian_dp, dp_for_bayesian_dp
+from quiltwork.influence.bayesian.conversion import bayesian_dp, dp_for_bayesian_dp
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
 from quiltwork.influence.fitted import driving_states, fit_warnings

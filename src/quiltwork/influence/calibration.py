@@ -20,7 +20,7 @@ import numpy as np
 from quiltwork.beliefs import Belief, Label
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
-from quiltwork.influence.arguments import (
+from quiltwork.influence.calibration_arguments import (
     METHODS,
     AnyOutlook,
     answer_unit,
@@ -119,7 +119,7 @@ class Calibration(ChartedResult):
             )
         return leak_under(beliefs, self.question, self.integer_scale)
 
-    def asked(self) -> tuple[list[tuple[Query, Number]], int, tuple[int, int]] | None:
+    def for_audit(self) -> tuple[list[tuple[Query, Number]], int, tuple[int, int]] | None:
         """Return the query, its scale, the length and the secrets, for one that can be audited."""
         query, nodes = self.question.query, self.question.nodes
         if query is None or self.question.episode > 1:

@@ -10,7 +10,7 @@ import numpy as np
 from quiltwork.report.charts import BarChart, Chart, Line, LineChart
 
 if TYPE_CHECKING:
-    from quiltwork.beliefs.comparison import Comparison
+    from quiltwork.beliefs.goodness_of_fit import Comparison
     from quiltwork.influence.checks import BeliefCheck
 
 _MOST_STATES = 4

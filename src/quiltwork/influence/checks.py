@@ -15,14 +15,14 @@ import numpy as np
 
 from quiltwork.audit.misfits import Misfit, misfit
 from quiltwork.beliefs import Belief, Candidate, ChainBox, as_beliefs, candidates
-from quiltwork.beliefs.comparison import (
+from quiltwork.beliefs.documents import labels_to_json
+from quiltwork.beliefs.goodness_of_fit import (
     Comparison,
     Sample,
     compare,
     read_sample,
     refuse_incomparable,
 )
-from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.grids import Grid, duration
 from quiltwork.exact import Number, float_up, integer, privacy_level
 from quiltwork.influence.calibration import calibrate

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
-from quiltwork.influence.arguments import AnyOutlook, outlooks, refuse_entry
+from quiltwork.influence.calibration_arguments import AnyOutlook, outlooks, refuse_entry
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.question import Question
 from quiltwork.lazy import cached_property

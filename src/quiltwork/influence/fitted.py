@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label, MarkovChain
-from quiltwork.beliefs.alternatives import Candidate, judged, room
+from quiltwork.beliefs.alternatives import Candidate, judged, nats_allowed
 from quiltwork.beliefs.fitting import Tally, smoothed_rows, tally
 from quiltwork.beliefs.origins import clocks_change
 from quiltwork.beliefs.sequences import split_sequences
@@ -160,7 +160,7 @@ def _ruled_out(belief: Belief, found: list[Candidate], steps: int) -> list[str]:
         if not (isinstance(belief, ChainBox) and isinstance(one.belief, CyclicChain))
     ]
     best = max(rivals, key=lambda one: one.per_step)
-    if own is None or (best.per_step - own.per_step) * steps <= room(steps):
+    if own is None or (best.per_step - own.per_step) * steps <= nats_allowed(steps):
         return []
     return [
         f"The data contradict {own.name}: steps that were held out are "

@@ -26,7 +26,8 @@ from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
-from quiltwork.influence.arguments import (
+from quiltwork.influence.calibration import Calibration
+from quiltwork.influence.calibration_arguments import (
     answer_unit,
     check_states,
     outlooks,
@@ -34,7 +35,6 @@ from quiltwork.influence.arguments import (
     read_lengths,
     read_question,
 )
-from quiltwork.influence.calibration import Calibration
 from quiltwork.influence.profile import Profile, Run
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.queries import Count

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from quiltwork.beliefs import Belief
-from quiltwork.influence.arguments import check_states, outlooks
+from quiltwork.influence.calibration_arguments import check_states, outlooks
 from quiltwork.influence.question import Question
 
 

@@ -17,7 +17,7 @@ from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.noise import enclosure
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import Enclosure
-from quiltwork.noise.table import Thresholds
+from quiltwork.noise.finite_law import Thresholds
 
 _FIRST_WORDS = 2
 

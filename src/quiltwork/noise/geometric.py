@@ -22,7 +22,7 @@ from quiltwork.exact import float_up, integer, proper_fraction, to_fraction
 from quiltwork.noise import bits as random_bits
 from quiltwork.noise import enclosure
 from quiltwork.noise.enclosure import Enclosure
-from quiltwork.noise.table import SamplingTable, Thresholds
+from quiltwork.noise.finite_law import SamplingTable, Thresholds
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,8 +21,8 @@ from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_typ
 import msgspec
 
 from quiltwork.budget import Ledger
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.notes import noted
-from quiltwork.budget.ledger.tables import Tables
 from quiltwork.errors import StorageError
 
 Result = TypeVar("Result")

@@ -15,7 +15,7 @@ from quiltwork.budget import Accountant
 from quiltwork.influence import calibrate
 from quiltwork.influence.sweep import Levels, sweep_of
 from quiltwork.influence.sweep.any_start import AnyStartProgram
-from quiltwork.influence.sweep.program import Rows
+from quiltwork.influence.sweep.program import ComparedRows
 
 LEFT_AT_ONCE = [[0, 0.6, 0.4], [0, 5 / 13, 8 / 13], [0, 3 / 8, 5 / 8]]
 LINGERS = [[0.1, 0, 0.5, 0.4], [0, 0, 0.5, 0.5], [0, 0, 0.6, 0.4], [0, 0, 0.3, 0.7]]
@@ -45,7 +45,7 @@ def test_one_step_is_the_largest_over_all_weights_and_functions(seed):
     rng = np.random.default_rng(seed)
     p, q, limits = columns(rng)
     program = AnyStartProgram(np.array([0]), len(p))
-    bounds = program.solve(Rows(p[np.newaxis], q[np.newaxis]), limits[np.newaxis])
+    bounds = program.solve(ComparedRows(p[np.newaxis], q[np.newaxis]), limits[np.newaxis])
     for _ in range(200):
         u = np.exp((limits + rng.exponential(3, len(p))).min(axis=1))
         u = np.exp((limits + np.log(u)).min(axis=1))
@@ -63,7 +63,10 @@ def test_one_step_is_the_largest_over_all_weights_and_functions(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_slopes_are_differences(seed):
     p, q, limits = columns(np.random.default_rng(seed))
-    program, rows = AnyStartProgram(np.array([0]), len(p)), Rows(p[np.newaxis], q[np.newaxis])
+    program, rows = (
+        AnyStartProgram(np.array([0]), len(p)),
+        ComparedRows(p[np.newaxis], q[np.newaxis]),
+    )
     found = program.solve(rows, limits[np.newaxis])
     moved = limits.copy()
     moved[found.high[0, 0], found.low[0, 0]] += 1e-6

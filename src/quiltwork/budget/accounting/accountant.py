@@ -135,7 +135,7 @@ class Accountant(Charted):
         other.add_all(self.spendings)
         return other.epsilon(), other._account.worst.node
 
-    def asked(self) -> None:
+    def for_audit(self) -> None:
         """Nothing that the exact audit takes: an account keeps levels, not queries."""
 
     @property

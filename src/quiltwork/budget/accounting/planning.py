@@ -24,7 +24,7 @@ from quiltwork.budget.accounting.theorems import quilts_only, singles
 from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up
-from quiltwork.influence.arguments import check_states
+from quiltwork.influence.calibration_arguments import check_states
 from quiltwork.influence.question import Question
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall

@@ -21,7 +21,7 @@ from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
-from quiltwork.influence.arguments import AnyOutlook, default_quilts
+from quiltwork.influence.calibration_arguments import AnyOutlook, default_quilts
 from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import LeakAt

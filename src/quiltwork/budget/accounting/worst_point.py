@@ -21,7 +21,7 @@ from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer
-from quiltwork.influence.arguments import AnyOutlook, outlooks
+from quiltwork.influence.calibration_arguments import AnyOutlook, outlooks
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes

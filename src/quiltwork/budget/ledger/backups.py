@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from quiltwork import files
+from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
 from quiltwork.budget.ledger.datasets import DatasetState, replayed
 from quiltwork.budget.ledger.debits import debited
@@ -30,9 +31,8 @@ from quiltwork.budget.ledger.entries import (
     origin,
     scoped_key,
 )
-from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.log_tables import Tables, now
 from quiltwork.budget.ledger.records import read_history
-from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.ledger.verification import check_states
 from quiltwork.errors import InvalidInputError, StorageError

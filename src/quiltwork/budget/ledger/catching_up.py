@@ -20,7 +20,7 @@ from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, read_cha
 from quiltwork.budget.ledger.ahead import Ahead, Recent
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState, replayed
 from quiltwork.budget.ledger.entries import Head
-from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.total_rows import (
     analyst_text,
     check_log_reaches,

@@ -1,7 +1,7 @@
 """Where a ledger may live: what its URL says, and what the two kinds of database have in common.
 
 A `Database` knows how to connect, how a transaction begins, how its tables are made and how its
-errors read as sentences. Everything else about a ledger is the same on both (`tables.py`).
+errors read as sentences. Everything else about a ledger is the same on both (`log_tables.py`).
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ from typing import Any
 
 from quiltwork.arguments import listed
 from quiltwork.budget import Spending
+from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.datasets import DatasetState, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading, scoped_key
 from quiltwork.budget.ledger.glances import Glance
-from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.log_tables import Tables, now
 from quiltwork.budget.ledger.records import Quote, Receipt
 from quiltwork.budget.ledger.requests import DeclaredSpending, read_request
-from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError

@@ -21,7 +21,7 @@ from quiltwork.budget.ledger.account_rows import read_charge
 from quiltwork.budget.ledger.ahead import can_wait, everything, highest
 from quiltwork.budget.ledger.catching_up import read_safe
 from quiltwork.budget.ledger.entries import Entry, Head
-from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.total_rows import read_body, sealed_body
 from quiltwork.exact import float_up
 

@@ -25,6 +25,7 @@ from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
 from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
+from quiltwork.budget.ledger.amounts import amount, identifier, points
 from quiltwork.budget.ledger.catching_up import Overtaken
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
@@ -42,15 +43,14 @@ from quiltwork.budget.ledger.debits import (
 )
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
+from quiltwork.budget.ledger.log_tables import Tables, now
 from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
 from quiltwork.budget.ledger.notes import REFUSALS, Refusal, Refusals, noted, write_once
-from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.readable import ReadableLedger
 from quiltwork.budget.ledger.records import Quote, Receipt, Share, Status
 from quiltwork.budget.ledger.requests import prepared
 from quiltwork.budget.ledger.shares import check_named, check_share
 from quiltwork.budget.ledger.store import Store
-from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number
 

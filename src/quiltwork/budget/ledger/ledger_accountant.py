@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quiltwork.budget import Accountant, Spending
-from quiltwork.budget.ledger.numbers import amount
+from quiltwork.budget.ledger.amounts import amount
 from quiltwork.exact import Number
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Any
 
+from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.backups import MOVING, Backup, retire
 from quiltwork.budget.ledger.entries import Entry, Head, follow, origin
-from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import NOTES
-from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import InvalidInputError
 

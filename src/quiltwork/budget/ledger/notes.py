@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from quiltwork.arguments import choice, instance
+from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.entries import Draft, canonical
-from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.log_tables import Tables, now
 from quiltwork.budget.ledger.records import NOTES
 from quiltwork.budget.ledger.store import Store
-from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.errors import BudgetExceeded, NotPrivateError, StorageError
 
 REFUSALS = (BudgetExceeded, NotPrivateError)

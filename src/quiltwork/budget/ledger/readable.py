@@ -16,15 +16,15 @@ from typing import Any, Self, TypeVar
 from quiltwork import files
 from quiltwork.budget import Accountant
 from quiltwork.budget.ledger import backups, records
+from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.datasets import DatasetState
 from quiltwork.budget.ledger.debits import find_answer
 from quiltwork.budget.ledger.entries import Entry
-from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import Debit, Note, Status, read_note, unknown
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.store import Store
-from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.ledger.verification import verified, verified_since
 from quiltwork.errors import InvalidInputError

@@ -15,7 +15,7 @@ import numpy as np
 
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import digest
-from quiltwork.budget.ledger.numbers import amount, points, read_amount
+from quiltwork.budget.ledger.amounts import amount, points, read_amount
 from quiltwork.budget.payment import BEGINNING_OF, Request
 from quiltwork.budget.spending import Spending, as_spending
 from quiltwork.errors import InvalidInputError

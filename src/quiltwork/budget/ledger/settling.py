@@ -12,7 +12,7 @@ from quiltwork.budget.ledger.account_rows import Kept
 from quiltwork.budget.ledger.ahead import Recent, everything, highest
 from quiltwork.budget.ledger.catching_up import EVERYBODY
 from quiltwork.budget.ledger.datasets import DatasetState
-from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.total_rows import read_body, sealed_body
 
 

@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from quiltwork.budget.ledger.databases import Connection, Database
 from quiltwork.budget.ledger.entries import Head
+from quiltwork.budget.ledger.log_tables import Tables, prepare, schema_version
 from quiltwork.budget.ledger.schema import VERSION
-from quiltwork.budget.ledger.tables import Tables, prepare, schema_version
 from quiltwork.errors import StorageError
 
 Result = TypeVar("Result")

@@ -11,8 +11,8 @@ from quiltwork.budget.ledger.account_rows import Kept, digest
 from quiltwork.budget.ledger.catching_up import loaded, settled_account
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState, replayed
 from quiltwork.budget.ledger.entries import Entry
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import Share
-from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import check_log_reaches, seal, summed, texts
 from quiltwork.errors import StorageError
 from quiltwork.exact import float_down, float_up

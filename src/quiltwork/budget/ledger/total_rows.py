@@ -13,8 +13,8 @@ from quiltwork.budget.accounting.worst_point import FoundTotal, WorstPoint
 from quiltwork.budget.ledger.account_rows import Kept, read_charge
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState
 from quiltwork.budget.ledger.entries import canonical
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import Share, read_share
-from quiltwork.budget.ledger.tables import Tables
 from quiltwork.errors import StorageError
 from quiltwork.exact import written_fraction
 

@@ -43,10 +43,10 @@ from quiltwork.budget.ledger.catching_up import (
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState, Exceeding, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, Head
 from quiltwork.budget.ledger.glances import Glance, glanced
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import unknown
 from quiltwork.budget.ledger.settling import settling
 from quiltwork.budget.ledger.store import Store
-from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_checks import added_up
 from quiltwork.budget.ledger.total_rows import analyst_text, check_log_is_whole, sealed
 from quiltwork.errors import BudgetExceeded, StorageError

@@ -16,8 +16,8 @@ from quiltwork.budget.ledger.entries import (
     reading,
     scoped_key,
 )
+from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import NOTES, read_note
-from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_checks import are_bound, are_right
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import StorageError

@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from quiltwork.beliefs import Network
+from quiltwork.beliefs.elimination import Weights, sum_to
 from quiltwork.beliefs.moral import boundary
-from quiltwork.beliefs.tables import Weights, sum_to
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.bayesian.adversary_quilts import PAPER_FACTOR, Bound, adversary_families
 from quiltwork.influence.network.exact_networks import (

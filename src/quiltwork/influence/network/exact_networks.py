@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from quiltwork.beliefs import Network
-from quiltwork.beliefs.tables import MOST_ENTRIES, Weights, eliminate
+from quiltwork.beliefs.elimination import MOST_ENTRIES, Weights, eliminate
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.influence.network.separators import Quilt

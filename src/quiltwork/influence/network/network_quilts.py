@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from quiltwork.beliefs import Network
-from quiltwork.beliefs.tables import MOST_ENTRIES
+from quiltwork.beliefs.elimination import MOST_ENTRIES
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.arguments import default_quilts
+from quiltwork.influence.calibration_arguments import default_quilts
 from quiltwork.influence.network.exact_networks import (
     around,
     blanket_bound,

@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quiltwork.beliefs import Network
+from quiltwork.beliefs.elimination import Weights, multiply, sum_out
 from quiltwork.beliefs.moral import Neighbours
-from quiltwork.beliefs.tables import Weights, multiply, sum_out
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.network.network_quilts import network_families
 from quiltwork.influence.quilts.families import SetFamily
 from quiltwork.influence.sweep import Leak, Levels, can_be_swept, sweep_of
-from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
+from quiltwork.influence.sweep.program import ComparedRows, FloatArray, IntArray, Program
 
 _UNIT = 2.0**-52
 _TINY = 2.0**-960
@@ -96,7 +96,7 @@ class Batch:
         pairs = [np.nonzero(~np.eye(len(one.kernel), dtype=np.bool_)) for one in messages]
         both = list(zip(messages, pairs, strict=True))
         self.group = np.repeat(np.arange(len(messages)), [len(x) for x, _ in pairs])
-        self.rows = Rows(
+        self.rows = ComparedRows(
             np.concatenate([one.kernel[x] for one, (x, _) in both]),
             np.concatenate([one.kernel[y] for one, (_, y) in both]),
         )

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, Clusters, MarkovChain, Network
-from quiltwork.beliefs.tables import multiply
+from quiltwork.beliefs.elimination import multiply
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.influence.arguments import read_length
+from quiltwork.influence.calibration_arguments import read_length
 from quiltwork.influence.diameters import box_diameter
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import row_ratios

@@ -16,7 +16,7 @@ from quiltwork.beliefs import Belief, ChainBox, Clusters, MarkovChain, as_belief
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.influence.arguments import read_length
+from quiltwork.influence.calibration_arguments import read_length
 from quiltwork.influence.quilts.bounds import smallest
 from quiltwork.influence.quilts.powers import powers_of
 from quiltwork.influence.quilts.protocol import FloatArray

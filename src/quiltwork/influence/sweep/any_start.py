@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quiltwork.influence.sweep.program import Bounds, FloatArray, IntArray, Rows
+from quiltwork.influence.sweep.program import Bounds, ComparedRows, FloatArray, IntArray
 from quiltwork.influence.sweep.tolerances import SMALLEST_ENTRY
 
 _DOWN, _UP, _LEAST = 1 - 2.0**-50, 1 + 2.0**-46, 2.0**-48
@@ -31,11 +31,11 @@ class AnyStartProgram:
     def __init__(self, group: IntArray, size: int) -> None:
         self.group, self.size = group, size
 
-    def bound(self, rows: Rows, limits: FloatArray) -> FloatArray:
+    def bound(self, rows: ComparedRows, limits: FloatArray) -> FloatArray:
         """Upper bounds; `limits` is (groups, k, k), +inf for none."""
         return self.solve(rows, limits).values
 
-    def solve(self, rows: Rows, limits: FloatArray) -> Bounds:
+    def solve(self, rows: ComparedRows, limits: FloatArray) -> Bounds:
         """The bounds with their slopes: each hangs on one limit alone.
 
         Limits are not closed: a state that is possible at early nodes only bounds no others.

@@ -11,9 +11,9 @@ import numpy as np
 from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
-from quiltwork.influence.sweep.calibration import Sweepable
 from quiltwork.influence.sweep.compiled import compilable
 from quiltwork.influence.sweep.endless import SHORT
+from quiltwork.influence.sweep.largest_level import Sweepable
 from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.influence.sweep.sides import Contracted, Exact
 from quiltwork.influence.sweep.walks import Walk, cyclic_walk, walk_of

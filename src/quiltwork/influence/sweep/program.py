@@ -72,7 +72,7 @@ class Bounds:
         )
 
 
-class Rows:
+class ComparedRows:
     """Pairs of rows p, q, each (n, k) and not negative; rounded towards privacy.
 
     L rises with p and falls with q. `given` is what they were before.
@@ -88,9 +88,9 @@ class Rows:
             self.unlimited = np.log(ratio.max(axis=1)) * (1 + 2.0**-50) + 2.0**-50
             self.masses = np.log(self.above.sum(axis=1) / self.below.sum(axis=1)) + 2.0**-48
 
-    def repeated(self, times: int) -> Rows:
+    def repeated(self, times: int) -> ComparedRows:
         """The same rows several times over."""
-        return Rows(np.tile(self.above, (times, 1)), np.tile(self.below, (times, 1)))
+        return ComparedRows(np.tile(self.above, (times, 1)), np.tile(self.below, (times, 1)))
 
     def largest(self, limits: FloatArray, group: IntArray) -> FloatArray:
         """The largest limit between two states that the rows reach."""
@@ -121,11 +121,11 @@ class Program:
         self._trees: Trees | None = None
         self._kept: tuple[IntArray, BoolArray, IntArray] | None = None
 
-    def bound(self, rows: Rows, limits: FloatArray) -> FloatArray:
+    def bound(self, rows: ComparedRows, limits: FloatArray) -> FloatArray:
         """Upper bounds on L, within `MARGIN`; `limits` is (groups, k, k), +inf for none."""
         return self.solve(rows, limits).values
 
-    def solve(self, rows: Rows, limits: FloatArray) -> Bounds:
+    def solve(self, rows: ComparedRows, limits: FloatArray) -> Bounds:
         """The bounds with their slopes."""
         self.rows = rows
         closed = _closed(limits)

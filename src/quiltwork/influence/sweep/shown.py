@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from quiltwork.influence.ratios import product_margin
-from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
+from quiltwork.influence.sweep.program import ComparedRows, FloatArray, IntArray, Program
 from quiltwork.influence.sweep.walks import Walk
 
 _PROGRAMS = 1 << 14
@@ -49,7 +49,7 @@ def _worst(walk: Walk, law: FloatArray, limits: FloatArray) -> FloatArray:
     found = np.zeros(len(law))
     if len(node):
         program = Program(node, walk.size)
-        values = program.bound(Rows(behind[node, a[pair]], behind[node, b[pair]]), limits)
+        values = program.bound(ComparedRows(behind[node, a[pair]], behind[node, b[pair]]), limits)
         np.maximum.at(found, node, values)
     return found
 

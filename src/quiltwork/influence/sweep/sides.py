@@ -19,7 +19,7 @@ import numpy as np
 
 from quiltwork.influence.sweep.any_start import AnyStartProgram
 from quiltwork.influence.sweep.fixed import Homogeneous
-from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
+from quiltwork.influence.sweep.program import ComparedRows, FloatArray, IntArray, Program
 from quiltwork.influence.sweep.walks import Walk
 from quiltwork.lazy import cached_property
 
@@ -98,7 +98,7 @@ class Exact:
         """Programs for `count` stretches."""
         return ExactStepper(self, count)
 
-    def rows(self, span: int, nodes: IntArray | None, phase: int = 0) -> Rows:
+    def rows(self, span: int, nodes: IntArray | None, phase: int = 0) -> ComparedRows:
         """The rows of all pairs that lead to these nodes; None for late nodes of one phase.
 
         From any start earlier nodes may have more states, and bounds of late nodes rest on theirs:
@@ -120,7 +120,7 @@ class Exact:
         if self.to_left:
             matrices = np.swapaxes(matrices, 1, 2)
         size = self.walk.size
-        return Rows(matrices[:, x].reshape(-1, size), matrices[:, y].reshape(-1, size))
+        return ComparedRows(matrices[:, x].reshape(-1, size), matrices[:, y].reshape(-1, size))
 
     def uniform(self) -> bool:
         """Whether all nodes have the same rows."""
@@ -153,7 +153,7 @@ class Exact:
         matrices = self.walk.products[span]
         matrices = np.swapaxes(matrices, 1, 2) if self.to_left else matrices
         size = self.walk.size
-        rows = Rows(matrices[:, x].reshape(-1, size), matrices[:, y].reshape(-1, size))
+        rows = ComparedRows(matrices[:, x].reshape(-1, size), matrices[:, y].reshape(-1, size))
         shape = len(matrices), len(x), size
         above, below = rows.above, rows.below
         if self.any_start:
@@ -174,9 +174,9 @@ class ExactStepper:
         pairs = len(side.walk.pairs[0])
         group = np.repeat(np.arange(count), pairs)
         self._programs = {span: side.program(group) for span in side.spans}
-        self._rows: dict[int, Rows] = {}
+        self._rows: dict[int, ComparedRows] = {}
 
-    def rows(self, span: int, nodes: IntArray) -> Rows:
+    def rows(self, span: int, nodes: IntArray) -> ComparedRows:
         """The rows that lead to these nodes, kept where they are always the same."""
         if not self.side.uniform():
             return self.side.rows(span, nodes)

@@ -27,7 +27,7 @@ from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import Clock
 from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
 from quiltwork.series.reading.columns import FILE_NAME, file_name
-from quiltwork.series.reading.records import Records, Wanted, read_records
+from quiltwork.series.reading.source_records import Records, Wanted, read_records
 from quiltwork.series.reading.streamed import (
     NEVER,
     Block,
@@ -103,7 +103,7 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ReadingRules:
     """How records are to be read.
 
     Attributes:

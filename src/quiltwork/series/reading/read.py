@@ -18,7 +18,7 @@ from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, res
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
-from quiltwork.series.reading.assembly import Asked, refuse_gaps, sequences
+from quiltwork.series.reading.assembly import ReadingRules, refuse_gaps, sequences
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import (
     Clock,
@@ -32,7 +32,7 @@ from quiltwork.series.reading.clock import (
 from quiltwork.series.reading.collectors import GAP
 from quiltwork.series.reading.columns import only_column
 from quiltwork.series.reading.grid_choice import agreed_grid, asked_grid
-from quiltwork.series.reading.records import Wanted
+from quiltwork.series.reading.source_records import Wanted
 
 Missing: TypeAlias = Literal["error", "state", "split"]
 
@@ -261,8 +261,8 @@ def read_series(
     else:
         public = grid.labels or _states_of(members, missing, missing_state)
     limits = None if days is None else period_seconds(days, clock)
-    ask = Asked(wanted, given, bins, grid, clock, public, limits, bool(members), free)
-    read = ask.read(source)
+    rules = ReadingRules(wanted, given, bins, grid, clock, public, limits, bool(members), free)
+    read = rules.read(source)
     if all(belief.length is None for belief in members):
         tell_holes(read.holes, read.pause, missing)
     if missing == "state" and missing_state in (public or () if free else read.states):

@@ -23,11 +23,11 @@ from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import digest
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import Calibration
-from quiltwork.influence.arguments import points_asked
+from quiltwork.influence.calibration_arguments import points_asked
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries.base import Query
 from quiltwork.queries.custom import CustomQuery
-from quiltwork.series.releases.grids import on_grid
+from quiltwork.series.releases.answer_grid import on_grid
 from quiltwork.series.releases.protection import Protection
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)

@@ -33,7 +33,7 @@ from quiltwork.beliefs.origins import CodedSequences, made_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer, privacy_level
 from quiltwork.influence import Calibration, calibrate
-from quiltwork.influence.arguments import answer_unit
+from quiltwork.influence.calibration_arguments import answer_unit
 from quiltwork.influence.question import Question
 from quiltwork.queries.base import Query
 

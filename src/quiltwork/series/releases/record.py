@@ -126,13 +126,15 @@ class Release(ChartedResult):
 
     def leak_under(self, beliefs: Any) -> tuple[float, int]:
         """Return a bound on what this release tells under other beliefs, and the worst node."""
-        from quiltwork.influence.arguments import read_question
+        from quiltwork.influence.calibration_arguments import read_question
         from quiltwork.influence.other_beliefs import leak_under
 
         question = read_question(self.query, self.length, self.secrets, self.episode)
         return leak_under(beliefs, question, self.noise_scale)
 
-    def asked(self) -> tuple[list[tuple[Query, Number]], int, tuple[int, int] | None] | None:
+    def for_audit(
+        self,
+    ) -> tuple[list[tuple[Query, Number]], int, tuple[int, int] | None] | None:
         """Return the query, its scale, the length and the secrets, for one that can be audited."""
         if self.subjects > 1 or self.episode > 1:
             return None
@@ -274,14 +276,14 @@ class Release(ChartedResult):
 
     def to_json(self) -> str:
         """Write the release as a document of schema `quiltwork/release`."""
-        from quiltwork.series.releases.document import release_to_json
+        from quiltwork.series.releases.release_document import release_to_json
 
         return release_to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Release:
         """Read what `to_json` wrote; a custom query comes back without its function."""
-        from quiltwork.series.releases.document import release_from_json
+        from quiltwork.series.releases.release_document import release_from_json
 
         return release_from_json(text)
 
@@ -306,7 +308,7 @@ class Release(ChartedResult):
         With `others`, as in `explain`, also what it would tell if one of them were true.
         """
         from quiltwork import files
-        from quiltwork.series.releases.page import release_page
+        from quiltwork.series.releases.release_page import release_page
 
         files.write(files.named(path), release_page(self, confidence, others))
 

@@ -395,7 +395,7 @@ def sends(route: str) -> Page:
     return answer
 
 
-def whole(text: str, what: str) -> int:
+def whole_number(text: str, what: str) -> int:
     """Read a whole number of a form or an address."""
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise Problem(422, "invalid-input", f"{what} is a whole number.")
@@ -409,7 +409,7 @@ def sent(visit: Visit, usual: Mapping[str, str], *numbers: str) -> dict[str, Any
     """
     found = {name: text.strip() for name, text in filled(visit, usual).items() if text.strip()}
     return {
-        name: whole(text, f"The field {name.replace('_', ' ')}") if name in numbers else text
+        name: whole_number(text, f"The field {name.replace('_', ' ')}") if name in numbers else text
         for name, text in found.items()
     }
 

@@ -59,7 +59,7 @@ def mondrian(
     """Return for each row the number of its group; the whole table must be m-private."""
     labels = no_labels(records)
     groups = done = 0
-    for leaves in leaves_of(records, whole(records), guard, rules):
+    for leaves in leaves_of(records, root_node(records), guard, rules):
         labels[leaves.rows] = groups + leaves.owners()
         groups += leaves.count
         done += len(leaves.rows)
@@ -73,7 +73,7 @@ def no_labels(records: CodedRecords) -> Counts:
     return np.full(records.count, -1, dtype=code_type(max(2 * records.count, 1 << 16)))
 
 
-def whole(records: CodedRecords) -> Nodes:
+def root_node(records: CodedRecords) -> Nodes:
     """Return all rows as one node."""
     rows = np.arange(records.count, dtype=code_type(records.count))
     return Nodes(rows, np.zeros(1, dtype=np.int64))

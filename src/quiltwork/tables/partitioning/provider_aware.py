@@ -42,7 +42,7 @@ from quiltwork.tables.partitioning.mondrian import (
     cut_level,
     leaves_of,
     no_labels,
-    whole,
+    root_node,
 )
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, joined
 
@@ -80,7 +80,7 @@ def provider_aware(
     """
     plain = replace(rules, provider_splits=False)
     steps = list(_checkpoints(records, guard, plain)) if _can_help(records, guard) else []
-    start = steps[-1] if steps else whole(records)
+    start = steps[-1] if steps else root_node(records)
     best = joined(list(leaves_of(records, start, guard, plain)))
     if rules.provider_splits:
         other = joined(list(leaves_of(records, start, guard, rules)))
@@ -160,7 +160,7 @@ def _can_help(records: CodedRecords, guard: Guard) -> bool:
 
 def _checkpoints(records: CodedRecords, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
     """Go down the baseline's tree; stop at 1/share of the rows, or where nothing cuts a node."""
-    nodes = whole(records)
+    nodes = root_node(records)
     for share in _SHARES:
         ready, large = [], nodes
         while large.count:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from quiltwork.tables.partitioning.best_cuts import AxisCuts, every_cut
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags
-from quiltwork.tables.partitioning.mondrian import Split, whole
+from quiltwork.tables.partitioning.mondrian import Split, root_node
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, halve, halved, joined
 
 Refusal = tuple[Counts, ...]
@@ -62,7 +62,7 @@ def refusals(
         Unexplained: if no tree of such cuts has these groups.
     """
     number = int(groups.max()) + 1
-    nodes, found = whole(records), []
+    nodes, found = root_node(records), []
     while nodes.count:
         small = nodes.sizes < 2 * least
         _check_leaves(groups, nodes.select(small))

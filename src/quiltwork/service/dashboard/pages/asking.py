@@ -13,8 +13,8 @@ from quiltwork.service.dashboard.web import (
     filled,
     fresh_key,
     read_problem,
-    whole,
     whole_form,
+    whole_number,
 )
 from quiltwork.service.problems import Problem
 
@@ -53,8 +53,8 @@ def _query(visit: Visit, form: dict[str, str]) -> dict[str, Any]:
         query["state"] = _state(visit, form["state"])
     if form["start"].strip() or form["stop"].strip():
         stop = form["stop"].strip()
-        first = whole(form["start"].strip() or "1", "The first time point")
-        query["window"] = [first, whole(stop, "The last time point") if stop else None]
+        first = whole_number(form["start"].strip() or "1", "The first time point")
+        query["window"] = [first, whole_number(stop, "The last time point") if stop else None]
     return query
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.service.dashboard.web import Shown, Visit, read_problem, whole
+from quiltwork.service.dashboard.web import Shown, Visit, read_problem, whole_number
 from quiltwork.service.problems import Problem
 
 _ROLES = {
@@ -56,7 +56,7 @@ def make_token(visit: Visit, name: str, label: str) -> Shown:
     """Make a token as the form says; without one, for everything that the member may."""
     asked: dict[str, Any] = {"label": label}
     if days := visit.form.get("days"):
-        asked["days"] = whole(days, "The number of days")
+        asked["days"] = whole_number(days, "The number of days")
     if datasets := visit.form.get("datasets", "").replace(",", " ").split():
         asked["datasets"] = datasets
     return member(visit, visit.ask("make_token", {"member": name}, asked))
@@ -65,7 +65,9 @@ def make_token(visit: Visit, name: str, label: str) -> Shown:
 def log(visit: Visit, verified: Any = None) -> Shown:
     """Show the audit log, a page at a time."""
     after = visit.query.get("after", "")
-    found = visit.ask("read_log", query={"after": whole(after or "0", "The entry"), "limit": 100})
+    found = visit.ask(
+        "read_log", query={"after": whole_number(after or "0", "The entry"), "limit": 100}
+    )
     values = {
         "heading": "Audit log",
         "entries": [_shown(one) for one in found.items],

@@ -33,13 +33,13 @@ from quiltwork.exact import (
     privacy_level,
     to_fraction,
 )
-from quiltwork.influence.arguments import default_quilts, read_length
 from quiltwork.influence.bayesian import (
     networks as networks,  # a network answers adversary_families too
 )
 from quiltwork.influence.bayesian.adversary_quilts import AdversaryOutlook, Bound
-from quiltwork.influence.bayesian.hidden import sweep_of_hidden
+from quiltwork.influence.bayesian.forgetting import sweep_of_hidden
 from quiltwork.influence.bayesian.reversible import reversible_level
+from quiltwork.influence.calibration_arguments import default_quilts, read_length
 from quiltwork.influence.gaussian import known_rows_factor
 from quiltwork.influence.question import number_of_nodes
 from quiltwork.influence.quilts.intervals import BestQuilt

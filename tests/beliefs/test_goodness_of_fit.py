@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, Grid, HiddenChain, MarkovChain
-from quiltwork.beliefs.comparison import compare, likeliest_member, outside_box, read_sample
+from quiltwork.beliefs.goodness_of_fit import compare, likeliest_member, outside_box, read_sample
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork.noise import enclosure
-from quiltwork.noise.table import SamplingTable, Thresholds
+from quiltwork.noise.finite_law import SamplingTable, Thresholds
 
 WORD, DEPTH = 3, 4
 
