@@ -15,25 +15,25 @@ PACKAGE = ROOT / "src" / "quiltwork"
 LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2540,
-    "beliefs": 6600,
+    "beliefs": 6170,
     "budget": 9650,
     "cli": 7480,
     "client": 830,
     "counts": 4210,
     "demo": 530,
     "foundations": 1440,
-    "holdout": 6480,
+    "holdout": 6010,
     "influence": 10890,
-    "noise": 750,
-    "queries": 1870,
+    "noise": 670,
+    "queries": 1640,
     "report": 1140,
-    "series": 6040,
+    "series": 5910,
     "service": 9100,
     "tables": 14490,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_940  # lines of the whole package: one room grows by what another has lost
+WHOLE = 81_220  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

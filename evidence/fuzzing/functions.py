@@ -282,8 +282,6 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("MarkovChain.support", "t"): lambda: 3,
     ("GaussianRows", "correlation"): lambda: [[1, 0.2], [0.2, 1]],
     ("GaussianSeries", "ar"): lambda: [0.5],
-    ("series.rehearse", "ledger"): _ledger,
-    ("series.rehearse", "dataset"): lambda: "d",
     ("HiddenChain.from_emissions", "emissions"): lambda: [[0.9, 0.1], [0.2, 0.8]],
     ("CyclicChain.marginal", "t"): lambda: 3,
     ("CyclicChain.support", "t"): lambda: 3,

@@ -72,9 +72,9 @@ def test_rounded_rows_are_divided_by_their_sum(tmp_path):
         ("probability ( a ) { table 0.2, 0.8; }", "", "variable 'a' has no probability block"),
         ("variable a", "nonsense a", "line 3: expected network, variable or probability, found"),
         ("  table 0.1", "  tabel 0.1", "line 11: expected a row such as"),
-        ('"low x"', '"low x', "line 5: '\"' cannot be read here"),
+        ('"low x"', '"low x', "line 5: '\"' cannot be read"),
         ("0.5, 0.4;\n}", "0.5, 0.4;", "line 13: the file ends inside a block"),
-        ("( a ) {", "( a {", "line 8: expected ')', found '{'"),
+        ("( a ) {", "( a {", "line 8: expected probability ( name | parents ) {"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_line(tmp_path, old, new, message):

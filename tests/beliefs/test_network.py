@@ -185,21 +185,6 @@ def test_names_and_states_keep_their_types_and_alphabets():
     assert net.row({7: "日", "Ärztin": "да", ("Zeile", 1): None}) == ("да", None, "日")
 
 
-@pytest.mark.parametrize("kind", ["bayesian", "markov"])
-def test_samples_follow_the_joint(kind):
-    rng = np.random.default_rng(4)
-    while (net := random_network(rng, 3)).directed != (kind == "bayesian"):
-        pass
-    rows = net.sample(20_000, seed=1)
-    assert rows.shape == (20_000, 3)
-    counts = np.zeros([2, 2, 2])
-    np.add.at(counts, tuple(rows.T), 1)
-    joint = joint_of(net)
-    assert counts / 20_000 == pytest.approx(joint, abs=0.02)
-    assert (counts[joint == 0] == 0).all()
-    assert np.array_equal(rows, net.sample(20_000, seed=1))
-
-
 @pytest.mark.parametrize(
     ("graph", "tables", "states", "message"),
     [

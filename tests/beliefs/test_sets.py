@@ -33,8 +33,8 @@ def test_one_belief_or_a_list_becomes_a_tuple():
         (None, "beliefs is NoneType"),
         ([MarkovChain(WALK), 3], "Belief 2 is int"),
         ([MarkovChain(WALK), MarkovChain(np.eye(3), "any")], "Belief 2 has the states 0, 1, 2"),
-        ([MarkovChain(WALK), MarkovChain(WALK, states=[1, 0])], "same states in the same order"),
-        ([Clusters([1, 2]), Clusters([1, 2, 3])], "Belief 2 is about 3 rows, belief 1 about 2"),
+        ([MarkovChain(WALK), MarkovChain(WALK, states=[1, 0])], "same states, in the same order"),
+        ([Clusters([1, 2]), Clusters([1, 2, 3])], "Belief 2 has 3 rows, belief 1 has 2 rows"),
     ],
 )
 def test_what_is_no_set_of_beliefs_is_refused(beliefs, sentence):

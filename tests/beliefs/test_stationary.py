@@ -101,9 +101,7 @@ def test_a_repeated_eigenvalue_one_gives_gap_zero():
 def test_the_gaps_of_the_papers_chain():
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
     assert chain.eigengap == pytest.approx(0.75, abs=1e-13)
-    assert chain.reversible_eigengap == pytest.approx(1.0, abs=1e-13)
     assert chain.eigengap <= 0.75
-    assert chain.reversible_eigengap <= 1.0
 
 
 @given(chains(initials=("any",)))
@@ -111,11 +109,6 @@ def test_gaps_are_defined_for_every_chain(chain):
     assert 0 <= chain.eigengap <= 1
     if not chain.is_irreducible or chain.period > 1:
         assert chain.eigengap == 0
-    if chain.is_reversible:
-        assert chain.eigengap <= chain.reversible_eigengap <= 2
-    else:
-        with pytest.raises(UnsupportedError, match="not reversible"):
-            _ = chain.reversible_eigengap
 
 
 @given(positive_chains(max_states=5), st.integers(1, 12))

@@ -8,13 +8,11 @@ probabilities, so a row is divided by its sum if that is within 1e-4 of 1. Linea
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -24,23 +22,22 @@ from quiltwork.beliefs.matrices import KEPT_AS_IS
 from quiltwork.errors import InvalidInputError
 
 _ROUNDED = 1e-4
-
 _TOKEN = re.compile(
-    r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/)
-      | (?P<text>"[^"\n]*")
-      | (?P<sign>[{}()\[\]|,;])
-      | (?P<word>[^\s{}()\[\]|,;"]+)""",
-    re.VERBOSE | re.DOTALL,
+    r'\s+|//[^\n]*|/\*.*?\*/|"(?P<text>[^"\n]*)"|(?P<sign>[{}()\[\]|,;])'
+    r'|(?P<word>[^\s{}()\[\]|,;"]+)',
+    re.DOTALL,
 )
 
 
-@dataclass(frozen=True)
-class BifToken:
+class BifToken(NamedTuple):
     """A word, a quoted text or a sign, and its line."""
 
     text: str
     line: int
     sign: bool
+
+
+Statement = list[BifToken]
 
 
 def read_bif(path: str | os.PathLike[str]) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:
@@ -49,227 +46,163 @@ def read_bif(path: str | os.PathLike[str]) -> tuple[Plain, dict[Any, Any], dict[
     return _Reader(files.text_of(file), file.name).network()
 
 
+def _shape(statement: Statement) -> str:
+    """The signs of a statement as they are, and `w` for every word."""
+    return "".join(token.text if token.sign else "w" for token in statement)
+
+
+def _words(statement: Statement) -> list[str]:
+    return [token.text for token in statement if not token.sign]
+
+
 class _Reader:
-    """One pass over the tokens of a file."""
+    """One pass over the tokens of a file: blocks of statements, each of which has a shape."""
 
     def __init__(self, text: str, name: str) -> None:
-        self.name = name
-        self.tokens = list(self._tokens(text))
-        self.place = 0
+        self.name, self.line, self.tokens = name, 1, self._tokens(text)
         self.states: dict[str, list[str]] = {}
         self.parents: dict[str, list[str]] = {}
         self.tables: dict[str, Any] = {}
 
     def _tokens(self, text: str) -> Iterator[BifToken]:
-        place, line = 0, 1
+        place = 0
         while place < len(text):
             found = _TOKEN.match(text, place)
             if found is None:
-                raise InvalidInputError(
-                    f"{self.name}, line {line}: {text[place]!r} cannot be read here; a quoted name "
-                    "must end on its line, and so on."
-                )
-            if found["skip"] is None:
-                yield BifToken(found[0].strip('"'), line, found["sign"] is not None)
-            line += found[0].count("\n")
+                self._refuse(self.line, f"{text[place]!r} cannot be read: names end on their line")
+            if found.lastgroup:
+                yield BifToken(found[found.lastgroup], self.line, found.lastgroup == "sign")
+            self.line += found[0].count("\n")
             place = found.end()
-        yield BifToken("", line, True)
 
     def network(self) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:
         """Read all blocks."""
-        blocks = {"network": self._skip, "variable": self._variable, "probability": self._table}
-        while self._next().text or not self._next().sign:
-            token = self._take()
-            if token.sign or token.text not in blocks:
-                self._refuse(token, "expected network, variable or probability")
-            blocks[token.text]()
+        for kind, line, sign in self.tokens:
+            if sign or kind not in ("network", "variable", "probability"):
+                self._refuse(line, f"expected network, variable or probability, found {kind!r}")
+            (head, _), rows = self._upto("{"), []
+            while (found := self._upto(";", "}"))[1] == ";":
+                rows += [row for row in found[:1] if row and row[0].text != "property"]
+            if found[0]:
+                self._refuse(found[0][0].line, "a line of a block ends with ;")
+            if kind == "variable":
+                self._variable(head, rows, line)
+            elif kind == "probability":
+                self._table(head, rows, line)
         if not self.states:
-            self._refuse(self._next(), "the file has no variable blocks")
+            self._refuse(self.line, "the file has no variable blocks")
         names = list(self.states)
-        missing = [name for name in names if name not in self.tables]
-        if missing:
-            self._refuse(self._next(), f"variable {missing[0]!r} has no probability block")
+        for name in names:
+            if name not in self.tables:
+                self._refuse(self.line, f"variable {name!r} has no probability block")
         number = {name: i for i, name in enumerate(names)}
         edges = tuple((number[p], number[n]) for n in names for p in self.parents[n])
         return checked(Plain(tuple(names), edges, True)), self.tables, dict(self.states)
 
-    def _skip(self) -> None:
-        """The network block says nothing that we need."""
-        while not self._is("{"):
-            self._word("a name")
-        self._take()
-        while not self._is("}"):
-            if self._next() is self.tokens[-1]:
-                self._refuse(self._next(), "the file ends inside a block")
-            self._take()
-        self._take()
+    def _upto(self, *ends: str) -> tuple[Statement, str]:
+        """What comes before one of the signs that is in no inner braces, and that sign."""
+        found: Statement = []
+        depth = 0
+        while (token := next(self.tokens, None)) is not None:
+            if token.sign and not depth and token.text in ends:
+                return found, token.text
+            depth += {"{": 1, "}": -1}.get(token.text, 0) if token.sign else 0
+            found.append(token)
+        return self._refuse(self.line, "the file ends inside a block")
 
-    def _variable(self) -> None:
-        token = self._next()
-        name = self._word("the variable's name")
+    def _variable(self, head: Statement, rows: list[Statement], line: int) -> None:
+        name, row = " ".join(_words(head)), rows[0] if len(rows) == 1 else []
+        kind, *labels = _words(row) or [""]
+        if _shape(head) != "w" or not re.fullmatch(r"ww\[w\]\{[w,]+\}", _shape(row)):
+            needed = "type discrete [ 2 ] { yes, no };"
+            self._refuse(line, f"variable {name!r} needs one line such as {needed}")
+        if (kind, labels.pop(0)) != ("type", "discrete"):
+            self._refuse(line, f"variable {name!r} is not discrete")
         if name in self.states:
-            self._refuse(token, f"variable {name!r} is declared twice")
-        self._sign("{")
-        while not self._is("}"):
-            token = self._take()
-            if token.text == "property":
-                self._to_semicolon()
-            elif token.text == "type":
-                self.states[name] = self._type(name)
-            else:
-                self._refuse(token, "expected type or property")
-        self._take()
-        if name not in self.states:
-            self._refuse(token, f"variable {name!r} has no type line with its states")
-
-    def _type(self, name: str) -> list[str]:
-        token = self._next()
-        if self._word("discrete") != "discrete":
-            self._refuse(token, f"variable {name!r} is not discrete")
-        self._sign("[")
-        token = self._next()
-        count = self._word("the number of states")
-        self._sign("]")
-        self._sign("{")
-        labels = self._words("}")
-        self._sign(";")
-        if count != str(len(labels)) or not labels:
-            self._refuse(token, f"{name!r} announces {count} states and lists {len(labels)}")
+            self._refuse(line, f"variable {name!r} is declared twice")
+        count = labels.pop(0)
+        if count != str(len(labels)):
+            self._refuse(line, f"{name!r} announces {count} states and lists {len(labels)}")
         if len(set(labels)) != len(labels):
-            self._refuse(token, f"{name!r} has two states of the same name")
-        return labels
+            self._refuse(line, f"{name!r} has two states of the same name")
+        self.states[name] = labels
 
-    def _table(self) -> None:
-        self._sign("(")
-        token = self._next()
-        name = self._word("a variable")
-        parents = []
-        if self._is("|"):
-            self._take()
-            parents = self._words(")")
-        else:
-            self._sign(")")
+    def _table(self, head: Statement, rows: list[Statement], line: int) -> None:
+        if not re.fullmatch(r"\(w(\|[w,]+)?\)", _shape(head)):
+            self._refuse(line, "expected probability ( name | parents ) {")
+        name, *parents = _words(head)
         for one in (name, *parents):
             if one not in self.states:
-                self._refuse(token, f"{one!r} is not a variable declared above")
-        if name in self.tables:
-            self._refuse(token, f"{name!r} has two probability blocks")
-        if len({name, *parents}) <= len(parents):
-            self._refuse(token, f"{name!r} names a variable twice")
-        self._sign("{")
+                self._refuse(line, f"{one!r} is not a variable declared above")
+        if name in self.tables or len({name, *parents}) <= len(parents):
+            self._refuse(line, f"{name!r} has two probability blocks, or names a variable twice")
         self.parents[name] = parents
-        self.tables[name] = self._rows(name, parents, token)
+        self.tables[name] = self._values(name, parents, rows, line)
 
-    def _rows(self, name: str, parents: list[str], start: BifToken) -> np.ndarray[Any, Any]:
+    def _values(
+        self, name: str, parents: list[str], rows: list[Statement], line: int
+    ) -> np.ndarray[Any, Any]:
+        """The probabilities: an axis for each parent, the last for the variable itself."""
         shape = [len(self.states[one]) for one in (*parents, name)]
-        values = np.full(shape, np.nan)
-        default: list[float] | None = None
-        while not self._is("}"):
-            token = self._take()
-            if token.text == "property" and not token.sign:
-                self._to_semicolon()
-            elif token.text == "table" and not token.sign:
-                if not np.isnan(values).all():
-                    self._refuse(token, f"the table of {name!r} comes after rows of its own")
-                flat = self._numbers(token, values.size)
-                values = np.moveaxis(np.reshape(flat, [shape[-1], *shape[:-1]]), 0, -1).copy()
-                for index in itertools.product(*map(range, shape[:-1])):
-                    values[index] = self._whole(token, values[index].tolist())
-            elif token.text == "default" and not token.sign:
-                if default is not None:
-                    self._refuse(token, f"the table of {name!r} has two default rows")
-                default = self._whole(token, self._numbers(token, shape[-1]))
-            elif token.text == "(" and token.sign:
-                index = self._configuration(token, parents)
+        values, default = np.full(shape, np.nan), np.full(shape[-1:], np.nan)
+        for row in rows:
+            start = row[0]
+            if re.fullmatch(r"\([w,]*\)[w,]+", _shape(row)):
+                end = next(i for i, token in enumerate(row) if token.sign and token.text == ")")
+                labels = _words(row[:end])
+                index = self._index(parents, labels, start.line)
                 if not np.isnan(values[index]).all():
-                    given = self._given(parents, index)
-                    self._refuse(token, f"the table of {name!r} has two rows for ({given})")
-                values[index] = self._whole(token, self._numbers(token, shape[-1]))
+                    twice = f"two rows for ({', '.join(labels)})"
+                    self._refuse(start.line, f"the table of {name!r} has {twice}")
+                values[index] = self._numbers(row[end:], (shape[-1],), start.line)
+            elif start.text == "table" and not start.sign:
+                if not np.isnan(values).all():
+                    self._refuse(start.line, f"the table of {name!r} comes after rows of its own")
+                flat = self._numbers(row[1:], (shape[-1], *shape[:-1]), start.line)
+                values = np.moveaxis(flat, 0, -1).copy()
+            elif start.text == "default" and not start.sign:
+                if not np.isnan(default).all():
+                    self._refuse(start.line, f"the table of {name!r} has two default rows")
+                default = self._numbers(row[1:], (shape[-1],), start.line)
             else:
-                self._refuse(token, "expected a row such as (yes) 0.1, 0.9; or table 0.1, 0.9;")
-        self._take()
-        if default is not None:
-            values = np.where(np.isnan(values), np.broadcast_to(default, shape), values)
-        for index in itertools.product(*map(range, shape[:-1])):
-            if np.isnan(values[index]).any():
-                given = self._given(parents, index)
-                self._refuse(start, f"the table of {name!r} has no row for ({given})")
+                example = "expected a row such as (yes) 0.1, 0.9; or table 0.1, 0.9;"
+                self._refuse(start.line, f"{example}, found {start.text!r}")
+        values = np.where(np.isnan(values), default, values)
+        for index in np.argwhere(np.isnan(values))[:1].tolist():
+            given = [self.states[one][i] for one, i in zip(parents, index, strict=False)]
+            self._refuse(line, f"the table of {name!r} has no row for ({', '.join(given)})")
         return values
 
-    def _given(self, parents: list[str], index: tuple[int, ...]) -> str:
-        return ", ".join(self.states[one][i] for one, i in zip(parents, index, strict=True))
-
-    def _configuration(self, token: BifToken, parents: list[str]) -> tuple[int, ...]:
-        labels = self._words(")")
+    def _index(self, parents: list[str], labels: list[str], line: int) -> tuple[int, ...]:
         if len(labels) != len(parents):
-            self._refuse(token, f"a row names {len(labels)} states for {len(parents)} parents")
+            self._refuse(line, f"a row names {len(labels)} states for {len(parents)} parents")
         for one, label in zip(parents, labels, strict=True):
             if label not in self.states[one]:
                 known = ", ".join(self.states[one])
-                self._refuse(token, f"{label!r} is not a state of {one!r}, which has {known}")
+                self._refuse(line, f"{label!r} is not a state of {one!r}, which has {known}")
         return tuple(self.states[one].index(s) for one, s in zip(parents, labels, strict=True))
 
-    def _numbers(self, token: BifToken, count: int) -> list[float]:
-        words = self._words(";")
+    def _numbers(
+        self, row: Statement, shape: tuple[int, ...], line: int
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Probabilities that sum to 1 over the first axis, but for the rounding of a file."""
+        words, count = _words(row), math.prod(shape)
         try:
-            numbers = [float(word) for word in words]
+            numbers = np.array(words, dtype=float)
         except ValueError:
-            self._refuse(token, f"{' '.join(words)!r} is not a list of numbers")
+            self._refuse(line, f"{' '.join(words)!r} is not a list of numbers")
         if len(numbers) != count:
-            self._refuse(token, f"expected {count} numbers, found {len(numbers)}")
-        if any(not 0 <= number <= 1 for number in numbers):
-            self._refuse(token, "a probability is a number from 0 to 1")
-        return numbers
+            self._refuse(line, f"expected {count} numbers, found {len(numbers)}")
+        if not ((numbers >= 0) & (numbers <= 1)).all():
+            self._refuse(line, "a probability is a number from 0 to 1")
+        table = numbers.reshape(shape[0], -1)
+        for column in range(table.shape[1]):
+            total = math.fsum(table[:, column].tolist())
+            if abs(total - 1) > _ROUNDED:
+                self._refuse(line, f"the probabilities sum to {total:.10g}, not 1")
+            if abs(total - 1) > KEPT_AS_IS:
+                table[:, column] /= total
+        return table.reshape(shape)
 
-    def _whole(self, token: BifToken, row: list[float]) -> list[float]:
-        """A row that sums to 1, but for the rounding of what a file prints."""
-        total = math.fsum(row)
-        if abs(total - 1) > _ROUNDED:
-            self._refuse(token, f"the probabilities sum to {total:.10g}, not 1")
-        return row if abs(total - 1) <= KEPT_AS_IS else [value / total for value in row]
-
-    def _words(self, end: str) -> list[str]:
-        """Words separated by commas or spaces, up to a sign."""
-        found = []
-        while not self._is(end):
-            if self._is(","):
-                self._take()
-            else:
-                found.append(self._word(f"a name or {end!r}"))
-        self._take()
-        return found
-
-    def _to_semicolon(self) -> None:
-        while not self._is(";"):
-            if self._next() is self.tokens[-1]:
-                self._refuse(self._next(), "the file ends inside a property")
-            self._take()
-        self._take()
-
-    def _next(self) -> BifToken:
-        return self.tokens[self.place]
-
-    def _take(self) -> BifToken:
-        token = self._next()
-        if token is self.tokens[-1]:
-            self._refuse(token, "the file ends inside a block")
-        self.place += 1
-        return token
-
-    def _is(self, sign: str) -> bool:
-        return self._next().sign and self._next().text == sign
-
-    def _sign(self, sign: str) -> None:
-        if not self._is(sign):
-            self._refuse(self._next(), f"expected {sign!r}")
-        self._take()
-
-    def _word(self, what: str) -> str:
-        token = self._next()
-        if token.sign:
-            self._refuse(token, f"expected {what}")
-        return self._take().text
-
-    def _refuse(self, token: BifToken, why: str) -> NoReturn:
-        found = f", found {token.text!r}" if token.text and why.startswith("expected") else ""
-        raise InvalidInputError(f"{self.name}, line {token.line}: {why}{found}.")
+    def _refuse(self, line: int, why: str) -> NoReturn:
+        raise InvalidInputError(f"{self.name}, line {line}: {why}.")

@@ -19,7 +19,7 @@ import numpy as np
 from quiltwork.arguments import listed
 from quiltwork.beliefs.base import Belief, read_field
 from quiltwork.beliefs.documents import field
-from quiltwork.beliefs.gaussian_algebra import positive_definite, solved, toeplitz
+from quiltwork.beliefs.gaussian_algebra import toeplitz
 from quiltwork.beliefs.grids import Grid, grid_words, read_grid
 from quiltwork.beliefs.matrices import FloatArray, frozen
 from quiltwork.errors import InvalidInputError
@@ -247,30 +247,26 @@ def _read_bounds(values: Any) -> tuple[Fraction, ...]:
 
 
 def _first_correlations(ar: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-    """Solve the Yule–Walker equations for the correlations at lags 1..p, exactly.
+    """Return the correlations at lags 1..p of an autoregression, exactly, by Levinson's recursion.
 
-    ρ_d = Σ_j ar_j·ρ_|d−j| with ρ_0 = 1. Where the Toeplitz matrix of the solution is positive
-    definite and something is left unexplained, it solves the Lyapunov equation of the companion
-    matrix, which is then stable; a stationary series has such a solution.
+    Down: the last coefficient is the partial correlation at its lag, and without it those of the
+    next lower order are left; the series is stationary if and only if all lie within (-1, 1). Up
+    again: ρ_m = Σ_j a_j·ρ_{m−j} by the coefficients of order m.
     """
-    size = len(ar)
-    matrix = [[Fraction(int(d == j)) for j in range(size)] for d in range(size)]
-    right = [Fraction(0)] * size
-    for d in range(1, size + 1):
-        for j, coefficient in enumerate(ar, start=1):
-            if d == j:
-                right[d - 1] += coefficient
-            else:
-                matrix[d - 1][abs(d - j) - 1] -= coefficient
-    found = solved(matrix, right)
-    if found is not None:
-        rest = 1 - sum((a * r for a, r in zip(ar, found, strict=True)), Fraction(0))
-        if rest > 0 and positive_definite(toeplitz((Fraction(1), *found[:-1]))):
-            return tuple(found)
-    raise InvalidInputError(
-        f"ar=[{_shown(ar)}] makes no stationary series: what happened long ago would not be "
-        "forgotten. Give coefficients of one that is, for example [0.8]."
-    )
+    orders = [ar]
+    while len(last := orders[-1]) > 1 and abs(last[-1]) < 1:
+        pairs = zip(last[:-1], last[-2::-1], strict=True)
+        orders.append(tuple((a + last[-1] * b) / (1 - last[-1] ** 2) for a, b in pairs))
+    if any(abs(one[-1]) >= 1 for one in orders):
+        raise InvalidInputError(
+            f"ar=[{_shown(ar)}] makes no stationary series: what happened long ago would not be "
+            "forgotten. Give coefficients of one that is, for example [0.8]."
+        )
+    found: list[Fraction] = []
+    for one in reversed(orders):
+        before = [*reversed(found), Fraction(1)]
+        found.append(sum((a * r for a, r in zip(one, before, strict=True)), Fraction(0)))
+    return tuple(found)
 
 
 def _check_autocorrelation(numbers: tuple[Fraction, ...]) -> None:

@@ -33,22 +33,6 @@ def solved(matrix: Matrix, right: Sequence[Fraction]) -> list[Fraction] | None:
         rows[column], rows[pivot] = rows[pivot], rows[column]
         for i in range(len(rows)):
             if i != column and rows[i][column]:
-                _subtract(rows, i, column)
+                factor = rows[i][column] / rows[column][column]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[column], strict=True)]
     return [row[-1] / row[i] for i, row in enumerate(rows)]
-
-
-def positive_definite(matrix: Matrix) -> bool:
-    """Whether a symmetric matrix is positive definite: all pivots of elimination are. O(n³)."""
-    rows = [list(row) for row in matrix]
-    for column in range(len(rows)):
-        if rows[column][column] <= 0:
-            return False
-        for i in range(column + 1, len(rows)):
-            _subtract(rows, i, column)
-    return True
-
-
-def _subtract(rows: list[list[Fraction]], i: int, column: int) -> None:
-    """Clear row i's entry in a column by a multiple of that column's pivot row."""
-    factor = rows[i][column] / rows[column][column]
-    rows[i] = [a - factor * b for a, b in zip(rows[i], rows[column], strict=True)]

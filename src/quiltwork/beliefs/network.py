@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
 from quiltwork import files
 from quiltwork.beliefs import graphs as read
 from quiltwork.beliefs import moral
@@ -237,16 +235,6 @@ class Network(Belief):
             if name not in values:
                 raise InvalidInputError(f"The observation has no value for node {name!r}.")
         return tuple(values[name] for name in self.names)
-
-    def sample(self, count: int, seed: int | None = None) -> NDArray[Any]:
-        """Simulate `count` independent observations, one row each; never for noise.
-
-        One pass over the nodes of a Bayesian network; one elimination per node and distinct
-        beginning of a row for a Markov network.
-        """
-        from quiltwork.beliefs.ancestral import sample
-
-        return sample(self, count, seed)
 
     def check_codes(self, codes: IntArray) -> None:
         """Refuse an observation in which a node has a state of other nodes only."""

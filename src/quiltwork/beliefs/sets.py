@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from quiltwork import files
@@ -46,8 +46,8 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
                 "MarkovChain, ChainBox, CyclicChain, Clusters or Network, or a list of them."
             )
     _check_same_data(members)
-    _check_same_states(members)
-    _check_same_length(members)
+    _check_same(members, "states", lambda states: f"the states {show_labels(states)}")
+    _check_same(members, "length", lambda length: f"{length} rows")
     _check_same_grid(members)
     return members
 
@@ -74,25 +74,15 @@ def _check_same_data(members: tuple[Belief, ...]) -> None:
         )
 
 
-def _check_same_states(members: tuple[Belief, ...]) -> None:
-    known = [(i, b.states) for i, b in enumerate(members, start=1) if b.states is not None]
-    for position, states in known[1:]:
-        first, expected = known[0]
-        if states != expected:
+def _check_same(members: tuple[Belief, ...], what: str, shown: Callable[[Any], str]) -> None:
+    """Refuse beliefs that are about other states, or numbers of rows, than the first that says."""
+    known = [(i, getattr(one, what)) for i, one in enumerate(members, start=1)]
+    known = [(i, value) for i, value in known if value is not None]
+    for position, value in known[1:]:
+        if value != known[0][1]:
             raise InvalidInputError(
-                f"Belief {position} has the states {show_labels(states)}, belief {first} has "
-                f"{show_labels(expected)}; give all beliefs the same states in the same order."
-            )
-
-
-def _check_same_length(members: tuple[Belief, ...]) -> None:
-    known = [(i, b.length) for i, b in enumerate(members, start=1) if b.length is not None]
-    for position, length in known[1:]:
-        first, expected = known[0]
-        if length != expected:
-            raise InvalidInputError(
-                f"Belief {position} is about {length} rows, belief {first} about {expected}; "
-                "give beliefs about the same rows."
+                f"Belief {position} has {shown(value)}, belief {known[0][0]} has "
+                f"{shown(known[0][1])}; give all beliefs the same states, in the same order, or rows."
             )
 
 

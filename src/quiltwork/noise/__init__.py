@@ -1,4 +1,4 @@
-"""Exact noise: integers, the operating system's randomness and a public grid.
+"""Exact noise: integers and the operating system's randomness.
 
 No function here takes a seed. Every sampler draws from its distribution exactly, not up to
 rounding (`docs/theory/exact-sampling.md`).
@@ -6,9 +6,8 @@ rounding (`docs/theory/exact-sampling.md`).
 
 from quiltwork.noise.exponential import exponential_mechanism
 from quiltwork.noise.geometric import TwoSidedGeometric
-from quiltwork.noise.grid import PublicGrid
 
-__all__ = ["PublicGrid", "TwoSidedGeometric", "exponential_mechanism"]
+__all__ = ["TwoSidedGeometric", "exponential_mechanism"]
 
 
 def __dir__() -> list[str]:

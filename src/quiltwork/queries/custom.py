@@ -21,14 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import instance
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened
-from quiltwork.noise.grid import PublicGrid
 from quiltwork.queries.base import IntArray, Integers, Moves, Query, States
-from quiltwork.queries.identity import digest_of
 
 _STEPS_BITS = 16
 _LARGEST_ANSWER = int(1e300)
@@ -43,8 +42,7 @@ class CustomQuery(Query):
 
     The function must answer every sequence with numbers between −1e300 and 1e300; where a ledger
     pays, one that does not counts as 0, since an error would tell about the data. A query
-    read from a file has no function, but its digest in `known_digest`. Under a ledger's key the
-    function is part of the request (`quiltwork.queries.identity` says what of it is noticed).
+    read from a file has no function. Under a ledger's key `name` stands for the function.
     """
 
     kind: ClassVar[str] = "custom"
@@ -53,7 +51,6 @@ class CustomQuery(Query):
     lipschitz: Fraction
     labels: tuple[Label, ...] | None = None
     name: str = "custom"
-    known_digest: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,21 +59,16 @@ class CustomQuery(Query):
             raise InvalidInputError(
                 f"A custom query needs a function of the sequence, not {self.function!r}."
             )
-        for text in (self.name, self.known_digest or ""):
-            if not isinstance(text, str):
-                raise InvalidInputError(f"A query's name and digest are text, not {text!r}.")
+        instance(self.name, str, "A query's name")
         if self.labels is not None:
             object.__setattr__(self, "labels", list_states(self.labels))
 
     @property
-    def digest(self) -> str | None:
-        """What tells functions of one name apart; None if nothing does (`identity`)."""
-        return self.known_digest if self.function is None else digest_of(self.function)
-
-    @property
     def step(self) -> Fraction:
         """The grid's step: the largest power of two of which 2^16 fit into `lipschitz`."""
-        return PublicGrid.for_scale(self.lipschitz, _STEPS_BITS).step
+        power = self.lipschitz.numerator.bit_length() - self.lipschitz.denominator.bit_length()
+        power -= Fraction(2) ** power > self.lipschitz
+        return Fraction(2) ** (power - _STEPS_BITS)
 
     @property
     def largest(self) -> int:
@@ -150,8 +142,8 @@ class CustomQuery(Query):
                 f"it returns {len(numbers)} numbers where {self.coordinates} are declared; name "
                 "one cell per number with cells=[…]."
             )
-        grid = PublicGrid(self.step)
-        return np.array([grid.round(number) for number in numbers], dtype=object)
+        half_up = (math.floor(number / self.step + Fraction(1, 2)) for number in numbers)
+        return np.array(list(half_up), dtype=object)
 
     def cells(self, states: States) -> tuple[Any, ...]:
         """The declared cells, or the query's name."""
@@ -171,11 +163,9 @@ class CustomQuery(Query):
         return values[0] if self.labels is None else np.array(values)
 
     def parameters(self) -> dict[str, Any]:
-        """Everything but the function, which is code and stays out of files, but for its digest."""
+        """Everything but the function, which is code and stays out of files."""
         cells = {} if self.labels is None else {"cells": labels_to_json(self.labels)}
-        digest = self.digest
-        told = {} if digest is None else {"digest": digest}
-        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells, **told}
+        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells}
 
 
 def real_numbers(answer: Any) -> list[Fraction]:

@@ -1,8 +1,7 @@
 """Queries as JSON values inside other documents, and back.
 
 `{"kind": "count", "state": "walk", "window": [3, 9]}`; exact numbers are strings such as "1/2",
-labels are written as in beliefs. A custom query keeps its name, its constant and a digest of its
-code, not the code itself.
+labels are written as in beliefs. A custom query keeps its name and its constant, not its code.
 """
 
 from __future__ import annotations
@@ -47,14 +46,17 @@ def from_document(document: Mapping[str, Any]) -> Query:
     if not isinstance(document, Mapping):
         raise InvalidInputError(f"A query is written as a JSON object, not {document!r}.")
     kind = document.get("kind")
-    if not isinstance(kind, str) or kind not in _READERS:
-        raise InvalidInputError(f"{kind!r} is no kind of query; known are {', '.join(_READERS)}.")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InvalidInputError(f"{kind!r} is no kind of query; known are {', '.join(_KINDS)}.")
     fields = {name: v for name, v in document.items() if name not in _PLACES}
+    if kind == CustomQuery.kind:
+        cells = {"labels": fields.pop("cells")} if "cells" in fields else {}
+        fields |= {"function": None, "name": fields.get("name"), **cells}
     window = document.get("window", [1, None])
     if not isinstance(window, list) or len(window) != 2:
         raise InvalidInputError(f"A window is written as [start, stop], not {window!r}.")
     try:
-        query = _READERS[kind](fields)
+        query = _KINDS[kind](**{name: _READERS.get(name, _same)(v) for name, v in fields.items()})
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         if isinstance(error, InvalidInputError):
             raise
@@ -62,60 +64,24 @@ def from_document(document: Mapping[str, Any]) -> Query:
     return query.on_runs(document["runs"]) if "runs" in document else query.on(*window)
 
 
-def _of_state(kind: Callable[..., Query]) -> Callable[[dict[str, Any]], Query]:
-    def read(fields: dict[str, Any]) -> Query:
-        (state,) = labels_from_json([fields.pop("state")])
-        return kind(state=state, **fields)
-
-    return read
-
-
-def _over_states(kind: Callable[..., Query]) -> Callable[[dict[str, Any]], Query]:
-    def read(fields: dict[str, Any]) -> Query:
-        states = fields.pop("states", None)
-        return kind(states=None if states is None else labels_from_json(states), **fields)
-
-    return read
-
-
-def _between_bounds(kind: Callable[..., Query]) -> Callable[[dict[str, Any]], Query]:
-    def read(fields: dict[str, Any]) -> Query:
-        return kind(lo=_exact(fields.pop("lo")), hi=_exact(fields.pop("hi")), **fields)
-
-    return read
-
-
-def _custom(fields: dict[str, Any]) -> Query:
-    name, lipschitz = fields.pop("name"), _exact(fields.pop("lipschitz"))
-    cells = fields.pop("cells", None)
-    labels = None if cells is None else labels_from_json(cells)
-    digest = fields.pop("digest", None)
-    return CustomQuery(
-        function=None,
-        lipschitz=lipschitz,
-        labels=labels,
-        name=name,
-        known_digest=digest,
-        **fields,
-    )
+def _same(value: Any) -> Any:
+    return value
 
 
 def _exact(text: Any) -> Fraction:
     return written_fraction(text, "A number of the query")
 
 
-_READERS: dict[str, Callable[[dict[str, Any]], Query]] = {
-    "count": _of_state(Count),
-    "time_per_day": _of_state(TimePerDay),
-    "by_hour": _over_states(ByHour),
-    "top": _over_states(Top),
-    "histogram": _over_states(Histogram),
-    "frequencies": _over_states(Frequencies),
-    "transitions": _over_states(Transitions),
-    "most_common": _over_states(MostCommon),
-    "sum": _between_bounds(Sum),
-    "mean": _between_bounds(Mean),
-    "numeric_sum": _between_bounds(NumericSum),
-    "numeric_mean": _between_bounds(NumericMean),
-    "custom": _custom,
+_KINDS: dict[str, type[Query]] = {
+    kind.kind: kind
+    for kind in (
+        *(Count, TimePerDay, ByHour, Top, Histogram, Frequencies, Transitions, MostCommon),
+        *(Sum, Mean, NumericSum, NumericMean, CustomQuery),
+    )
 }
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "state": lambda label: labels_from_json([label])[0],
+    **dict.fromkeys(("states", "labels"), labels_from_json),
+    **dict.fromkeys(("lo", "hi", "lipschitz"), _exact),
+}
+"""How fields are read that are not plain JSON values."""

@@ -17,5 +17,3 @@ from .releases.postprocess import round_to_integers as round_to_integers
 from .releases.previews import Preview as Preview
 from .releases.previews import preview as preview
 from .releases.record import Release as Release
-from .releases.rehearsals import Rehearsal as Rehearsal
-from .releases.rehearsals import rehearse as rehearse

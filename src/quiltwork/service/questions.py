@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from quiltwork.beliefs import Belief
+from quiltwork.beliefs import Belief, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.beliefs.origins import CodedSequences
 from quiltwork.budget import Ledger, Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
@@ -42,7 +42,6 @@ from quiltwork.queries.document import from_document
 from quiltwork.series.releases.answer import described, release
 from quiltwork.series.releases.plan import remembering
 from quiltwork.series.releases.previews import preview
-from quiltwork.series.releases.rehearsals import simulated
 from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
 from quiltwork.service.problems import Problem
@@ -221,10 +220,12 @@ def _example(
     None where the beliefs cannot be simulated, or it would take long.
     """
     lengths = [len(one) for one in data.coded.values()]
-    if sum(lengths) > _MOST_SIMULATED:
+    chains = [one for one in beliefs if isinstance(one, MarkovChain | CyclicChain | HiddenChain)]
+    able = [one for one in chains if str(one.initial) != "any"]
+    if sum(lengths) > _MOST_SIMULATED or not able:
         return None
     try:
-        made = [simulated(beliefs, length, seed) for seed, length in enumerate(lengths)]
+        made = [able[0].sample(length, seed) for seed, length in enumerate(lengths)]
         given = made[0] if len(made) == 1 else made
         drawn = release(given, query, beliefs, epsilon, episode=episode)
     except (InvalidInputError, UnsupportedError):

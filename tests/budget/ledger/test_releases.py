@@ -17,7 +17,6 @@ from quiltwork.errors import (
     UnsupportedError,
 )
 from quiltwork.influence import sweep_outlook
-from quiltwork.series import rehearse
 
 
 @pytest.fixture
@@ -147,30 +146,22 @@ def test_rows_without_states_say_nothing_before_they_are_paid_for(ledger, rows):
         assert len(ledger.history("d")) == number
 
 
-def test_a_key_stands_for_one_function(ledger, chain, data):
+def test_under_a_key_a_custom_query_is_known_by_its_name(ledger, chain, data):
     ledger.create("d", chain, 40, 1)
     asked = {"epsilon": 0.1, "ledger": ledger, "dataset": "d", "key": "k"}
 
-    def counted(state, scale=1):
-        return qw.queries.custom(
-            lambda x: scale * (x == state).sum(), lipschitz=Fraction(scale), name="count"
-        )
+    def counted(name, lipschitz=1):
+        return qw.queries.custom(lambda x: (x == "walk").sum(), lipschitz=lipschitz, name=name)
 
-    first = qw.release(data, counted("walk"), chain, **asked)
-    assert qw.release(data, counted("walk"), chain, **asked) == first
-    for other in (counted("rest"), counted("walk", scale=2)):
+    first = qw.release(data, counted("walks"), chain, **asked)
+    assert qw.release(data, counted("walks"), chain, **asked) == first
+    for other in (counted("others"), counted("walks", 2)):
         with pytest.raises(InvalidInputError, match="another request"):
             qw.release(data, other, chain, **asked)
+    with pytest.raises(UnsupportedError, match="known by its name"):
+        qw.release(data, counted(None), chain, **asked)
     assert len(ledger.history("d")) == 1
-
-    class Counter:
-        def __call__(self, labels):
-            return len(labels)
-
-    query = qw.queries.custom(Counter(), lipschitz=1)
-    with pytest.raises(UnsupportedError, match="cannot be told from others"):
-        qw.release(data, query, chain, **asked)
-    qw.release(data, query, chain, epsilon=0.1, ledger=ledger, dataset="d")
+    qw.release(data, counted(None), chain, epsilon=0.1, ledger=ledger, dataset="d")
 
 
 def test_a_crash_while_drawing_leaves_the_debit_and_no_second_draw(
@@ -300,22 +291,12 @@ def test_a_table_is_about_as_many_people_as_the_dataset(ledger, chain, people):
     assert len(ledger.history("d")) == (people == 40)
 
 
-def test_a_rehearsal_shows_cost_and_error_without_spending(ledger, chain):
+def test_a_release_of_simulated_data_is_priced_without_spending(ledger, chain, data):
     ledger.create("d", chain, 40, 1)
-    tried = rehearse(ledger, "d", qw.queries.histogram(), epsilon=0.5)
-    assert tried.quote.fits
-    assert tried.quote.after <= 0.5
-    assert len(tried.data) == 40
-    foreseen = qw.preview(qw.queries.histogram(), chain, length=40, epsilon=0.5)
-    assert tried.expected_error == pytest.approx(foreseen.expected_error)
-    assert not rehearse(ledger, "d", qw.queries.histogram(), epsilon=5).quote.fits
+    for epsilon, fits in ((0.5, True), (5, False)):
+        tried = qw.release(data, qw.queries.histogram(), chain, epsilon=epsilon)
+        assert ledger.preview("d", tried).fits == fits
     assert ledger.history("d") == ()
-
-
-def test_a_rehearsal_needs_a_belief_about_values(ledger):
-    ledger.create("people", qw.Clusters(range(20)), None, 1)
-    with pytest.raises(UnsupportedError, match="can be simulated"):
-        rehearse(ledger, "people", qw.queries.count("a"))
 
 
 def test_several_releases_are_debited_together_or_not_at_all(ledger, independent):
