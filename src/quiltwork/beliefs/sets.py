@@ -82,7 +82,8 @@ def _check_same(members: tuple[Belief, ...], what: str, shown: Callable[[Any], s
         if value != known[0][1]:
             raise InvalidInputError(
                 f"Belief {position} has {shown(value)}, belief {known[0][0]} has "
-                f"{shown(known[0][1])}; give all beliefs the same states, in the same order, or rows."
+                f"{shown(known[0][1])}; give all beliefs the same states, in "
+                "the same order, or rows."
             )
 
 
