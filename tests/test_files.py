@@ -205,7 +205,6 @@ def _documents(folder: Path) -> Iterator[str]:
         ["reproduce", "--list"],
         ["reproduce", "geometric-figure-2", "--output", str(folder / "out")],
         ["bench", "--list"],
-        ["completion", "bash"],
         ["verify", str(patients), "--provider", "p", *roles],
         ["verify", str(patients), "--provider", "p", *roles, "--max-m"],
         ["verify", str(patients), "--own", str(patients), *roles],

@@ -99,7 +99,6 @@ ORDINARY = (
     "anonymize P1.csv P2.csv --quasi age,zip --sensitive disease --k 2 --m 1 --output out.csv",
     "risk published.csv --quasi age,zip --sensitive disease",
     "risk published.csv --quasi age,zip --sensitive disease --against published.csv",
-    "completion bash",
     "demo --output header.csv",
     "reproduce no-such-experiment",
     "bench no-such-bench",

@@ -55,7 +55,7 @@ def test_an_earlier_release_pins_people_down(cli, folder):
 
 def test_the_page_has_plots_and_fetches_nothing(cli, folder):
     page = folder / "risk.html"
-    ran = cli("risk", str(folder / "later.csv"), *ROLES, "--html", str(page))
+    ran = cli("risk", str(folder / "later.csv"), *ROLES, "--report", str(page))
     assert ran.code == 0
     text = page.read_text(encoding="utf-8")
     assert text.count("<svg") >= 3
@@ -73,7 +73,7 @@ def test_no_input_is_written_over(cli, folder):
     for target in (table, earlier, tree):
         ran = cli(
             *("risk", str(table), *ROLES, "--against", str(earlier)),
-            *("--hierarchy", f"sex={tree}", "--html", str(target)),
+            *("--hierarchy", f"sex={tree}", "--report", str(target)),
         )
         assert ran.code == 2
         assert "one of the inputs" in ran.err
@@ -91,7 +91,7 @@ def test_the_original_records_score_a_learner(cli, tmp_path):
     (found,) = cli(*asked, "--json").document["learned"]
     assert (found["people"], found["by_group"], found["learned"]) == (80, 0.75, 1.0)
     page = tmp_path / "risk.html"
-    told = cli(*asked, "--html", str(page))
+    told = cli(*asked, "--report", str(page))
     assert "guesses 'ill' right for 100.0% of 80 records" in told.out
     assert "75.0% → 100.0%" in page.read_text(encoding="utf-8")
     assert cli("risk", str(tmp_path / "shown.csv"), *ROLES, "--json").document["learned"] is None
@@ -118,7 +118,7 @@ def test_orders_and_hierarchies_say_how_labels_are_read(cli, tmp_path):
     ran = cli(*asked)
     assert ran.code == 2
     assert "declare the order" in ran.err
-    ran = cli(*asked, "--order", "size=small,medium,large")
+    ran = cli(*asked, "--ordinal", "size=small,medium,large")
     assert ran.code == 0
     assert ran.document["against"]["by_values"] == 1  # small..medium and medium..large: cold
 
@@ -126,9 +126,9 @@ def test_orders_and_hierarchies_say_how_labels_are_read(cli, tmp_path):
 @pytest.mark.parametrize(
     ("extra", "complaint"),
     [
-        (["--order", "age=1,2"], "go with --against"),
+        (["--ordinal", "age=1,2"], "go with --against"),
         (["--against", "absent.parquet"], "no file"),
-        (["--html", "/no/such/folder/x.html"], "there is no folder"),
+        (["--report", "/no/such/folder/x.html"], "there is no folder"),
     ],
 )
 def test_misuse_gets_a_sentence(cli, folder, extra, complaint):

@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, option
+from quiltwork.cli.command import command, gathered, option
 from quiltwork.cli.output import as_json, check_targets, emit, note, progress
 from quiltwork.cli.tables import (
     MAKING,
     TableFiles,
     backend_option,
-    constraint_options,
     counted,
-    declaration_options,
+    declarations,
     m_option,
+    read_constraint,
     read_table,
-    recipe_options,
+    recipe_of,
     require_provider,
-    table_options,
 )
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
@@ -44,45 +43,31 @@ if TYPE_CHECKING:
         --k 30 --l 4 --m 3 --backend spark --output published.parquet
     """
 )
-@table_options
-@constraint_options
-@m_option
-@option(
-    "--method",
-    "Cut between providers too where it helps, never (baseline), or each alone (separate).",
-    MAKING,
-    default="provider-aware",
-)
-@recipe_options
-@declaration_options()
-@backend_option
-@option(
-    "-o --output FILE",
-    "Where to publish: .csv or .parquet; - prints CSV; a new folder with --backend spark.",
-    required=True,
-)
-@option(
-    "--escape-formulas",
-    "Put an apostrophe before texts such as =1+1, which a spreadsheet would compute.",
-    bool,
-)
-@option("--report FILE", "Write what is revealed and kept as an HTML page.")
-@option(
-    "--placed FOLDER",
-    "A new folder with each provider's own rows as published, for it alone, to check with.",
-)
 def anonymize(
-    source: TableFiles,
-    constraint: Constraint,
-    m: int,
-    method: Any,
-    recipe: dict[str, Any],
-    declared: dict[str, Any],
-    backend: Any,
-    output: str,
-    escape_formulas: bool,
-    report: str | None,
-    placed: str | None,
+    source: TableFiles = gathered(TableFiles),
+    constraint: Constraint = gathered(read_constraint),
+    m: int = m_option,
+    method: Any = option(
+        "Cut between providers too where it helps, never (baseline), or each alone (separate).",
+        kind=MAKING,
+        default="provider-aware",
+    ),
+    recipe: dict[str, Any] = gathered(recipe_of),
+    declared: dict[str, Any] = gathered(declarations),
+    backend: Any = backend_option,
+    output: str = option(
+        "Where to publish: .csv or .parquet; - prints CSV; a new folder with --backend spark.",
+        "FILE",
+        names="-o --output",
+    ),
+    escape_formulas: bool = option(
+        "Put an apostrophe before texts such as =1+1, which a spreadsheet would compute."
+    ),
+    report: str | None = option("Write what is revealed and kept as an HTML page.", "FILE"),
+    placed: str | None = option(
+        "A new folder with each provider's own rows as published, for it alone, to check with.",
+        "FOLDER",
+    ),
 ) -> None:
     """Anonymize the records of several providers.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number, option
+from quiltwork.cli.command import argument, command, option
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import read_beliefs, read_query, read_window
 from quiltwork.errors import InvalidInputError
@@ -41,27 +41,19 @@ class Audited:
     quiltwork audit --belief belief.json --length 100 --query count:walk --scale 1
     """
 )
-@click.argument("source", required=False)
-@option("--belief FILE", "What to audit under.", into="beliefs", multiple=True)
-@option("--dataset", "With a ledger: which dataset; may be left out if there is one.")
-@option("--length", "Without a source: the number of time points.", int)
-@option("--query QUERY", "Without a source: count:STATE, histogram, …", into="question")
-@option("--window START:STOP", "With --query: the time points asked about.")
-@option(
-    "--scale NUMBER",
-    "With --query: the scale of the noise that was added to the answer, in its units.",
-    exact_number,
-)
-@option("--secrets START:STOP", "Audit only these time points; default: all.")
 def audit(
-    source: str | None,
-    beliefs: tuple[str, ...],
-    dataset: str | None,
-    length: int | None,
-    question: str | None,
-    window: str | None,
-    scale: Fraction | None,
-    secrets: str | None,
+    source: str | None = argument(),
+    beliefs: tuple[str, ...] = option("What to audit under.", "FILE", names="--belief"),
+    dataset: str | None = option("With a ledger: which dataset; may be left out if there is one."),
+    length: int | None = option("Without a source: the number of time points."),
+    question: str | None = option(
+        "Without a source: count:STATE, histogram, …", "QUERY", names="--query"
+    ),
+    window: str | None = option("With --query: the time points asked about.", "START:STOP"),
+    scale: Fraction | None = option(
+        "With --query: the scale of the noise that was added to the answer, in its units."
+    ),
+    secrets: str | None = option("Audit only these time points; default: all.", "START:STOP"),
 ) -> None:
     """Tell what a release or ledger really leaks.
 

@@ -52,32 +52,24 @@ def belief() -> None:
         --sure 0 --plot noise.svg
     """
 )
-@option("--states LIST", "Which states are there? rest,walk,run")
-@option(
-    "--lasting LIST",
-    "How long does a stay in each last on average? Time points, or durations with --every.",
-)
-@option("--every DURATION", "How long is one time point? 30s, 10min, 1h.")
-@option(
-    "--to STATE=LIST",
-    "What follows a state, with weights: run=walk:3,rest:1.  [default: all others equally]",
-    multiple=True,
-)
-@option(
-    "--sure NUMBER",
-    "How far may each probability be off? 0 is exact, 0.05 careful, 0.2 very unsure.",
-    exact_number,
-)
-@option("-o --output FILE", "Write the belief here, as JSON; - prints it.")
-@option("--plot FILE", "Draw noise against how wrong one may be.")
 def make(
-    states: str | None,
-    lasting: str | None,
-    every: str | None,
-    to: tuple[str, ...],
-    sure: Fraction | None,
-    output: str | None,
-    plot: str | None,
+    states: str | None = option("Which states are there? rest,walk,run", "LIST"),
+    lasting: str | None = option(
+        "How long does a stay in each last on average? Time points, or durations with --every.",
+        "LIST",
+    ),
+    every: str | None = option("How long is one time point? 30s, 10min, 1h.", "DURATION"),
+    to: tuple[str, ...] = option(
+        "What follows a state, with weights: run=walk:3,rest:1.  [default: all others equally]",
+        "STATE=LIST",
+    ),
+    sure: Fraction | None = option(
+        "How far may each probability be off? 0 is exact, 0.05 careful, 0.2 very unsure."
+    ),
+    output: str | None = option(
+        "Write the belief here, as JSON; - prints it.", "FILE", names="-o --output"
+    ),
+    plot: str | None = option("Draw noise against how wrong one may be.", "FILE"),
 ) -> None:
     """Make a belief from a few answers, and say what they mean.
 

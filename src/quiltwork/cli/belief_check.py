@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from quiltwork import files
-from quiltwork.cli.command import belief_option, command, exact_number, option
+from quiltwork.cli.command import argument, belief_option, command, gathered, option
+from quiltwork.cli.config import config_options
 from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
-from quiltwork.cli.series import read, read_beliefs, reading_options
+from quiltwork.cli.series import Reading, read, read_beliefs
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -31,28 +30,20 @@ _MOST_STATES = 8
         --length 1440 --epsilon 0.5 --report check.html
     """
 )
-@belief_option
-@option("--against FILE", "The public sample, CSV or Parquet.", into="file", required=True)
-@reading_options
-@option(
-    "--length",
-    "Time points of the series to be released.  [default: a day where the step is known, else "
-    "the longest sequence of the sample]",
-    int,
-)
-@option(
-    "--epsilon NUMBER", "The level of the histogram whose leak is told.", exact_number, default="1"
-)
-@option("--report FILE", "Write everything with pictures to this page.", into="html")
-@option("--plot FILE", "Draw the likelihood of each belief; --report has all.")
+@config_options
 def check(
-    belief: tuple[str, ...],
-    file: str,
-    length: int | None,
-    epsilon: Fraction,
-    html: str | None,
-    plot: str | None,
-    **reading: Any,
+    belief: tuple[str, ...] = belief_option,
+    file: str = option("The public sample, CSV or Parquet.", "FILE", names="--against"),
+    reading: Reading = gathered(Reading),
+    length: int | None = option(
+        "Time points of the series to be released.  [default: a day where the step is known, else "
+        "the longest sequence of the sample]"
+    ),
+    epsilon: Fraction = option("The level of the histogram whose leak is told.", default="1"),
+    html: str | None = option(
+        "Write everything with pictures to this page.", "FILE", names="--report"
+    ),
+    plot: str | None = option("Draw the likelihood of each belief; --report has all.", "FILE"),
 ) -> None:
     """Say how well a belief fits a public sample, and what that means for a release.
 
@@ -176,15 +167,15 @@ _DAY = 86_400
     quiltwork belief turn belief.json --begins 08:00 --begins 20:00 -o both.json
     """
 )
-@click.argument("file")
-@option(
-    "--begins TIME",
-    "When a series begins: 08:00, or 2026-03-01T08:00 where weekdays count; repeat for more.",
-    multiple=True,
-    required=True,
-)
-@option("-o --output FILE", "Write the beliefs here; - prints them.", required=True)
-def turn(file: str, begins: tuple[str, ...], output: str) -> None:
+def turn(
+    file: str = argument(),
+    begins: tuple[str, ...] = option(
+        "When a series begins: 08:00, or 2026-03-01T08:00 where weekdays count; repeat for more.",
+        "TIME",
+        required=True,
+    ),
+    output: str = option("Write the beliefs here; - prints them.", "FILE", names="-o --output"),
+) -> None:
     """Turn beliefs about days to series that begin at these times.
 
     A release does so by itself. A ledger holds beliefs as they are: register its dataset with the

@@ -39,33 +39,23 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --compare
     """
 )
-@belief_option
-@option("--length", "Number of time points; leave out for clusters.", int)
-@option("--epsilon NUMBER", "The privacy level.", level_number, required=True)
-@option(
-    "--method",
-    "How to bound influence; by default the sweep for chains and trees, else the best quilts.",
-    METHODS,
-)
-@option(
-    "--query QUERY",
-    f"{QUERY_HELP} Without one, any query that moves by at most 1 per time point.",
-    into="question",
-)
-@option("--window START:STOP", "With --query: the time points asked about.")
-@option("--secrets START:STOP", "Protect only these time points; default: all.")
-@protect_option
-@option("--compare", "Show every method side by side.", bool)
 def calibrate(
-    belief: tuple[str, ...],
-    length: int | None,
-    epsilon: Fraction,
-    method: Any,
-    question: str | None,
-    window: str | None,
-    secrets: str | None,
-    protect: str | None,
-    compare: bool,
+    belief: tuple[str, ...] = belief_option,
+    length: int | None = option("Number of time points; leave out for clusters."),
+    epsilon: Fraction = option("The privacy level.", kind=level_number),
+    method: Any = option(
+        "How to bound influence; by default the sweep for chains and trees, else the best quilts.",
+        kind=METHODS,
+    ),
+    question: str | None = option(
+        f"{QUERY_HELP} Without one, any query that moves by at most 1 per time point.",
+        "QUERY",
+        names="--query",
+    ),
+    window: str | None = option("With --query: the time points asked about.", "START:STOP"),
+    secrets: str | None = option("Protect only these time points; default: all.", "START:STOP"),
+    protect: str | None = protect_option,
+    compare: bool = option("Show every method side by side."),
 ) -> None:
     """Find the noise scale that beliefs ask for.
 

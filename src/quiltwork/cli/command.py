@@ -1,67 +1,127 @@
 """What every command is made with: `@command(example=…)`, or a `group` of such commands.
 
     @command(example="quiltwork count people.csv --by sex --categories f,m --epsilon 1")
-    @click.argument("file")
-    def count(file: str) -> None:
+    def count(
+        file: str = argument(),
+        epsilon: Fraction | None = option("The privacy level.", kind=level_number),
+    ) -> None:
         '''Release counts from a CSV file or a number.'''
         from quiltwork.counts import …      # heavy imports inside the function
 
         emit(files.dump("counts", 1, body), lines)
 
-The decorator adds `--json` and `--debug` and prints the example in the help. A command returns
-None; to end with exit code 1 after a result, it calls `click.get_current_context().exit(1)`.
+Its parameters are what can be typed: names and types are those of the options, and what may not be
+None has to be given. Options that several commands share are the fields of a dataclass, or the
+parameters of a function, which the command gets as one (`gathered`). The decorator adds `--json`
+and `--debug` and prints the example in the help. A command returns None; to end with exit code 1
+after a result, it calls `click.get_current_context().exit(1)`.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
-from inspect import cleandoc
-from typing import Any, TypeVar
+from inspect import cleandoc, signature
+from pathlib import Path
+from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from quiltwork.errors import QuiltworkWarning
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 JSON_KEY = "quiltwork.json"
 """Where `--json` is kept in click's context; `output.as_json` reads it."""
 
 
-def option(
-    name: str, meaning: str, kind: Any = None, *, into: str | None = None, **rest: Any
-) -> Callable[[Function], Function]:
-    """Make an option from a line of the help, as in `option("-o --output FILE", "Write here.")`.
+@dataclass(frozen=True)
+class TypedParameter:
+    """What the default of a parameter says about the option or the argument that it is."""
 
-    `name` is what is typed and what stands for its value; `kind` a type, the words to choose from,
-    or bool for a flag; `into` the argument of the function, if it has another name. A default is
-    shown.
+    meaning: str | None
+    shown: str
+    kind: Any
+    names: str
+    rest: dict[str, Any]
+
+    def made(self, name: str, annotation: str) -> click.Parameter:
+        """Return what click reads for the parameter of a name."""
+        kind, several = annotation.removesuffix(" | None"), annotation.startswith("tuple[")
+        kind = kind.removeprefix("tuple[").removesuffix(", ...]")
+        read = _READ_AS.get(kind) if self.kind is None else self.kind
+        if isinstance(read, tuple):
+            read = click.Choice(read)
+        if read is None and (self.shown == "FILE" or name in ("file", "files")):
+            read = click.Path(readable=False, path_type=str)  # which shells complete
+        rest: dict[str, Any] = {"type": read, "metavar": self.shown or None, **self.rest}
+        optional = several or kind == "bool" or "default" in rest
+        needed = not (optional or annotation.endswith(("None", "Any")))
+        if self.meaning is None:
+            count = -1 if several else 1
+            return click.Argument([name], nargs=count, **{"required": needed or several} | rest)
+        if read is exact_number or read is level_number or read is confidence_number:
+            rest["metavar"] = self.shown or "NUMBER"
+        if kind == "bool":
+            rest |= {"is_flag": True, "type": None}
+        shown = rest.get("default") not in (None, "")
+        names = self.names or f"--{name.rstrip('_').replace('_', '-')}"
+        return click.Option(
+            [*names.split(), name],
+            help=self.meaning,
+            multiple=several,
+            show_default=shown,
+            **{"required": needed} | rest,
+        )
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Options of which a command gets what is made of them."""
+
+    made: Callable[..., Any]
+
+
+def option(meaning: str, shown: str = "", kind: Any = None, *, names: str = "", **rest: Any) -> Any:
+    """Make a parameter an option, as in `option("Write here.", "FILE", names="-o --output")`.
+
+    `shown` stands for its value in the help; `kind` is what reads it where the parameter's type
+    does not say that, or the words to choose from; `names` is what is typed, if it is not the
+    parameter's own. A default is shown.
     """
-    typed = [part for part in name.split() if part.startswith("-")]
-    if kind is bool:
-        rest["is_flag"] = True
-    elif kind is not None:
-        rest["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
-    return click.option(
-        *typed,
-        *([] if into is None else [into]),
-        metavar=" ".join(name.split()[len(typed) :]) or None,
-        show_default=rest.get("default") not in (None, ""),
-        help=meaning,
-        **rest,
-    )
+    return TypedParameter(meaning, shown, kind, names, rest)
 
 
-def with_options(function: Function, options: Sequence[Callable[[Any], Any]]) -> Function:
-    """Add several options, which the help lists in this order."""
-    for add in reversed(options):
-        function = add(function)
-    return function
+def argument(shown: str = "", kind: Any = None, **rest: Any) -> Any:
+    """Make a parameter an argument, typed by its place."""
+    return TypedParameter(None, shown, kind, "", rest)
+
+
+def gathered(made: Callable[..., Any]) -> Any:
+    """Make a parameter what a dataclass or a function makes of options of its own."""
+    return Gathered(made)
+
+
+def _typed(function: Callable[..., Any]) -> Iterator[click.Parameter]:
+    """Return all that can be typed, in order."""
+    for name, one in signature(function).parameters.items():
+        if isinstance(one.default, Gathered):
+            yield from _typed(one.default.made)
+        elif isinstance(one.default, TypedParameter):
+            yield one.default.made(name, str(one.annotation))
+
+
+def _filled(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Take from what was typed what a function is to be called with."""
+    return {
+        name: one.default.made(**_filled(one.default.made, given))
+        if isinstance(one.default, Gathered)
+        else given.pop(name)
+        for name, one in signature(function).parameters.items()
+        if isinstance(one.default, Gathered) or name in given
+    }
 
 
 class WithShortHelp(click.Command):
@@ -70,24 +130,6 @@ class WithShortHelp(click.Command):
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
         """Name both."""
         return ["-h", "--help"]
-
-
-class FileName(click.types.StringParamType):
-    """The name of a file, which shells complete."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Leave it to the shell, which knows its files."""
-        return [CompletionItem(incomplete, type="file")]
-
-
-def _complete_files(made: click.Command) -> None:
-    """Let shells complete every parameter that names a file."""
-    for one in made.params:
-        named = one.metavar == "FILE" or one.name in ("file", "files", "artifact")
-        if named and isinstance(one.type, click.types.StringParamType):
-            one.type = FileName()
 
 
 class ExampleCommand(WithShortHelp):
@@ -206,59 +248,57 @@ def confidence_number(text: str) -> Fraction:
     return level
 
 
-def confidence_option(meaning: str) -> Callable[[Function], Function]:
-    """Add --confidence, 0.95 unless told; `meaning` says of what."""
-    return option("--confidence NUMBER", meaning, confidence_number, default="0.95")
+_READ_AS: dict[str, Any] = {
+    "int": int,
+    "float": float,
+    "Fraction": exact_number,
+    "Path": click.Path(file_okay=False, path_type=Path),
+}
 
 
-output_option = option("-o --output FILE", "Write the result here, as JSON; - prints it.")
+def confidence_option(meaning: str) -> Any:
+    """Make a parameter --confidence, 0.95 unless told; `meaning` says of what."""
+    return option(meaning, kind=confidence_number, default="0.95")
 
 
-def written_options(function: Function) -> Function:
-    """Add how CSV files are written, where rows of people have no say in that."""
-    options = [
-        option("--delimiter CHARACTER", "Between cells: ; or tab.  [found in the first line]"),
-        option("--encoding NAME", "Of text: latin-1, utf-16.  [found]"),
-    ]
-    return with_options(function, options)
-
-
-report_option = option("--report FILE", "Write a page to forward: numbers, pictures, what is kept.")
-plot_option = option("--plot FILE", "Draw the result here (.png, .svg or .pdf).")
+output_option = option("Write the result here, as JSON; - prints it.", "FILE", names="-o --output")
+delimiter_option = option("Between cells: ; or tab.  [found in the first line]", "CHARACTER")
+encoding_option = option("Of text: latin-1, utf-16.  [found]", "NAME")
+report_option = option("Write a page to forward: numbers, pictures, what is kept.", "FILE")
+plot_option = option("Draw the result here (.png, .svg or .pdf).", "FILE")
 belief_option = option(
-    "--belief FILE",
-    "What an adversary may believe, as written by `belief make` or `fit`; repeat for a set.",
-    multiple=True,
+    "What an adversary may believe, as written by `belief make` or `fit`; repeat for a set.", "FILE"
 )
-
-
-def common_options(function: Function) -> Function:
-    """Add the options that every command has: `--json` and `--debug`.
-
-    Neither reaches the function: `emit` and `progress` know about the first, the error boundary
-    about the second. `command` already includes this.
-    """
-    json_option = option(
-        "--json",
-        "Print one JSON document instead of text; errors become JSON too.",
-        bool,
-        expose_value=False,
-        callback=_remember_json,
-    )
-    debug_option = option("--debug", "Show the traceback of an error.", bool, expose_value=False)
-    return json_option(debug_option(function))
 
 
 def command(
     name: str | None = None, *, example: str
 ) -> Callable[[Callable[..., Any]], ExampleCommand]:
-    """Make a command with the common options and an example in its help."""
+    """Make a command with `--json`, `--debug` and an example in its help.
+
+    Neither reaches the function: `emit` and `progress` know about the first, the error boundary
+    about the second.
+    """
 
     def decorate(function: Callable[..., Any]) -> ExampleCommand:
-        build = click.command(name, cls=ExampleCommand, example=example)
-        made = build(common_options(function))
-        _complete_files(made)
-        return made
+        as_json = click.Option(
+            ["--json"],
+            is_flag=True,
+            expose_value=False,
+            callback=_remember_json,
+            help="Print one JSON document instead of text; errors become JSON too.",
+        )
+        debug = click.Option(
+            ["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."
+        )
+
+        return ExampleCommand(
+            name or function.__name__.replace("_", "-"),
+            callback=lambda **given: function(**_filled(function, given)),
+            params=[*_typed(function), as_json, debug],
+            help=function.__doc__,
+            example=example,
+        )
 
     return decorate
 

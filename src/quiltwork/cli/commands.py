@@ -43,6 +43,5 @@ COMMANDS: dict[str, dict[str, str]] = {
         "demo": "quiltwork.cli.product:demo",
         "reproduce": "quiltwork.cli.product:reproduce",
         "bench": "quiltwork.cli.product:bench",
-        "completion": "quiltwork.cli.product:completion",
     },
 }

@@ -7,22 +7,34 @@ from typing import Any
 
 import click
 
-from quiltwork.cli.command import command, exact_number, option, plot_option
+from quiltwork.cli.command import command, exact_number, gathered, option, plot_option
 from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
 from quiltwork.cli.tables import (
     MAKING,
     SPLITS,
     TableFiles,
-    declaration_options,
-    read_constraint,
+    constraint_of,
+    declarations,
     read_table,
     require_provider,
     split,
-    table_options,
 )
 
 _CHOICES: dict[str, Any] = {"k": int, "l": int, "t": exact_number, "m": int}
 _CHOICES |= {"suppression": exact_number, "method": MAKING, "split": SPLITS}
+
+
+def candidate_choices(
+    k: str | None = option("k-anonymity: records in every group.", "LIST"),
+    l: str | None = option("Distinct sensitive values in every group.", "LIST"),  # noqa: E741
+    t: str | None = option("t-closeness, all values equally far apart.", "LIST"),
+    m: str = option("How many providers may collude.", "LIST"),
+    suppression: str = option("Shares of rows that may be left out.", "LIST", default="0"),
+    method: str = option("provider-aware, baseline, separate.", "LIST", default="provider-aware"),
+    split: str | None = option("loss, range, fitness.", "LIST"),
+) -> dict[str, list[Any]]:
+    """Return the values to choose from, by option; those that were not typed are left out."""
+    return {name: _listed(name, text) for name, text in locals().items() if text is not None}
 
 
 @command(
@@ -33,19 +45,12 @@ _CHOICES |= {"suppression": exact_number, "method": MAKING, "split": SPLITS}
         --k 30 --l 2,4 --m 0,1,3 --method baseline,provider-aware --plot candidates.png
     """
 )
-@table_options
-@option("--k LIST", "k-anonymity: records in every group.")
-@option("--l LIST", "Distinct sensitive values in every group.")
-@option("--t LIST", "t-closeness, all values equally far apart.")
-@option("--m LIST", "How many providers may collude.", required=True)
-@option("--suppression LIST", "Shares of rows that may be left out.", default="0")
-@option("--method LIST", "provider-aware, baseline, separate.", default="provider-aware")
-@option("--split LIST", "loss, range, fitness.", into="cut")
-@option("--quality", "Take more time for smaller boxes and groups.", bool)
-@declaration_options()
-@plot_option
 def compare(
-    source: TableFiles, quality: bool, declared: dict[str, Any], plot: str | None, **given: Any
+    source: TableFiles = gathered(TableFiles),
+    varied: dict[str, list[Any]] = gathered(candidate_choices),
+    quality: bool = option("Take more time for smaller boxes and groups."),
+    declared: dict[str, Any] = gathered(declarations),
+    plot: str | None = plot_option,
 ) -> None:
     """Compare candidate tables before one is published.
 
@@ -57,8 +62,6 @@ def compare(
     from quiltwork.tables.anonymization import anonymize
     from quiltwork.tables.comparison import compare as measured
 
-    given["split"] = given.pop("cut")
-    varied = {name: _listed(name, text) for name, text in given.items() if text is not None}
     require_provider(source, max(varied["m"]))
     check_targets(None, None, plot, (*source.files, *declared["hierarchies"].values()))
     table = read_table(source, **declared)
@@ -72,9 +75,7 @@ def compare(
                 for n, v in chosen.items()
                 if n in several
             )
-            constraint = read_constraint(
-                chosen.pop("k", None), chosen.pop("l", None), t=chosen.pop("t", None)
-            )
+            constraint = constraint_of(**{n: chosen.pop(n) for n in "klt" if n in chosen})
             try:
                 made[name] = anonymize(table, constraint, quality=quality, **chosen)
             except NotPrivateError as error:

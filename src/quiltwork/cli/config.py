@@ -14,6 +14,7 @@ import os
 import tomllib
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any, TypeVar
 
 import click
@@ -41,7 +42,7 @@ def config_options(function: Function) -> Function:
     """Add --config, --save-config and --no-config, and take what is not typed from the file."""
 
     @wraps(function)
-    def run(*args: Any, save_config: bool, no_config: bool, **options: Any) -> Any:
+    def run(*, save_config: bool, no_config: bool, **options: Any) -> Any:
         context = click.get_current_context()
         path = context.meta.get(_PATH, NAME)
         if save_config:
@@ -54,7 +55,7 @@ def config_options(function: Function) -> Function:
         if used:
             named = ", ".join(f"--{name}" for name in used)
             note(f"Options not typed are those of {path}: {named}; --no-config does without.")
-        result = function(*args, **options)
+        result = function(**options)
         if save_config:
             files.write(path, _written(context))
             note(f"The options are kept in {path}.")
@@ -62,26 +63,10 @@ def config_options(function: Function) -> Function:
             _keep_first(context)
         return result
 
-    add_none = option(
-        "--no-config",
-        f"Neither use nor write {NAME}.",
-        bool,
-        is_eager=True,
-        envvar="QUILTWORK_NO_CONFIG",
-    )
-    add_file = option(
-        "--config FILE",
-        f"Take options from this file.  [default: {NAME}, which the first run writes]",
-        is_eager=True,
-        expose_value=False,
-        callback=_use,
-    )
-    add_saving = option(
-        "--save-config",
-        f"Keep the options of this run, if it succeeds, in {NAME} or --config.",
-        bool,
-    )
-    return add_none(add_file(add_saving(run)))  # type: ignore[return-value]
+    known = signature(function)
+    own = signature(_own_options).parameters.values()
+    run.__signature__ = known.replace(parameters=[*known.parameters.values(), *own])  # type: ignore[attr-defined]
+    return run  # type: ignore[return-value]
 
 
 def from_config(parameter: str) -> bool:
@@ -165,3 +150,21 @@ def _written(context: click.Context) -> str:
             break  # the URL of a ledger, without which its dataset means nothing
         lines.append(f"{name} = {json.dumps(shown, ensure_ascii=False)}\n")
     return "".join(lines)
+
+
+def _own_options(
+    no_config: bool = option(
+        f"Neither use nor write {NAME}.", is_eager=True, envvar="QUILTWORK_NO_CONFIG"
+    ),
+    config: str | None = option(
+        f"Take options from this file.  [default: {NAME}, which the first run writes]",
+        "FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_use,
+    ),
+    save_config: bool = option(
+        f"Keep the options of this run, if it succeeds, in {NAME} or --config."
+    ),
+) -> None:
+    """Name what every command with such options takes besides."""

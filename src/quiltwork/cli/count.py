@@ -13,22 +13,23 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import (
+    argument,
     command,
     confidence_option,
-    exact_number,
+    delimiter_option,
+    encoding_option,
+    gathered,
     level_number,
     option,
     output_option,
     plot_option,
     report_option,
-    written_options,
 )
 from quiltwork.cli.output import check_targets, deliver, pictures, text_table
 from quiltwork.cli.paying import (
+    Payer,
     asked_counts,
     curator_option,
-    ledger_options,
-    open_ledger,
     refuse_with_curator,
 )
 from quiltwork.delimited import GivenDialect
@@ -57,100 +58,69 @@ if TYPE_CHECKING:
     quiltwork count survey --curator https://curator.example.org --by sex --epsilon 0.5
     """
 )
-@click.argument("file", required=False)
-@option("--by COLUMN", "Count by this column; repeatable, or a,b for several.", multiple=True)
-@option(
-    "--where CONDITION",
-    "Count only rows with column=value, column!=value, or column>=number (also >, <, <=); "
-    "repeated conditions must all hold.",
-    multiple=True,
-)
-@option(
-    "--categories LIST",
-    "The public categories of a --by column: a,b,c or @FILE with one per line; with several "
-    "columns, COLUMN=a,b,c.",
-    multiple=True,
-)
-@option(
-    "--categories-from-data",
-    "Take the categories that occur in the file. Not private: that a rare category occurs "
-    "at all is then published.",
-    bool,
-)
-@option(
-    "--subject COLUMN",
-    "Tells people apart: of each, only the first rows count, as many as --max-rows says "
-    "(1 without it).",
-)
-@option(
-    "--max-rows NUMBER",
-    "How many rows of one person count at most; the noise grows with it. Without --subject "
-    "this is your word that nobody has more.",
-    click.IntRange(min=1),
-    into="at_most",
-)
-@written_options
-@option("--value", "Release this count instead of counting a file.", int)
-@option("--n", "With --value: the number of people, which is public.", int)
-@option("--epsilon NUMBER", "The privacy level, for example 1 or 0.1.", level_number)
-@option(
-    "--alpha NUMBER", "The level of every single count as alpha = e^-epsilon instead.", exact_number
-)
-@option(
-    "--adjacency",
-    "What one person may do: be in the file or not, or have another row. The second costs "
-    "a table twice the noise.",
-    ("add-remove", "replace"),
-    default="add-remove",
-)
-@option(
-    "--total",
-    "The number of rows, if it is public and every row is in a cell: the released counts "
-    "are made to add up to it. Compared with the file only under --belief, where the people are "
-    "known. Needs --adjacency replace.",
-    int,
-)
-@option(
-    "--belief FILE",
-    "How people depend on each other, households say: epsilon then bounds what is told about "
-    "each to who believes it. Needs --adjacency replace, or --value.",
-    into="beliefs",
-    multiple=True,
-)
-@option("--preview", "Show the error to expect; FILE is not opened and nothing is paid.", bool)
-@ledger_options
-@curator_option("--by, --where COLUMN=VALUE, --epsilon, --key")
-@confidence_option("Of the intervals.")
-@output_option
-@plot_option
-@report_option
 def count(
-    file: str | None,
-    by: tuple[str, ...],
-    where: tuple[str, ...],
-    categories: tuple[str, ...],
-    categories_from_data: bool,
-    subject: str | None,
-    at_most: int | None,
-    delimiter: str | None,
-    encoding: str | None,
-    value: int | None,
-    n: int | None,
-    epsilon: Fraction | None,
-    alpha: Fraction | None,
-    adjacency: Literal["add-remove", "replace"],
-    total: int | None,
-    beliefs: tuple[str, ...],
-    preview: bool,
-    ledger_url: str | None,
-    dataset: str | None,
-    key: str | None,
-    analyst: str | None,
-    curator: str | None,
-    confidence: Fraction,
-    output: str | None,
-    plot: str | None,
-    report: str | None,
+    file: str | None = argument(),
+    by: tuple[str, ...] = option("Count by this column; repeatable, or a,b for several.", "COLUMN"),
+    where: tuple[str, ...] = option(
+        "Count only rows with column=value, column!=value, or column>=number (also >, <, <=); "
+        "repeated conditions must all hold.",
+        "CONDITION",
+    ),
+    categories: tuple[str, ...] = option(
+        "The public categories of a --by column: a,b,c or @FILE with one per line; with several "
+        "columns, COLUMN=a,b,c.",
+        "LIST",
+    ),
+    categories_from_data: bool = option(
+        "Take the categories that occur in the file. Not private: that a rare category occurs "
+        "at all is then published."
+    ),
+    subject: str | None = option(
+        "Tells people apart: of each, only the first rows count, as many as --max-rows says "
+        "(1 without it).",
+        "COLUMN",
+    ),
+    at_most: int | None = option(
+        "How many rows of one person count at most; the noise grows with it. Without --subject "
+        "this is your word that nobody has more.",
+        "NUMBER",
+        click.IntRange(min=1),
+        names="--max-rows",
+    ),
+    delimiter: str | None = delimiter_option,
+    encoding: str | None = encoding_option,
+    value: int | None = option("Release this count instead of counting a file."),
+    n: int | None = option("With --value: the number of people, which is public."),
+    epsilon: Fraction | None = option(
+        "The privacy level, for example 1 or 0.1.", kind=level_number
+    ),
+    alpha: Fraction | None = option(
+        "The level of every single count as alpha = e^-epsilon instead."
+    ),
+    adjacency: Literal["add-remove", "replace"] = option(
+        "What one person may do: be in the file or not, or have another row. The second costs "
+        "a table twice the noise.",
+        kind=("add-remove", "replace"),
+        default="add-remove",
+    ),
+    total: int | None = option(
+        "The number of rows, if it is public and every row is in a cell: the released counts are "
+        "made to add up to it. Compared with the file only under --belief, where the people are "
+        "known. Needs --adjacency replace."
+    ),
+    beliefs: tuple[str, ...] = option(
+        "How people depend on each other, households say: epsilon then bounds what is told about "
+        "each to who believes it. Needs --adjacency replace, or --value.",
+        "FILE",
+        names="--belief",
+    ),
+    preview: bool = option("Show the error to expect; FILE is not opened and nothing is paid."),
+    payer: Payer = gathered(Payer),
+    curator: str | None = curator_option("--by, --where COLUMN=VALUE, --epsilon, --key"),
+    confidence: Fraction = confidence_option("Of the intervals."),
+    output: str | None = output_option,
+    plot: str | None = plot_option,
+    report: str | None = report_option,
 ) -> None:
     """Release private counts with their intervals.
 
@@ -160,7 +130,6 @@ def count(
     the column that tells them apart with --subject. Rows with a category that was not declared are
     not counted. With --ledger the cost is debited, durably, before any noise is drawn.
     """
-    debit = partial(open_ledger, ledger_url, dataset, key, analyst)
     check_targets(output, report, plot)
     if value is not None:
         described = (file, by, where, categories, categories_from_data, subject, preview)
@@ -172,7 +141,7 @@ def count(
             raise click.UsageError(
                 "--value releases a number: leave out FILE, --by and what else describes a table"
             )
-        _release_number(value, n, epsilon, alpha, beliefs, confidence, debit, output)
+        _release_number(value, n, epsilon, alpha, beliefs, confidence, payer, output)
         return
     if file is None:
         raise click.UsageError("Give a CSV file, or a number with --value and --n")
@@ -189,17 +158,8 @@ def count(
     if len(set(by)) < len(by):
         raise click.UsageError("A column is named twice with --by: name each once")
     if curator is not None:
-        typed = {"categories": categories, "subject": subject, "max_rows": at_most, "alpha": alpha}
-        typed |= {"belief": beliefs, "ledger": ledger_url, "total": total, "dataset": dataset}
-        refuse_with_curator(
-            {
-                **typed,
-                "analyst": analyst,
-                "categories_from_data": categories_from_data,
-                "preview": preview,
-            }
-        )
-        told = asked_counts(curator, file, by, where, epsilon, key)
+        refuse_with_curator("by", "where", "epsilon")
+        told = asked_counts(curator, file, by, where, epsilon, payer.key)
         _show_table(told, where, confidence, pictures(told, report, plot, confidence), output)
         return
     conditions = [read_condition(text) for text in where]
@@ -226,7 +186,7 @@ def count(
         empty = dict.fromkeys(_declared(by, categories), 0)
         _show_errors(released(limited(empty)), confidence, output)
         return
-    if paid := debit():
+    if paid := payer.open():
         from quiltwork.series.registration import refuse_unregistered
 
         written = {"delimiter": delimiter, "encoding": encoding}
@@ -364,7 +324,7 @@ def _release_number(
     alpha: Fraction | None,
     beliefs: tuple[str, ...],
     confidence: Fraction,
-    debit: Callable[[], dict[str, Any]],
+    payer: Payer,
     output: str | None,
 ) -> None:
     from quiltwork.counts import GeometricMechanism
@@ -372,7 +332,7 @@ def _release_number(
     if n is None:
         raise click.UsageError("With --value, give the public number of people with --n")
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon, beliefs=_beliefs(beliefs))
-    released = mechanism.release(value, **debit())
+    released = mechanism.release(value, **payer.open())
     low, high = mechanism.interval(released, confidence)
     body = {
         "value": released,

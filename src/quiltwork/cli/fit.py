@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, confidence_number, exact_number, option
+from quiltwork.cli.command import (
+    argument,
+    command,
+    confidence_number,
+    gathered,
+    option,
+)
+from quiltwork.cli.config import config_options
 from quiltwork.cli.output import check_targets, emit, progress, text_table
-from quiltwork.cli.series import read, reading_options, split_list
+from quiltwork.cli.series import Reading, read, split_list
 from quiltwork.errors import QuiltworkWarning
 
 if TYPE_CHECKING:
@@ -34,44 +41,33 @@ _PRICED_STATES = 60
         --box --confidence 0.95 -o box.json
     """
 )
-@click.argument("file")
-@reading_options
-@option("--states LIST", "The public states; others in the file are refused.")
-@option(
-    "--smoothing NUMBER",
-    "Added to every transition count of a chain.  [default: 0.5]",
-    exact_number,
-)
-@option(
-    "--initial",
-    "What the adversary believes about the first time point; empirical with --single.  "
-    "[default: stationary]",
-    ("stationary", "any", "empirical"),
-)
-@option("--single", "Fit one chain that remembers the last state alone.", bool)
-@option("--order N", "Fit one chain that remembers N states.", int)
-@option("--durations", "Fit one chain that knows how long a state has lasted.", bool)
-@option("--period day|week|N", "Fit one chain with a matrix per phase of this period.")
-@option("--box", "Fit a confidence region of chains.", bool)
-@option(
-    "--confidence NUMBER",
-    "With --box: that the region holds the whole true matrix.  [default: 0.95]",
-    confidence_number,
-)
-@option("-o --output FILE", "Write the beliefs here, as JSON; - prints them.")
+@config_options
 def fit(
-    file: str,
-    states: str | None,
-    smoothing: Fraction | None,
-    initial: Any,
-    single: bool,
-    order: int | None,
-    durations: bool,
-    period: str | None,
-    box: bool,
-    confidence: Fraction | None,
-    output: str | None,
-    **reading: Any,
+    file: str = argument(),
+    reading: Reading = gathered(Reading),
+    states: str | None = option("The public states; others in the file are refused.", "LIST"),
+    smoothing: Fraction | None = option(
+        "Added to every transition count of a chain.  [default: 0.5]"
+    ),
+    initial: Any = option(
+        "What the adversary believes about the first time point; empirical with --single.  "
+        "[default: stationary]",
+        kind=("stationary", "any", "empirical"),
+    ),
+    single: bool = option("Fit one chain that remembers the last state alone."),
+    order: int | None = option("Fit one chain that remembers N states.", "N"),
+    durations: bool = option("Fit one chain that knows how long a state has lasted."),
+    period: str | None = option(
+        "Fit one chain with a matrix per phase of this period.", "day|week|N"
+    ),
+    box: bool = option("Fit a confidence region of chains."),
+    confidence: Fraction | None = option(
+        "With --box: that the region holds the whole true matrix.  [default: 0.95]",
+        kind=confidence_number,
+    ),
+    output: str | None = option(
+        "Write the beliefs here, as JSON; - prints them.", "FILE", names="-o --output"
+    ),
 ) -> None:
     """Fit beliefs on FILE, for use with `calibrate` and `release`.
 
@@ -104,7 +100,7 @@ def fit(
         raise click.UsageError("--confidence is for a region of chains: add --box")
     if initial == "empirical" and chosen != ["--single"]:
         raise click.UsageError("--initial empirical is for one plain chain: add --single")
-    if states is not None and reading["edges"] is not None:
+    if states is not None and reading.edges is not None:
         raise click.UsageError(
             "--edges make the states: leave out --states, or name them by --labels"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from quiltwork.cli.command import command, exact_number, option
+from quiltwork.cli.command import argument, command, exact_number, option
 from quiltwork.cli.output import check_targets, emit
 from quiltwork.cli.tables import counted, split
 from quiltwork.files import dump
@@ -17,21 +17,20 @@ from quiltwork.files import dump
     quiltwork hierarchy visits.csv --column day --dates month,year -o day.csv
     """
 )
-@click.argument("files", nargs=-1, required=True)
-@option("--column NAME", "The column whose values are to be covered.", required=True)
-@option("--intervals WIDTHS", "Intervals of numbers, each width a multiple of the one before.")
-@option("--origin NUMBER", "Where intervals begin.", exact_number, default="0")
-@option("--prefixes CHARACTERS", "The first characters of codes: how many each level keeps.")
-@option("--dates LEVELS", "Periods of dates: month, quarter, year, decade.")
-@option("-o --output FILE", "Where to write the hierarchy; edit it as you like.", required=True)
 def hierarchy(
-    files: tuple[str, ...],
-    column: str,
-    intervals: str | None,
-    origin: object,
-    prefixes: str | None,
-    dates: str | None,
-    output: str,
+    files: tuple[str, ...] = argument(),
+    column: str = option("The column whose values are to be covered.", "NAME"),
+    intervals: str | None = option(
+        "Intervals of numbers, each width a multiple of the one before.", "WIDTHS"
+    ),
+    origin: object = option("Where intervals begin.", kind=exact_number, default="0"),
+    prefixes: str | None = option(
+        "The first characters of codes: how many each level keeps.", "CHARACTERS"
+    ),
+    dates: str | None = option("Periods of dates: month, quarter, year, decade.", "LEVELS"),
+    output: str = option(
+        "Where to write the hierarchy; edit it as you like.", "FILE", names="-o --output"
+    ),
 ) -> None:
     """Make a hierarchy for a column, in ARX's format.
 

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number, group, option, report_option
+from quiltwork.cli.command import (
+    argument,
+    command,
+    gathered,
+    group,
+    option,
+    report_option,
+)
 from quiltwork.cli.output import check_targets, emit, text_table
-from quiltwork.cli.scoring import attack, certify, scoring_options, verify
+from quiltwork.cli.scoring import attack, certify, read_scoring, verify
 from quiltwork.errors import BudgetExceeded
 from quiltwork.exact import nearest_float
 from quiltwork.results import plain
@@ -44,43 +51,24 @@ def holdout() -> None:
     quiltwork holdout plan --queries 1000 --tolerance 0.1
     """
 )
-@option("--queries", "Questions that will be asked.", int)
-@option("--overfits", "How many of them may overfit the training set.", int)
-@option("--tolerance NUMBER", "How far answers may be off.", exact_number)
-@option("--samples", "Rows of the holdout, if they are given.", int)
-@option(
-    "--confidence NUMBER",
-    "The probability with which the promise holds.",
-    exact_number,
-    default="0.95",
-)
-@option(
-    "--overfit-at NUMBER",
-    "A question overfits if its training value is off by this share of the tolerance.",
-    exact_number,
-    default="0.5",
-)
-@option("--belief FILE", "How rows depend; repeat for a set.", multiple=True)
-@option("--cluster-size", "Rows come in independent clusters of this size.", int)
-@option("--protect", "Protect rows by noise too, not only accuracy.", ("rows",))
-@option(
-    "--mechanism",
-    "Plan with this one instead of the best.",
-    ("counting", "max-information", "fresh parts", "ladder"),
-)
-@option("--plot FILE", "Draw the trade-off to this PNG or SVG.")
 def plan(
-    queries: int | None,
-    overfits: int | None,
-    tolerance: Fraction | None,
-    samples: int | None,
-    confidence: Fraction,
-    overfit_at: Fraction,
-    belief: tuple[str, ...],
-    cluster_size: int | None,
-    protect: str | None,
-    mechanism: str | None,
-    plot: str | None,
+    queries: int | None = option("Questions that will be asked."),
+    overfits: int | None = option("How many of them may overfit the training set."),
+    tolerance: Fraction | None = option("How far answers may be off."),
+    samples: int | None = option("Rows of the holdout, if they are given."),
+    confidence: Fraction = option("The probability with which the promise holds.", default="0.95"),
+    overfit_at: Fraction = option(
+        "A question overfits if its training value is off by this share of the tolerance.",
+        default="0.5",
+    ),
+    belief: tuple[str, ...] = option("How rows depend; repeat for a set.", "FILE"),
+    cluster_size: int | None = option("Rows come in independent clusters of this size."),
+    protect: str | None = option("Protect rows by noise too, not only accuracy.", kind=("rows",)),
+    mechanism: str | None = option(
+        "Plan with this one instead of the best.",
+        kind=("counting", "max-information", "fresh parts", "ladder"),
+    ),
+    plot: str | None = option("Draw the trade-off to this PNG or SVG.", "FILE"),
 ) -> None:
     """Say how many rows a promise takes, or what given rows can promise.
 
@@ -134,43 +122,24 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
         --target label --threshold 0.05 --noise 0.01 --budget 10
     """
 )
-@click.argument("folder")
-@option("--train FILE", "CSV of the training rows, public.", required=True)
-@option("--holdout FILE", "CSV of the holdout.", into="held", required=True)
-@option("--id COLUMN", "Names a row; public.", into="identity", required=True)
-@option("--target COLUMN", "What is predicted.")
-@option("--group COLUMN", "Rows of a group depend on each other.", into="group_")
-@option(
-    "--threshold NUMBER",
-    "How far training rows and holdout may differ before the holdout answers.",
-    exact_number,
-    required=True,
-)
-@option(
-    "--noise NUMBER",
-    "The scale of the noise; 0 with --values, which protects accuracy and no row.",
-    exact_number,
-    required=True,
-)
-@option("--values", "Round answers from the holdout to multiples of 1/this.", int)
-@option("--budget", "Answers that may come from the holdout.", int, required=True)
-@option("--queries", "Refuse after so many questions.", int)
-@option("--ledger URL", "Debit this ledger, one round at a time.")
-@option("--dataset NAME", "The ledger's name for the holdout.")
 def create(
-    folder: str,
-    train: str,
-    held: str,
-    identity: str,
-    target: str | None,
-    group_: str | None,
-    threshold: Fraction,
-    noise: Fraction,
-    values: int | None,
-    budget: int,
-    queries: int | None,
-    ledger: str | None,
-    dataset: str | None,
+    folder: str = argument(),
+    train: str = option("CSV of the training rows, public.", "FILE"),
+    held: str = option("CSV of the holdout.", "FILE", names="--holdout"),
+    identity: str = option("Names a row; public.", "COLUMN", names="--id"),
+    target: str | None = option("What is predicted.", "COLUMN"),
+    group_: str | None = option("Rows of a group depend on each other.", "COLUMN"),
+    threshold: Fraction = option(
+        "How far training rows and holdout may differ before the holdout answers."
+    ),
+    noise: Fraction = option(
+        "The scale of the noise; 0 with --values, which protects accuracy and no row."
+    ),
+    values: int | None = option("Round answers from the holdout to multiples of 1/this."),
+    budget: int = option("Answers that may come from the holdout."),
+    queries: int | None = option("Refuse after so many questions."),
+    ledger: str | None = option("Debit this ledger, one round at a time.", "URL"),
+    dataset: str | None = option("The ledger's name for the holdout.", "NAME"),
 ) -> None:
     """Begin a holdout in FOLDER, and print what it promises.
 
@@ -218,26 +187,20 @@ def create(
     quiltwork holdout ask study --share "age>=65" --share sex=f
     """
 )
-@click.argument("folder")
-@option("--predictions FILE", "CSV, Parquet or JSON: id, and `prediction` or one other column.")
-@scoring_options
-@option("--where CONDITION", "Score predictions for such rows only.", multiple=True)
-@option(
-    "--share CONDITION",
-    "Ask for the share of rows with column=value, column!=value or column>=number; repeated "
-    "conditions must all hold.",
-    multiple=True,
-)
-@option("--label", "For the transcript.", default="")
-@option("--ledger URL", "Where the ledger is now, if it has moved.")
 def ask(
-    folder: str,
-    predictions: str | None,
-    scoring: Scoring,
-    where: tuple[str, ...],
-    share: tuple[str, ...],
-    label: str,
-    ledger: str | None,
+    folder: str = argument(),
+    predictions: str | None = option(
+        "CSV, Parquet or JSON: id, and `prediction` or one other column.", "FILE"
+    ),
+    scoring: Scoring = gathered(read_scoring),
+    where: tuple[str, ...] = option("Score predictions for such rows only.", "CONDITION"),
+    share: tuple[str, ...] = option(
+        "Ask for the share of rows with column=value, column!=value or column>=number; repeated "
+        "conditions must all hold.",
+        "CONDITION",
+    ),
+    label: str = option("For the transcript.", default=""),
+    ledger: str | None = option("Where the ledger is now, if it has moved.", "URL"),
 ) -> None:
     """Ask one question of the holdout in FOLDER.
 
@@ -308,9 +271,10 @@ def _about_share(study: Study, share: tuple[str, ...]) -> Any:
 
 
 @command(example="quiltwork holdout status study --queries 100")
-@click.argument("folder")
-@option("--queries", "Print the promise for so many questions in all.", int)
-def status(folder: str, queries: int | None) -> None:
+def status(
+    folder: str = argument(),
+    queries: int | None = option("Print the promise for so many questions in all."),
+) -> None:
     """Show what is left and what is promised."""
     _show_status(folder, queries)
 
@@ -351,10 +315,11 @@ def _show_status(folder: str, queries: int | None, *then: str) -> None:
     quiltwork holdout transcript study --checkpoint 3b5d5c3712955042212316173ccf37be...
     """
 )
-@click.argument("folder")
-@option("--checkpoint HASH", "Verify against a hash noted earlier.")
-@report_option
-def transcript(folder: str, checkpoint: str | None, report: str | None) -> None:
+def transcript(
+    folder: str = argument(),
+    checkpoint: str | None = option("Verify against a hash noted earlier.", "HASH"),
+    report: str | None = report_option,
+) -> None:
     """Verify the transcript and show every answer."""
     from quiltwork.holdout import folders as store
 

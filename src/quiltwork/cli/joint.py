@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, option
+from quiltwork.cli.command import command, gathered, option
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
     TableFiles,
-    constraint_options,
-    declaration_options,
+    declarations,
     m_option,
+    read_constraint,
     read_table,
     split,
-    table_options,
 )
 from quiltwork.files import contents, dump
 
@@ -29,27 +28,17 @@ if TYPE_CHECKING:
         --as north --providers north,east,south --salt salt.txt --folder mine
     """
 )
-@table_options
-@constraint_options
-@m_option
-@option("--boxes FILE", "The agreed boxes, or a published table in them.", required=True)
-@option("--as NAME", "Who you are.", required=True, into="me")
-@option("--providers NAMES", "All providers, you too, separated by commas.", required=True)
-@option("--salt FILE", "A secret of all providers, the same for all.", required=True)
-@option("--folder FOLDER", "Your files, and what others gave you.", required=True)
-@option("--left-out", "How many of your rows are in no box, at most.", int, default=0)
-@declaration_options()
 def joint(
-    source: TableFiles,
-    constraint: Constraint,
-    m: int,
-    boxes: str,
-    me: str,
-    providers: str,
-    salt: str,
-    folder: str,
-    left_out: int,
-    declared: dict[str, Any],
+    source: TableFiles = gathered(TableFiles),
+    constraint: Constraint = gathered(read_constraint),
+    m: int = m_option,
+    boxes: str = option("The agreed boxes, or a published table in them.", "FILE"),
+    me: str = option("Who you are.", "NAME", names="--as"),
+    providers: str = option("All providers, you too, separated by commas.", "NAMES"),
+    salt: str = option("A secret of all providers, the same for all.", "FILE"),
+    folder: str = option("Your files, and what others gave you.", "FOLDER"),
+    left_out: int = option("How many of your rows are in no box, at most.", default=0),
+    declared: dict[str, Any] = gathered(declarations),
 ) -> None:
     """Verify boxes with others; no row leaves you.
 

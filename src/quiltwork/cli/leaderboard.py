@@ -7,11 +7,17 @@ import io
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import click
-
-from quiltwork.cli.command import command, confidence_option, group, option, output_option
+from quiltwork.cli.command import (
+    argument,
+    command,
+    confidence_option,
+    gathered,
+    group,
+    option,
+    output_option,
+)
 from quiltwork.cli.output import check_targets, deliver, emit, text_table
-from quiltwork.cli.scoring import scoring_options
+from quiltwork.cli.scoring import read_scoring
 
 if TYPE_CHECKING:
     from quiltwork.holdout.metrics import Scoring
@@ -36,25 +42,16 @@ def leaderboard() -> None:
         --metric neg_root_mean_squared_error --limits 0:5000 --submissions 1000
     """
 )
-@click.argument("folder")
-@option("--labels FILE", "Ids and targets, for you only.", required=True)
-@option("--id COLUMN", "Names a row; public.", into="identity", required=True)
-@option("--target COLUMN", "What is predicted.", required=True)
-@option("--group COLUMN", "Rows of a group depend on each other.", into="group_")
-@option("--submissions", "Accepted in all, of all teams.", int, required=True)
-@confidence_option("The probability with which the promise holds.")
-@option("--steps", "Steps of the score.  [the best number]", int)
-@scoring_options
 def create(
-    folder: str,
-    labels: str,
-    identity: str,
-    target: str,
-    group_: str | None,
-    submissions: int,
-    confidence: Fraction,
-    steps: int | None,
-    scoring: Scoring,
+    folder: str = argument(),
+    labels: str = option("Ids and targets, for you only.", "FILE"),
+    identity: str = option("Names a row; public.", "COLUMN", names="--id"),
+    target: str = option("What is predicted.", "COLUMN"),
+    group_: str | None = option("Rows of a group depend on each other.", "COLUMN"),
+    submissions: int = option("Accepted in all, of all teams."),
+    confidence: Fraction = confidence_option("The probability with which the promise holds."),
+    steps: int | None = option("Steps of the score.  [the best number]"),
+    scoring: Scoring = gathered(read_scoring),
 ) -> None:
     """Begin a leaderboard in FOLDER, and print what it promises."""
     from quiltwork.holdout.leaderboard import create_leaderboard
@@ -73,11 +70,12 @@ def create(
 
 
 @command(example="quiltwork leaderboard submit race mine.csv --team ada")
-@click.argument("folder")
-@click.argument("predictions", metavar="FILE")
-@option("--team", "Who submits.", required=True)
-@option("--wait", "Seconds for one's turn.", float, default=60.0)
-def submit(folder: str, predictions: str, team: str, wait: float) -> None:
+def submit(
+    folder: str = argument(),
+    predictions: str = argument("FILE"),
+    team: str = option("Who submits."),
+    wait: float = option("Seconds for one's turn.", default=60.0),
+) -> None:
     """Score the predictions in FILE: CSV, Parquet or JSON, with the id and `prediction`.
 
     Whatever is public about them is checked before the submission is counted. Others that submit
@@ -95,8 +93,9 @@ def submit(folder: str, predictions: str, team: str, wait: float) -> None:
 
 
 @command(example="quiltwork leaderboard standings race")
-@click.argument("folder")
-def standings(folder: str) -> None:
+def standings(
+    folder: str = argument(),
+) -> None:
     """Show who leads, what is promised and what is left."""
     from quiltwork.holdout.standings import read_leaderboard as read
 
@@ -106,9 +105,10 @@ def standings(folder: str) -> None:
 
 
 @command(example="quiltwork leaderboard export race -o standings.csv")
-@click.argument("folder")
-@output_option
-def export(folder: str, output: str | None) -> None:
+def export(
+    folder: str = argument(),
+    output: str | None = output_option,
+) -> None:
     """Write the standings as CSV, for anybody to see."""
     from quiltwork import files
     from quiltwork.holdout.folders import own_files

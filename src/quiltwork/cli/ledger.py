@@ -9,21 +9,24 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import (
+    argument,
     belief_option,
     command,
     exact_number,
+    gathered,
     group,
     level_number,
     option,
 )
+from quiltwork.cli.config import config_options
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import (
+    Reading,
     protect_option,
     read,
     read_beliefs,
     read_episode,
     read_states,
-    reading_options,
 )
 from quiltwork.errors import BudgetExceeded
 
@@ -52,31 +55,20 @@ def _opened(url: str) -> Ledger:
     quiltwork ledger create sqlite:///budget.db survey --people --budget 1
     """
 )
-@click.argument("url")
-@click.argument("dataset")
-@belief_option
-@option(
-    "--people",
-    "Account for persons instead: counts, and releases with --protect person. Needs no "
-    "belief, if persons are independent of each other.",
-    bool,
-)
-@option("--length N", "Time points; not for beliefs about rows.", int)
-@option(
-    "--budget NUMBER",
-    "What all releases together may tell about any time point, or any person.",
-    level_number,
-    required=True,
-)
-@protect_option
 def create(
-    url: str,
-    dataset: str,
-    belief: tuple[str, ...],
-    people: bool,
-    length: int | None,
-    budget: Fraction,
-    protect: str | None,
+    url: str = argument(),
+    dataset: str = argument(),
+    belief: tuple[str, ...] = belief_option,
+    people: bool = option(
+        "Account for persons instead: counts, and releases with --protect person. Needs no "
+        "belief, if persons are independent of each other."
+    ),
+    length: int | None = option("Time points; not for beliefs about rows.", "N"),
+    budget: Fraction = option(
+        "What all releases together may tell about any time point, or any person.",
+        kind=level_number,
+    ),
+    protect: str | None = protect_option,
 ) -> None:
     """Begin a dataset with its beliefs and its budget.
 
@@ -98,10 +90,11 @@ def create(
 
 
 @command(example="quiltwork ledger extend sqlite:///budget.db meters 105120")
-@click.argument("url")
-@click.argument("dataset")
-@click.argument("length", type=int)
-def extend(url: str, dataset: str, length: int) -> None:
+def extend(
+    url: str = argument(),
+    dataset: str = argument(),
+    length: int = argument(),
+) -> None:
     """Let a dataset grow to LENGTH time points."""
     _show([_opened(url).extend(dataset, length)])
 
@@ -112,14 +105,14 @@ def extend(url: str, dataset: str, length: int) -> None:
     quiltwork ledger register sqlite:///budget.db survey people.csv --rows
     """
 )
-@click.argument("url")
-@click.argument("dataset")
-@click.argument("file")
-@reading_options
-@option("--states LIST", "For a ledger of people: the states, as rest,walk.")
-@option("--rows", "FILE is for `quiltwork count`.", bool)
+@config_options
 def register(
-    url: str, dataset: str, file: str, states: str | None, rows: bool, **reading: Any
+    url: str = argument(),
+    dataset: str = argument(),
+    file: str = argument(),
+    reading: Reading = gathered(Reading),
+    states: str | None = option("For a ledger of people: the states, as rest,walk.", "LIST"),
+    rows: bool = option("FILE is for `quiltwork count`."),
 ) -> None:
     """Check the rows of FILE once, and take no other data for a dataset.
 
@@ -135,7 +128,7 @@ def register(
 
     opened = _opened(url)
     if rows:
-        written = {name: reading[name] for name in ("delimiter", "encoding")}
+        written = {"delimiter": reading.delimiter, "encoding": reading.encoding}
         found = f"{register_rows(opened, dataset, file, written):,} rows"
     else:
         named = None if states is None else read_states(states)
@@ -146,13 +139,12 @@ def register(
 
 
 @command(example="quiltwork ledger allot sqlite:///budget.db meters ana --cap 0.5 --reserved 0.2")
-@click.argument("url")
-@click.argument("dataset")
-@click.argument("analyst")
-@option("--cap NUMBER", "The most this analyst may use.", exact_number)
-@option("--reserved NUMBER", "What others must leave.", exact_number)
 def allot(
-    url: str, dataset: str, analyst: str, cap: Fraction | None, reserved: Fraction | None
+    url: str = argument(),
+    dataset: str = argument(),
+    analyst: str = argument(),
+    cap: Fraction | None = option("The most this analyst may use."),
+    reserved: Fraction | None = option("What others must leave."),
 ) -> None:
     """Give ANALYST a cap or a reserved share of the budget.
 
@@ -164,10 +156,11 @@ def allot(
 
 
 @command(example='quiltwork ledger retire sqlite:///budget.db meters --reason "study ended"')
-@click.argument("url")
-@click.argument("dataset")
-@option("--reason", "Kept in the ledger.", default="no longer used")
-def retire(url: str, dataset: str, reason: str) -> None:
+def retire(
+    url: str = argument(),
+    dataset: str = argument(),
+    reason: str = option("Kept in the ledger.", default="no longer used"),
+) -> None:
     """Close a dataset for good; its history stays."""
     _show([_opened(url).retire(dataset, reason)])
 
@@ -178,9 +171,10 @@ def retire(url: str, dataset: str, reason: str) -> None:
     quiltwork ledger show sqlite:///budget.db meters
     """
 )
-@click.argument("url")
-@click.argument("dataset", required=False)
-def show(url: str, dataset: str | None) -> None:
+def show(
+    url: str = argument(),
+    dataset: str | None = argument(),
+) -> None:
     """Show budget, total and state of all datasets or one."""
     opened = _opened(url)
     _show(opened.datasets() if dataset is None else [opened.status(dataset)])
@@ -194,10 +188,8 @@ def _show(found: Any) -> None:
     emit(files.dump("ledger-status", 1, body), status_lines(statuses))
 
 
-def _paged(function: Any) -> Any:
-    """Add the options that ask for a page."""
-    after = option("--after NUMBER", "From the entry after this one on.", int, default=0)
-    return after(option("--limit N", "At most so many.", int)(function))
+_after = option("From the entry after this one on.", "NUMBER", default=0)
+_limit = option("At most so many.", "N")
 
 
 @command(
@@ -206,10 +198,12 @@ def _paged(function: Any) -> Any:
     quiltwork ledger history sqlite:///budget.db meters --after 2000 --limit 50
     """
 )
-@click.argument("url")
-@click.argument("dataset")
-@_paged
-def history(url: str, dataset: str, after: int, limit: int | None) -> None:
+def history(
+    url: str = argument(),
+    dataset: str = argument(),
+    after: int = _after,
+    limit: int | None = _limit,
+) -> None:
     """List the granted debits of a dataset."""
     from quiltwork.cli.ledger_text import debit_document, history_lines
 
@@ -219,9 +213,11 @@ def history(url: str, dataset: str, after: int, limit: int | None) -> None:
 
 
 @command(example="quiltwork ledger notes sqlite:///budget.db --limit 20")
-@click.argument("url")
-@_paged
-def notes(url: str, after: int, limit: int | None) -> None:
+def notes(
+    url: str = argument(),
+    after: int = _after,
+    limit: int | None = _limit,
+) -> None:
     """List what changed nothing: debits that were refused, and what a service read for others."""
     found = _opened(url).notes(after, limit)
     lines = [
@@ -238,10 +234,11 @@ def notes(url: str, after: int, limit: int | None) -> None:
     quiltwork ledger verify sqlite:///budget.db --checkpoint monday.json --since
     """
 )
-@click.argument("url")
-@option("--checkpoint FILE", "Written by `export --checkpoint` earlier.")
-@option("--since", "Check only what was written after the checkpoint, which is quick.", bool)
-def verify(url: str, checkpoint: str | None, since: bool) -> None:
+def verify(
+    url: str = argument(),
+    checkpoint: str | None = option("Written by `export --checkpoint` earlier.", "FILE"),
+    since: bool = option("Check only what was written after the checkpoint, which is quick."),
+) -> None:
     """Check that the log is what was written; exit code 3 if not.
 
     With a checkpoint that was kept elsewhere, also that nothing before it was cut off, rewritten
@@ -268,10 +265,13 @@ def verify(url: str, checkpoint: str | None, since: bool) -> None:
     quiltwork ledger export sqlite:///budget.db --checkpoint monday.json
     """
 )
-@click.argument("url")
-@option("-o --output FILE", "Write the whole log here, for `restore`.")
-@option("--checkpoint FILE", "Write a checkpoint here; keep it elsewhere.")
-def export(url: str, output: str | None, checkpoint: str | None) -> None:
+def export(
+    url: str = argument(),
+    output: str | None = option(
+        "Write the whole log here, for `restore`.", "FILE", names="-o --output"
+    ),
+    checkpoint: str | None = option("Write a checkpoint here; keep it elsewhere.", "FILE"),
+) -> None:
     """Write a backup, a checkpoint, or both; without options, print a checkpoint."""
     opened = _opened(url)
     end = opened.checkpoint() if output is None else opened.backup(output)
@@ -285,9 +285,10 @@ def export(url: str, output: str | None, checkpoint: str | None) -> None:
 
 
 @command(example="quiltwork ledger move sqlite:///budget.db postgresql://ana@host/budgets")
-@click.argument("url")
-@click.argument("to")
-def move(url: str, to: str) -> None:
+def move(
+    url: str = argument(),
+    to: str = argument(),
+) -> None:
     """Take a ledger to another database, TO; nothing more is granted at URL.
 
     It keeps its identity, its history and its answers.
@@ -301,15 +302,15 @@ def move(url: str, to: str) -> None:
     quiltwork ledger restore backup.jsonl sqlite:///new.db --lost meters=0.2
     """
 )
-@click.argument("file")
-@click.argument("url")
-@option("--checkpoint FILE", "The newest one known.")
-@option(
-    "--lost DATASET=LEVEL",
-    "What releases after the backup may have spent on each time point; 0 if there were none.",
-    multiple=True,
-)
-def restore(file: str, url: str, checkpoint: str | None, lost: tuple[str, ...]) -> None:
+def restore(
+    file: str = argument(),
+    url: str = argument(),
+    checkpoint: str | None = option("The newest one known.", "FILE"),
+    lost: tuple[str, ...] = option(
+        "What releases after the backup may have spent on each time point; 0 if there were none.",
+        "DATASET=LEVEL",
+    ),
+) -> None:
     """Begin a ledger from a backup, after the ledger itself was lost.
 
     Debits that followed the backup are not in it, so all datasets come back retired, but for those
@@ -338,20 +339,20 @@ def _read_lost(text: str) -> tuple[str, list[dict[str, Any]]]:
         --daily histogram --weekly histogram --monthly histogram
     """
 )
-@click.argument("url")
-@click.argument("dataset")
-@option(
-    "--ask QUERY[@WINDOW]",
-    "A query as in `release`; @144 asks it on each 144 time points in turn, @1:10 on those.",
-    multiple=True,
-)
-@option("--year YEAR", "Plan a calendar year instead.", int)
-@option("--points-per-day N", "With --year.", int)
-@option("--daily QUERY", "With --year: every day.")
-@option("--weekly QUERY", "With --year: every seven days.")
-@option("--monthly QUERY", "With --year: every month.")
-@protect_option
-def plan(url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **year: Any) -> None:
+def plan(
+    url: str = argument(),
+    dataset: str = argument(),
+    ask: tuple[str, ...] = option(
+        "A query as in `release`; @144 asks it on each 144 time points in turn, @1:10 on those.",
+        "QUERY[@WINDOW]",
+    ),
+    year: int | None = option("Plan a calendar year instead.", "YEAR"),
+    points_per_day: int | None = option("With --year.", "N"),
+    daily: str | None = option("With --year: every day.", "QUERY"),
+    weekly: str | None = option("With --year: every seven days.", "QUERY"),
+    monthly: str | None = option("With --year: every month.", "QUERY"),
+    protect: str | None = protect_option,
+) -> None:
     """Find the noise with which releases to come use up the budget exactly.
 
     Nothing is spent. Every kind of release is shown with its expected error, a verdict, and what
@@ -366,7 +367,8 @@ def plan(url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **ye
     if status.retired is not None:
         raise BudgetExceeded(f"Dataset {dataset!r} is retired ({status.retired}): nothing to plan.")
     spent = [debit.spending for debit in opened.history(dataset)]
-    queries = read_schedule(ask, year, status)
+    kinds = {"daily": daily, "weekly": weekly, "monthly": monthly}
+    queries = read_schedule(ask, status, year, points_per_day, kinds)
     found = planned(
         status.beliefs,
         length=status.length,

@@ -92,11 +92,12 @@ def _level(debit: Debit) -> str:
     return "none" if level is None else f"{float(level):.6g}"
 
 
-_KINDS = ("daily", "weekly", "monthly")
-
-
 def read_schedule(
-    asked: Sequence[str], year: Mapping[str, Any], status: Status
+    asked: Sequence[str],
+    status: Status,
+    year: int | None,
+    points_per_day: int | None,
+    calendar_kinds: Mapping[str, str | None],
 ) -> tuple[Planned, ...]:
     """Read the releases to come: queries with windows, or a calendar year.
 
@@ -105,15 +106,15 @@ def read_schedule(
     """
     from quiltwork.budget import calendar
 
-    kinds = {kind: year[kind] for kind in _KINDS if year[kind]}
+    kinds = {kind: text for kind, text in calendar_kinds.items() if text}
     if bool(asked) == bool(kinds):
         raise click.UsageError("give either --ask, or --year with --daily, --weekly or --monthly")
-    if kinds and None in (year["year"], year["points_per_day"]):
+    if kinds and (year is None or points_per_day is None):
         raise click.UsageError(f"--{min(kinds)} goes with --year and --points-per-day")
     states = status.beliefs[0].states
-    if kinds:
+    if year is not None and points_per_day is not None and kinds:
         queries = {kind: read_query(text, states, None) for kind, text in kinds.items()}
-        return calendar(year["year"], year["points_per_day"], **queries)
+        return calendar(year, points_per_day, **queries)
     return tuple(one for text in asked for one in _asked(text, status))
 
 

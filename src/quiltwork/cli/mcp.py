@@ -20,7 +20,7 @@ from urllib import error, request
 
 import click
 
-from quiltwork.cli.command import command, option
+from quiltwork.cli.command import argument, command, option
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,
@@ -55,13 +55,16 @@ _LEFT = "What is left: submissions, and the standings so far."
     quiltwork mcp --url http://127.0.0.1:8765
     """
 )
-@click.argument("folder", required=False)
-@option("--about TEXT", "What agents are told besides: classes, where features are.", default="")
-@option("--team", "Whose submissions these are.", default="agent")
-@option("--host", "Where to listen.", default="127.0.0.1")
-@option("--port", "On which port.", int, default=8765)
-@option("--url URL", "Forward to this server instead, over stdin and stdout.")
-def mcp(folder: str | None, about: str, team: str, host: str, port: int, url: str | None) -> None:
+def mcp(
+    folder: str | None = argument(),
+    about: str = option(
+        "What agents are told besides: classes, where features are.", "TEXT", default=""
+    ),
+    team: str = option("Whose submissions these are.", default="agent"),
+    host: str = option("Where to listen.", default="127.0.0.1"),
+    port: int = option("On which port.", default=8765),
+    url: str | None = option("Forward to this server instead, over stdin and stdout.", "URL"),
+) -> None:
     """Serve a leaderboard to agents.
 
     With FOLDER: MCP at /mcp, and plain HTTP at /task, /ids, /submit and /left. Run it as a user

@@ -33,30 +33,22 @@ if TYPE_CHECKING:
     quiltwork monitor --belief belief.json --levels spent.txt --under 1 --report page.html
     """
 )
-@belief_option
-@option(
-    "--epsilon NUMBER",
-    "The level of the release at every step, for substituting its time point: twice the "
-    "level of a library that adds or removes records.",
-    level_number,
-)
-@option("--length N", "With --epsilon: how many steps by now.", int)
-@option("--levels FILE", "Instead: one level on each line; - reads stdin.")
-@option("--under NUMBER", "Also say which level keeps every moment under this bound.", level_number)
-@protect_option
-@output_option
-@plot_option
-@report_option
 def monitor(
-    belief: tuple[str, ...],
-    epsilon: Fraction | None,
-    length: int | None,
-    levels: str | None,
-    under: Fraction | None,
-    protect: str | None,
-    output: str | None,
-    plot: str | None,
-    report: str | None,
+    belief: tuple[str, ...] = belief_option,
+    epsilon: Fraction | None = option(
+        "The level of the release at every step, for substituting its time point: twice the "
+        "level of a library that adds or removes records.",
+        kind=level_number,
+    ),
+    length: int | None = option("With --epsilon: how many steps by now.", "N"),
+    levels: str | None = option("Instead: one level on each line; - reads stdin.", "FILE"),
+    under: Fraction | None = option(
+        "Also say which level keeps every moment under this bound.", kind=level_number
+    ),
+    protect: str | None = protect_option,
+    output: str | None = output_option,
+    plot: str | None = plot_option,
+    report: str | None = report_option,
 ) -> None:
     """Tell what plain DP at every step leaks about each moment.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import option, with_options
+from quiltwork.cli.command import option
 from quiltwork.cli.series import read_query
 
 if TYPE_CHECKING:
@@ -17,46 +18,45 @@ if TYPE_CHECKING:
     from quiltwork.counts import CountTable
     from quiltwork.queries import Query
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
+@dataclass(frozen=True)
+class Payer:
+    """The ledger that pays, as it was typed."""
 
-def ledger_options(function: Function) -> Function:
-    """Add --ledger, --dataset, --key and --analyst; `open_ledger` takes what they give."""
-    options = (
-        option("--ledger URL", "Debit here first: sqlite:///budget.db", into="ledger_url"),
-        option("--dataset NAME", "With --ledger: whose budget."),
-        option("--key TEXT", "With --ledger: asking again under one key returns the answer."),
-        option("--analyst NAME", "With --ledger: out of whose share."),
+    ledger: str | None = option("Debit here first: sqlite:///budget.db", "URL")
+    dataset: str | None = option("With --ledger: whose budget.", "NAME")
+    key: str | None = option(
+        "With --ledger: asking again under one key returns the answer.", "TEXT"
     )
-    return with_options(function, options)
+    analyst: str | None = option("With --ledger: out of whose share.", "NAME")
 
+    def open(self) -> dict[str, Any]:
+        """Return the arguments of a release that it pays; nothing without a ledger."""
+        if self.ledger is None:
+            if self.dataset or self.key or self.analyst:
+                raise click.UsageError("--dataset, --key and --analyst go with --ledger")
+            return {}
+        if self.dataset is None:
+            raise click.UsageError("Give --dataset with --ledger: whose budget is to be debited?")
+        from quiltwork.budget import Ledger
 
-def open_ledger(
-    url: str | None, dataset: str | None, key: str | None, analyst: str | None
-) -> dict[str, Any]:
-    """Return the arguments of a release that a ledger pays; nothing without a URL."""
-    if url is None:
-        if dataset or key or analyst:
-            raise click.UsageError("--dataset, --key and --analyst go with --ledger")
-        return {}
-    if dataset is None:
-        raise click.UsageError("Give --dataset with --ledger: whose budget is to be debited?")
-    from quiltwork.budget import Ledger
-
-    return {"ledger": Ledger.open(url), "dataset": dataset, "key": key, "analyst": analyst}
+        return {**vars(self), "ledger": Ledger.open(self.ledger)}
 
 
 TOKEN = "QUILTWORK_TOKEN"  # noqa: S105  (the name of a variable)
 """The environment variable with the token; on a command line others could read it."""
 
 
-def curator_option(taken: str) -> Callable[[Any], Any]:
-    """Add `--curator`; `taken` are the options that say what is asked."""
+def curator_option(taken: str) -> Any:
+    """Make a parameter `--curator`; `taken` are the options that say what is asked."""
     return option(
-        "--curator URL",
-        f"Ask a curator about its dataset FILE, with the token in {TOKEN}; only {taken} and "
-        "what becomes of the answer go with it.",
+        f"Ask a curator about its dataset FILE, with the token in {TOKEN}; only {taken} and what "
+        "becomes of the answer go with it.",
+        "URL",
     )
+
+
+_ALWAYS = {"json", "debug", "config", "no_config", "save_config"}
 
 
 def open_curator(url: str) -> Curator:
@@ -69,12 +69,14 @@ def open_curator(url: str) -> Curator:
     return Curator(url, token)
 
 
-def refuse_with_curator(given: dict[str, Any]) -> None:
-    """Refuse options that are about a file; `given` are those with a value."""
-    wrong = [name for name, value in given.items() if value]
-    if wrong:
-        option = wrong[0].removesuffix("_url").replace("_", "-")
-        raise click.UsageError(f"--{option} does not go with --curator, which has its own")
+def refuse_with_curator(*taken: str) -> None:
+    """Refuse what is typed about a file; `taken` are options that say what is asked."""
+    context, typed = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
+    known = {*taken, "file", "curator", "key", "confidence", "output", "plot", "report"}
+    for one in context.command.params:
+        name = str(one.name)
+        if name not in known | _ALWAYS and context.get_parameter_source(name) == typed:
+            raise click.UsageError(f"{one.opts[0]} does not go with --curator, which has its own")
 
 
 def read_question(curator: Curator, dataset: str, text: str, window: str | None) -> Query:

@@ -1,4 +1,4 @@
-"""`quiltwork demo`, `completion`, and what only the repository holds: `bench` and `reproduce`."""
+"""`quiltwork demo`, and what only the repository holds: `bench` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, option
+from quiltwork.cli.command import argument, command, option
 from quiltwork.cli.output import as_json, emit, progress
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
@@ -36,9 +36,10 @@ def checkout_with(file: str, what: str, command: str) -> Path:
     quiltwork bench noise
     """
 )
-@click.argument("names", nargs=-1)
-@option("--list", "Name the benchmarks and stop.", bool, into="listing")
-def bench(names: tuple[str, ...], listing: bool) -> None:
+def bench(
+    names: tuple[str, ...] = argument(required=False),
+    listing: bool = option("Name the benchmarks and stop.", names="--list"),
+) -> None:
     """Time quiltwork against its peers, in a checkout.
 
     Runs every benchmark, or those named. Each times its candidate and its peers in the same run
@@ -82,28 +83,19 @@ def _results(root: Path, since: float) -> list[dict[str, object]]:
     quiltwork reproduce --full --output reproduction
     """
 )
-@click.argument("names", nargs=-1)
-@option("--list", "Show the experiments and stop.", bool, into="listing")
-@option("--full", "Run the full sizes instead of the quick ones.", bool)
-@option("--fresh", "Run again what is already finished.", bool)
-@option(
-    "-o --output",
-    "Folder for figures, CSV, the page index.html and finished results.",
-    click.Path(file_okay=False, path_type=Path),
-    default=Path("reproduction"),
-)
-@option(
-    "--docs",
-    "Also write Markdown pieces with their figures here, for the documentation.",
-    click.Path(file_okay=False, path_type=Path),
-)
 def reproduce(
-    names: tuple[str, ...],
-    listing: bool,
-    full: bool,
-    fresh: bool,
-    output: Path,
-    docs: Path | None,
+    names: tuple[str, ...] = argument(required=False),
+    listing: bool = option("Show the experiments and stop.", names="--list"),
+    full: bool = option("Run the full sizes instead of the quick ones."),
+    fresh: bool = option("Run again what is already finished."),
+    output: Path = option(
+        "Folder for figures, CSV, the page index.html and finished results.",
+        names="-o --output",
+        default=Path("reproduction"),
+    ),
+    docs: Path | None = option(
+        "Also write Markdown pieces with their figures here, for the documentation.",
+    ),
 ) -> None:
     """Put the papers' published values beside ours, in a checkout.
 
@@ -124,14 +116,14 @@ def reproduce(
     quiltwork demo --output /tmp/tour --open
     """
 )
-@option(
-    "-o --output",
-    "Folder for the page.",
-    click.Path(file_okay=False, path_type=Path),
-    default=Path("demo-report"),
-)
-@option("--open", "Open the page in a browser.", bool, into="show")
-def demo(output: Path, show: bool) -> None:
+def demo(
+    output: Path = option(
+        "Folder for the page.",
+        names="-o --output",
+        default=Path("demo-report"),
+    ),
+    show: bool = option("Open the page in a browser.", names="--open"),
+) -> None:
     """Show what quiltwork does on simulated data, in a few seconds.
 
     Writes one self-contained HTML page and prints where it is. The people are simulated, the
@@ -155,35 +147,3 @@ def demo(output: Path, show: bool) -> None:
     emit(files.dump("demo", 1, body), [*lines, f"Report: {path}"])
     if show:
         click.launch(str(path))
-
-
-INSTALL = {
-    "bash": 'eval "$(quiltwork completion bash)"   # add this line to ~/.bashrc',
-    "zsh": 'eval "$(quiltwork completion zsh)"   # add this line to ~/.zshrc, after compinit',
-    "fish": "quiltwork completion fish > ~/.config/fish/completions/quiltwork.fish",
-}
-
-
-@command(
-    example="""
-    eval "$(quiltwork completion bash)"            # now, or in ~/.bashrc for good
-    eval "$(quiltwork completion zsh)"             # in ~/.zshrc, after compinit
-    quiltwork completion fish > ~/.config/fish/completions/quiltwork.fish
-    """
-)
-@click.argument("shell", type=click.Choice(list(INSTALL)))
-def completion(shell: str) -> None:
-    """Print the script that completes commands in a shell."""
-    from click.shell_completion import get_completion_class
-
-    from quiltwork.cli.app import app
-    from quiltwork.cli.boundary import COMPLETION_VARIABLE
-
-    complete = get_completion_class(shell)
-    if complete is None:
-        raise click.UsageError(f"No completion for {shell}")
-    parts = complete(app, {}, "quiltwork", COMPLETION_VARIABLE)
-    # Not .source(): for bash that starts a bash process only to look at its version.
-    script = parts.source_template % parts.source_vars()
-    document = files.dump("completion", 1, {"shell": shell, "script": script})
-    emit(document, [f"# To install: {INSTALL[shell]}", script])

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,34 +15,35 @@ import click
 from quiltwork import files
 from quiltwork.cli.calibrate import METHODS
 from quiltwork.cli.command import (
+    argument,
     command,
     confidence_option,
+    gathered,
     level_number,
     option,
     output_option,
     plot_option,
     report_option,
 )
-from quiltwork.cli.config import from_config
+from quiltwork.cli.config import config_options, from_config
 from quiltwork.cli.output import check_targets, deliver, note, pictures, progress, text_table
 from quiltwork.cli.paying import (
+    Payer,
     curator_option,
-    ledger_options,
     open_curator,
-    open_ledger,
     preview_lines,
     read_question,
     refuse_with_curator,
 )
 from quiltwork.cli.series import (
     QUERY_HELP,
+    Reading,
     protect_option,
     read,
     read_beliefs,
     read_episode,
     read_query,
     read_states,
-    reading_options,
 )
 from quiltwork.errors import InvalidInputError
 
@@ -60,79 +62,48 @@ if TYPE_CHECKING:
         --window 1:1440 --epsilon 0.5 --preview
     """
 )
-@click.argument("file")
-@reading_options
-@option(
-    "--belief FILE",
-    "What an adversary may believe, as written by `fit`; repeat for a set. Not needed with "
-    "--protect person and --states.",
-    multiple=True,
-)
-@option("--states LIST", "Without --belief: the public states, as rest,walk.")
-@option("--query QUERY", QUERY_HELP, into="question", default="histogram")
-@option(
-    "--window WHEN",
-    "Ask about these time points only: 1:1440, 2026-03-01:2026-03-07 (both days included), "
-    "2026-03, 'last 7 days', 'Mondays 18:00-22:00'.",
-)
-@option("--epsilon NUMBER", "The privacy level.", level_number, required=True)
-@option("--method", "How to bound influence.", METHODS)
-@option("--secrets START:STOP", "Protect only these time points.")
-@protect_option
-@option(
-    "--apart",
-    "One release for each subject instead of one for all together; each costs its own "
-    "subject epsilon.",
-    bool,
-)
-@option(
-    "--backend",
-    "Who reads and counts a folder of files; noise is drawn here, once.",
-    ("local", "spark"),
-    default="local",
-)
-@option("--preview", "Show the error to expect; nothing is released.", bool)
-@ledger_options
-@option(
-    "--beginning",
-    "With --ledger: FILE has the dataset from its first time point on, and more is to come.",
-    bool,
-)
-@curator_option("--query, --window, --epsilon, --key, --preview")
-@confidence_option("Of the intervals.")
-@output_option
-@plot_option
-@report_option
-@option(
-    "--others FILE",
-    "With --report: beliefs that may fit better; what would be told if they were true.",
-    multiple=True,
-)
+@config_options
 def release(
-    file: str,
-    belief: tuple[str, ...],
-    states: str | None,
-    question: str,
-    window: str | None,
-    epsilon: Fraction,
-    method: Any,
-    secrets: str | None,
-    protect: str | None,
-    apart: bool,
-    backend: str,
-    preview: bool,
-    ledger_url: str | None,
-    dataset: str | None,
-    key: str | None,
-    analyst: str | None,
-    beginning: bool,
-    curator: str | None,
-    confidence: Fraction,
-    output: str | None,
-    plot: str | None,
-    report: str | None,
-    others: tuple[str, ...],
-    **reading: Any,
+    file: str = argument(),
+    reading: Reading = gathered(Reading),
+    belief: tuple[str, ...] = option(
+        "What an adversary may believe, as written by `fit`; repeat for a set. Not needed with "
+        "--protect person and --states.",
+        "FILE",
+    ),
+    states: str | None = option("Without --belief: the public states, as rest,walk.", "LIST"),
+    question: str = option(QUERY_HELP, "QUERY", names="--query", default="histogram"),
+    window: str | None = option(
+        "Ask about these time points only: 1:1440, 2026-03-01:2026-03-07 (both days included), "
+        "2026-03, 'last 7 days', 'Mondays 18:00-22:00'.",
+        "WHEN",
+    ),
+    epsilon: Fraction = option("The privacy level.", kind=level_number),
+    method: Any = option("How to bound influence.", kind=METHODS),
+    secrets: str | None = option("Protect only these time points.", "START:STOP"),
+    protect: str | None = protect_option,
+    apart: bool = option(
+        "One release for each subject instead of one for all together; each costs its own "
+        "subject epsilon."
+    ),
+    backend: str = option(
+        "Who reads and counts a folder of files; noise is drawn here, once.",
+        kind=("local", "spark"),
+        default="local",
+    ),
+    preview: bool = option("Show the error to expect; nothing is released."),
+    payer: Payer = gathered(Payer),
+    beginning: bool = option(
+        "With --ledger: FILE has the dataset from its first time point on, and more is to come."
+    ),
+    curator: str | None = curator_option("--query, --window, --epsilon, --key, --preview"),
+    confidence: Fraction = confidence_option("Of the intervals."),
+    output: str | None = output_option,
+    plot: str | None = plot_option,
+    report: str | None = report_option,
+    others: tuple[str, ...] = option(
+        "With --report: beliefs that may fit better; what would be told if they were true.", "FILE"
+    ),
 ) -> None:
     """Release an answer about FILE under the given beliefs.
 
@@ -141,26 +112,21 @@ def release(
     for all of them is that of one subject.
     """
     if curator is not None:
-        kept = {"ledger_url": ledger_url, "dataset": dataset, **reading, "belief": belief}
-        given = {"analyst": analyst, "others": others, "states": states, "method": method}
-        given |= {"secrets": secrets, "protect": protect, "apart": apart, **_typed(kept)}
-        given |= {"beginning": beginning}
-        refuse_with_curator(given)
-        _ask(
-            curator, file, question, window, epsilon, key, confidence, preview, plot, report, output
-        )
+        refuse_with_curator("question", "window", "epsilon", "preview")
+        asker = partial(_ask, curator, file, question, window, epsilon, payer.key)
+        asker(confidence, preview, plot, report, output)
         return
-    if apart and (ledger_url or plot or report):
+    if apart and (payer.ledger or plot or report):
         raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
     if apart and backend == "spark":
         raise click.UsageError("--apart needs --backend local")
     beliefs = _beliefs(belief, states, protect)
     query = read_query(question, beliefs[0].states, None)
-    debit = open_ledger(ledger_url, dataset, key, analyst)
+    debit = payer.open()
     if beginning and not debit:
         raise click.UsageError("--beginning goes with --ledger, whose dataset is longer")
-    protected = _protected(protect, beliefs, reading["every"], debit)
-    if protect == "person" and reading["missing"] == "split":
+    protected = _protected(protect, beliefs, reading.every, debit)
+    if protect == "person" and reading.missing == "split":
         raise click.UsageError(
             "--missing split makes several series of one person, and --protect person would hide "
             "each alone; use --missing state"
@@ -174,11 +140,11 @@ def release(
         named = {"states": beliefs[0].states} if states is not None else {}
 
         def check(path: str, column: str, arguments: dict[str, Any]) -> None:
-            payer = debit["ledger"], debit["dataset"]
-            refuse_unregistered(*payer, path, column, {**arguments, **named})
+            whose = debit["ledger"], debit["dataset"]
+            refuse_unregistered(*whose, path, column, {**arguments, **named})
 
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
-    split, persons = reading["missing"] == "split", protect == "person"
+    split, persons = reading.missing == "split", protect == "person"
     if window is not None and (split or not apart):
         paid = bool(debit)
         query, series = _on_window(query, series, window, beliefs, paid=paid, persons=persons)
@@ -190,7 +156,7 @@ def release(
         **protected,
     }
     if preview:
-        if ledger_url is None:  # a ledger holds the beliefs as they are
+        if payer.ledger is None:  # a ledger holds the beliefs as they are
             from quiltwork.beliefs.cyclic import placed
 
             beliefs = placed(beliefs, series.data.coded.values())
@@ -284,13 +250,6 @@ def _ask(
     released = curator.ask(dataset, query, epsilon, key).result
     writes = pictures(released, report, plot, confidence)
     deliver(released.to_json(), _lines(released, confidence), writes, output)
-
-
-def _typed(options: dict[str, Any]) -> dict[str, Any]:
-    """Those that were typed, not kept in a config or left to their defaults."""
-    context = click.get_current_context()
-    typed = click.core.ParameterSource.COMMANDLINE
-    return {n: v for n, v in options.items() if context.get_parameter_source(n) == typed}
 
 
 def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) -> Any:

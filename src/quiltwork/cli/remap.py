@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, confidence_option, exact_number, option
+from quiltwork.cli.command import argument, command, confidence_option, option
 from quiltwork.cli.output import as_json, check_targets, emit, progress, text_table
 from quiltwork.cli.tabulate import header_of
 from quiltwork.delimited import column_position, even_rows, with_csv
@@ -150,38 +150,30 @@ _MOST_SHOWN = 40
         --prior poisson:30 --loss asymmetric:3:1 --output read.csv
     """
 )
-@click.argument("file", required=False)
-@option("--column NAME", "With FILE: the column of released counts.")
-@option("--value", "A released count; repeatable.", int, into="values", multiple=True)
-@option("--n", "The number of people: counts lie in 0..n.", int, required=True)
-@option("--epsilon NUMBER", "The level of one count.", exact_number)
-@option("--alpha NUMBER", "The level as e^-epsilon.", exact_number)
-@option(
-    "--prior PRIOR",
-    "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON (an earlier release of the same "
-    "count), chain:FILE:STATE (visits of a belief's chain), or a file with n + 1 probabilities.",
-    default="uniform",
-)
-@option(
-    "--loss LOSS",
-    "absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, or a file with a matrix.",
-    default="absolute",
-)
-@confidence_option("Of the intervals, which count on the prior.")
-@option("-o --output FILE", "With FILE: write its rows with what was read.")
-@option("--plot FILE", "Draw the mechanism before and after the remap.")
 def remap(
-    file: str | None,
-    column: str | None,
-    values: tuple[int, ...],
-    n: int,
-    epsilon: Fraction | None,
-    alpha: Fraction | None,
-    prior: str,
-    loss: str,
-    confidence: Fraction,
-    output: str | None,
-    plot: str | None,
+    file: str | None = argument(),
+    column: str | None = option("With FILE: the column of released counts.", "NAME"),
+    values: tuple[int, ...] = option("A released count; repeatable.", names="--value"),
+    n: int = option("The number of people: counts lie in 0..n."),
+    epsilon: Fraction | None = option("The level of one count."),
+    alpha: Fraction | None = option("The level as e^-epsilon."),
+    prior: str = option(
+        "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON (an earlier release of the same "
+        "count), chain:FILE:STATE (visits of a belief's chain), or a file with n + 1 "
+        "probabilities.",
+        "PRIOR",
+        default="uniform",
+    ),
+    loss: str = option(
+        "absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, or a file with a matrix.",
+        "LOSS",
+        default="absolute",
+    ),
+    confidence: Fraction = confidence_option("Of the intervals, which count on the prior."),
+    output: str | None = option(
+        "With FILE: write its rows with what was read.", "FILE", names="-o --output"
+    ),
+    plot: str | None = option("Draw the mechanism before and after the remap.", "FILE"),
 ) -> None:
     """Read released counts as one consumer should.
 

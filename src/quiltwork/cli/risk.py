@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, option
+from quiltwork.cli.command import command, gathered, option
 from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.tables import (
     TableFiles,
     counted,
-    declaration_options,
+    declarations,
     read_table,
     split,
-    table_options,
 )
 from quiltwork.files import dump
 
@@ -32,23 +31,16 @@ if TYPE_CHECKING:
         --original a.csv --original b.csv
     """
 )
-@table_options
-@option(
-    "--against FILE", "An earlier release about the same people: whom do both pin down together?"
-)
-@option(
-    "--original FILE",
-    "The records behind the table: how well does a learner guess within its groups?",
-    multiple=True,
-)
-@declaration_options("--order")
-@option("--report --html FILE", "Also write a page with plots.", into="target")
 def risk(
-    source: TableFiles,
-    against: str | None,
-    original: tuple[str, ...],
-    declared: dict[str, Any],
-    target: str | None,
+    source: TableFiles = gathered(TableFiles),
+    against: str | None = option(
+        "An earlier release about the same people: whom do both pin down together?", "FILE"
+    ),
+    original: tuple[str, ...] = option(
+        "The records behind the table: how well does a learner guess within its groups?", "FILE"
+    ),
+    declared: dict[str, Any] = gathered(declarations),
+    target: str | None = option("Also write a page with plots.", "FILE", names="--report"),
 ) -> None:
     """Measure what a table reveals as it stands.
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from fractions import Fraction
-from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number, option, output_option, with_options
+from quiltwork.cli.command import argument, command, exact_number, option, output_option
 from quiltwork.cli.output import check_targets, deliver, emit, text_table
-from quiltwork.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quiltwork.holdout.metrics import Scoring
 
 SHORT = {
     **{name: name for name in ("accuracy", "f1", "precision", "recall")},
@@ -26,69 +25,43 @@ SHORT = {
     "rmse": "neg_root_mean_squared_error",
     "r2": "r2",
 }
-_IN_PYTHON = re.compile(
-    r"\b(floor|limits|mode|overfits|protect|train|variance)=(\(\d+, \d+\)|'[\w ]+')?"
-)
-_OPTIONS = (
-    option(
-        "--metric NAME",
+
+
+def read_scoring(
+    metric: str = option(
         f"{', '.join(SHORT)}, or as scikit-learn names them. Leaderboards show errors times -1: "
         "more is better.",
+        "NAME",
         default="accuracy",
     ),
-    option("--limits LOW:HIGH", "Public ends of the target, for mae, mse, rmse and r2."),
-    option("--positive", "The positive class's label.", default="1"),
-    option("--variance NUMBER", "Of the target on training rows, for r2.", exact_number),
-    option(
-        "--floor NUMBER",
-        "The share of rows that a class, or what is divided by, has at least.",
-        exact_number,
+    limits: str | None = option(
+        "Public ends of the target, for mae, mse, rmse and r2.", "LOW:HIGH"
     ),
-)
+    positive: str = option("The positive class's label.", default="1"),
+    variance: Fraction | None = option("Of the target on training rows, for r2."),
+    floor: Fraction | None = option(
+        "The share of rows that a class, or what is divided by, has at least."
+    ),
+) -> Scoring:
+    """Return how predictions are scored."""
+    from quiltwork.holdout.metrics import Scoring
+    from quiltwork.holdout.questions import plain_label
 
-
-def scoring_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options; the function gets one `scoring`."""
-
-    @wraps(function)
-    def call(
-        *arguments: Any,
-        metric: str,
-        limits: str | None,
-        positive: str,
-        variance: Fraction | None,
-        floor: Fraction | None,
-        **others: Any,
-    ) -> Any:
-        from quiltwork.holdout.metrics import Scoring
-        from quiltwork.holdout.questions import plain_label
-
-        ends = None
-        if limits is not None:
-            low, colon, high = limits.partition(":")
-            if not colon:
-                raise click.UsageError(f"--limits takes two ends such as 0:5000, not {limits!r}")
-            ends = (exact_number(low), exact_number(high))
-        name = SHORT.get(metric, metric)
-        scoring = Scoring(name, ends, plain_label(positive), variance, floor)
-        try:
-            return function(*arguments, scoring=scoring, **others)
-        except InvalidInputError as problem:
-            raise InvalidInputError(_IN_PYTHON.sub(_as_option, str(problem))) from None
-
-    return with_options(call, _OPTIONS)
-
-
-def _as_option(found: re.Match[str]) -> str:
-    value = (found[2] or "").strip("()'").replace(", ", ":").replace(" ", "-")
-    return f"--{found[1]} {value}".rstrip()
+    ends = None
+    if limits is not None:
+        low, colon, high = limits.partition(":")
+        if not colon:
+            raise click.UsageError(f"--limits takes two ends such as 0:5000, not {limits!r}")
+        ends = (exact_number(low), exact_number(high))
+    return Scoring(SHORT.get(metric, metric), ends, plain_label(positive), variance, floor)
 
 
 @command(example="quiltwork holdout certify race --key key.pem -o certificate.json")
-@click.argument("folder")
-@option("--key FILE", "Ed25519 in PEM; made if not there.", required=True)
-@output_option
-def certify(folder: str, key: str, output: str | None) -> None:
+def certify(
+    folder: str = argument(),
+    key: str = option("Ed25519 in PEM; made if not there.", "FILE"),
+    output: str | None = output_option,
+) -> None:
     """Sign the best score of a leaderboard in FOLDER, or the last answer of a holdout."""
     from quiltwork.holdout.certificates import certify as sign
 
@@ -103,10 +76,11 @@ def certify(folder: str, key: str, output: str | None) -> None:
     quiltwork holdout verify certificate.json --public-key 3b5d... --transcript board.jsonl
     """
 )
-@click.argument("file")
-@option("--public-key HEX", "Of whom it must be.")
-@option("--transcript FILE", "Must be whole, and have the line that is certified.")
-def verify(file: str, public_key: str | None, transcript: str | None) -> None:
+def verify(
+    file: str = argument(),
+    public_key: str | None = option("Of whom it must be.", "HEX"),
+    transcript: str | None = option("Must be whole, and have the line that is certified.", "FILE"),
+) -> None:
     """Check a certificate offline: its signature, and that of whom and about what it is."""
     from quiltwork.holdout.certificates import verify_certificate
 
@@ -116,14 +90,13 @@ def verify(file: str, public_key: str | None, transcript: str | None) -> None:
 
 
 @command(example="quiltwork holdout attack --rows 2000 --questions 1000")
-@option("--rows", "Of the holdout.", int, default=2000)
-@option("--questions", "Of the climber.", int, default=1000)
-@option("--threshold NUMBER", "Of the reusable holdout.", exact_number, default="0.05")
-@option("--noise NUMBER", "Of the reusable holdout.", exact_number, default="0.005")
-@option("--budget", "Of the reusable holdout.", int, default=100)
-@option("--seed", "Of the simulated rows.", int, default=0)
 def attack(
-    rows: int, questions: int, threshold: Fraction, noise: Fraction, budget: int, seed: int
+    rows: int = option("Of the holdout.", default=2000),
+    questions: int = option("Of the climber.", default=1000),
+    threshold: Fraction = option("Of the reusable holdout.", default="0.05"),
+    noise: Fraction = option("Of the reusable holdout.", default="0.005"),
+    budget: int = option("Of the reusable holdout.", default=100),
+    seed: int = option("Of the simulated rows.", default=0),
 ) -> None:
     """Show what a greedy climber gains on a plain leaderboard, and on ours.
 

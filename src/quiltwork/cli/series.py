@@ -5,15 +5,15 @@ On the command line a question is data: a named query with its arguments, never 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import exact_number, option, with_options
-from quiltwork.cli.config import config_options
+from quiltwork.cli.command import encoding_option, exact_number, option
 from quiltwork.cli.output import in_options, note
 from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
@@ -24,79 +24,58 @@ if TYPE_CHECKING:
     from quiltwork.queries import Query
     from quiltwork.series import Series
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-_NAMED = (
-    "time",
-    "duration",
-    "end",
-    "timezone",
-    "days",
-    "every",
-    "rule",
-    "missing",
-    "date_format",
-)
-_DIALECT = [
-    option("--delimiter CHARACTER", "Between cells: ; or tab.  [found]"),
-    option("--decimal", "Decimal point.  [found]", (".", ",")),
-    option("--encoding NAME", "Of text: latin-1, utf-16.  [found]"),
-    option("--na LIST", "Further words for missing: -,n.d.", into="na_values"),
-    option("--date-format FORMAT", "Of times: %d.%m.%Y %H:%M.  [found]"),
-]
+@dataclass(frozen=True)
+class Reading:
+    """How a file is to be read as a series, as it was typed; `read` reads it."""
 
-
-def reading_options(function: Function) -> Function:
-    """Add the options that say how to read a series; `read` takes them back."""
-    options = [
-        option("--value COLUMN", "The column with states, or numbers with --edges."),
-        option(
-            "--time COLUMN",
-            "Sort by this column: whole seconds or dates. Without it, the file's order.",
-        ),
-        option(
-            "--duration COLUMN",
-            "How long a row holds: seconds or 00:15:00 with --time and --every, else a number "
-            "of time points.",
-        ),
-        option("--end COLUMN", "Until when a row holds, instead."),
-        option(
-            "--timezone ZONE", "Of times without an offset, and of windows: Europe/Berlin; or none."
-        ),
-        option(
-            "--days FIRST:LAST",
-            "The public days 2026-03-01:2026-03-31, or 2026-03: every subject gets all their time "
-            "points, and no others.",
-        ),
-        option(
-            "--subject COLUMNS",
-            "Tells subjects apart: house,meter, or filename; each is a sequence independent "
-            "of the others.",
-        ),
-        option("--edges LIST", "Public bin edges that turn numbers into states: 0.5,2"),
-        option("--labels LIST", "Names of the bins: low,medium,high"),
-        option("--every DURATION", "Gather records on a regular grid: 30s, 10min, 1h, 1d."),
-        option(
-            "--rule",
-            "With --every and --edges: how the numbers of one step are gathered.  "
-            "[default: the belief's, or mean]",
-            ("mean", "min", "max", "sum", "first", "last"),
-        ),
-        option(
-            "--missing",
-            "Missing values and empty steps: refuse, make them a state of their own, or cut "
-            "the sequence there, which declares the pieces independent.",
-            ("error", "state", "split"),
-            default="error",
-        ),
-        *_DIALECT,
-    ]
-    return config_options(with_options(function, options))
+    value: str | None = option("The column with states, or numbers with --edges.", "COLUMN")
+    time: str | None = option(
+        "Sort by this column: whole seconds or dates. Without it, the file's order.", "COLUMN"
+    )
+    duration: str | None = option(
+        "How long a row holds: seconds or 00:15:00 with --time and --every, else a number of time "
+        "points.",
+        "COLUMN",
+    )
+    end: str | None = option("Until when a row holds, instead.", "COLUMN")
+    timezone: str | None = option(
+        "Of times without an offset, and of windows: Europe/Berlin; or none.", "ZONE"
+    )
+    days: str | None = option(
+        "The public days 2026-03-01:2026-03-31, or 2026-03: every subject gets all their time "
+        "points, and no others.",
+        "FIRST:LAST",
+    )
+    subject: str | None = option(
+        "Tells subjects apart: house,meter, or filename; each is a sequence independent of the "
+        "others.",
+        "COLUMNS",
+    )
+    edges: str | None = option("Public bin edges that turn numbers into states: 0.5,2", "LIST")
+    labels: str | None = option("Names of the bins: low,medium,high", "LIST")
+    every: str | None = option("Gather records on a regular grid: 30s, 10min, 1h, 1d.", "DURATION")
+    rule: str | None = option(
+        "With --every and --edges: how the numbers of one step are gathered.  [default: the "
+        "belief's, or mean]",
+        kind=("mean", "min", "max", "sum", "first", "last"),
+    )
+    missing: str = option(
+        "Missing values and empty steps: refuse, make them a state of their own, or cut the "
+        "sequence there, which declares the pieces independent.",
+        kind=("error", "state", "split"),
+        default="error",
+    )
+    delimiter: str | None = option("Between cells: ; or tab.  [found]", "CHARACTER")
+    decimal: str | None = option("Decimal point.  [found]", kind=(".", ","))
+    encoding: str | None = encoding_option
+    na_values: str | None = option("Further words for missing: -,n.d.", "LIST", names="--na")
+    date_format: str | None = option("Of times: %d.%m.%Y %H:%M.  [found]", "FORMAT")
 
 
 def read(
     file: str,
-    options: Mapping[str, Any],
+    reading: Reading,
     *,
     states: tuple[Label, ...] | None = None,
     beliefs: Sequence[Belief] = (),
@@ -104,7 +83,7 @@ def read(
     check: Callable[..., None] | None = None,
     take: Callable[..., Series] | None = None,
 ) -> Series:
-    """Read the file as the options say, on the beliefs' grid; `states` are those declared.
+    """Read the file as was typed, on the beliefs' grid; `states` are those declared.
 
     It is read by `take`, if given. Where a ledger pays, `check` sees first how the file is to be
     read, and how it was found to be written is not told: that is about rows.
@@ -112,26 +91,23 @@ def read(
     from quiltwork.series import read_fleet, read_series
     from quiltwork.series.reading.columns import only_column
 
-    lists = ("subject", "na_values")
-    given = {name: None if options[name] is None else split_list(options[name]) for name in lists}
-    plain = {name: options[name] for name in (*_NAMED, "delimiter", "decimal", "encoding")}
-    if plain["timezone"] == "none":  # typed, it wins over one that is kept
-        plain["timezone"] = None
-    column = options["value"] or only_column(file)
-    edges, subject = options["edges"], given["subject"]
+    arguments: dict[str, Any] = {**vars(reading), "states": states}
+    column = arguments.pop("value") or only_column(file)
+    for name in ("subject", "na_values", "edges", "labels"):
+        if arguments[name] is not None:
+            arguments[name] = split_list(arguments[name])
+    if reading.timezone == "none":  # typed, it wins over one that is kept
+        arguments["timezone"] = None
+    if reading.subject is not None and len(arguments["subject"]) == 1:
+        (arguments["subject"],) = arguments["subject"]
+    if reading.edges is not None:
+        arguments["edges"] = [exact_number(edge) for edge in arguments["edges"]]
+    arguments["na_values"] = arguments["na_values"] or ()
     take = take or read_series
     if backend == "spark":
         from quiltwork.cli.tables_spark import quiet_session
 
         take = partial(read_fleet, quiet_session())
-    arguments = {
-        "subject": subject[0] if subject is not None and len(subject) == 1 else subject,
-        "na_values": given["na_values"] or (),
-        "edges": None if edges is None else [exact_number(edge) for edge in split_list(edges)],
-        "labels": None if options["labels"] is None else split_list(options["labels"]),
-        "states": states,
-        **plain,
-    }
     if check is not None:
         check(file, column, arguments)
     series = take(file, column, **arguments, beliefs=beliefs)
@@ -162,14 +138,13 @@ def step_lines(beliefs: Sequence[Belief]) -> list[str]:
     return [f"A time point is a step of {duration(step)}." for step in steps if step is not None]
 
 
-def protect_option(function: Function) -> Function:
-    """Add the option that says how long a secret is; `read_episode` reads it."""
-    return option(
-        "--protect moment|person|DURATION|N",
-        "Who is protected: each moment, each person with the whole series, or stretches as "
-        "long as this, whatever happens in them: 3h where the step is known, or a number of time "
-        "points.  [default: moment]",
-    )(function)
+protect_option = option(
+    "Who is protected: each moment, each person with the whole series, or stretches as long as "
+    "this, whatever happens in them: 3h where the step is known, or a number of time points.  "
+    "[default: moment]",
+    "moment|person|DURATION|N",
+)
+"""How long a secret is; `read_episode` reads it."""
 
 
 def read_episode(text: str | None, beliefs: Sequence[Belief], every: str | None = None) -> int:

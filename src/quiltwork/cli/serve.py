@@ -30,39 +30,30 @@ _BACKLOG = 2048
     quiltwork serve --new-token olga
     """
 )
-@option(
-    "--database URL",
-    "Where ledger and members are kept: sqlite:///curator.db or postgresql://…  [default: "
-    "curator.db in the data directory]",
-)
-@option(
-    "--data DIRECTORY",
-    "Where rows are kept; only you may read it.  [default: quiltwork in your data directory]",
-)
-@option("--host", "The address to listen on.", default="127.0.0.1")
-@option("--port", "0 for any.", click.IntRange(0, 65535), default=8000)
-@option(
-    "--allow-host NAME",
-    "A name under which requests may come in, besides those of this machine; repeatable.",
-    multiple=True,
-)
-@option("--owner NAME", "The first owner's name.  [default: yours]")
-@option("--new-token MEMBER", "Make a new token for a member, show it once, and end.")
-@option(
-    "--demo",
-    "Fill a new curator with four made-up stories and show a token for each role; without "
-    "--data it is gone when it is stopped.",
-    bool,
-)
 def serve(
-    database: str | None,
-    data: str | None,
-    host: str,
-    port: int,
-    allow_host: tuple[str, ...],
-    owner: str | None,
-    new_token: str | None,
-    demo: bool,
+    database: str | None = option(
+        "Where ledger and members are kept: sqlite:///curator.db or postgresql://…  [default: "
+        "curator.db in the data directory]",
+        "URL",
+    ),
+    data: str | None = option(
+        "Where rows are kept; only you may read it.  [default: quiltwork in your data directory]",
+        "DIRECTORY",
+    ),
+    host: str = option("The address to listen on.", default="127.0.0.1"),
+    port: int = option("0 for any.", kind=click.IntRange(0, 65535), default=8000),
+    allow_host: tuple[str, ...] = option(
+        "A name under which requests may come in, besides those of this machine; repeatable.",
+        "NAME",
+    ),
+    owner: str | None = option("The first owner's name.  [default: yours]", "NAME"),
+    new_token: str | None = option(
+        "Make a new token for a member, show it once, and end.", "MEMBER"
+    ),
+    demo: bool = option(
+        "Fill a new curator with four made-up stories and show a token for each role; without "
+        "--data it is gone when it is stopped."
+    ),
 ) -> None:
     """Run a curator: the trusted third party for a team.
 
@@ -175,17 +166,18 @@ def _tell(found: dict[str, str], tokens: Mapping[str, str] | None = None) -> Non
     quiltwork worker --database sqlite:///curator.db --data curator --once
     """
 )
-@option(
-    "--database URL",
-    "That of the curator.  [default: curator.db in the data directory]",
-    envvar="QUILTWORK_DATABASE",
-)
-@option(
-    "--data DIRECTORY", "The curator's data directory.  [default: quiltwork in your data directory]"
-)
-@option("--once", "End when nothing is left to do.", bool)
-@option("--supervised", "End with the standard input.", bool, hidden=True)
-def worker(database: str | None, data: str | None, once: bool, supervised: bool) -> None:
+def worker(
+    database: str | None = option(
+        "That of the curator.  [default: curator.db in the data directory]",
+        "URL",
+        envvar="QUILTWORK_DATABASE",
+    ),
+    data: str | None = option(
+        "The curator's data directory.  [default: quiltwork in your data directory]", "DIRECTORY"
+    ),
+    once: bool = option("End when nothing is left to do."),
+    supervised: bool = option("End with the standard input.", hidden=True),
+) -> None:
     """Carry out the jobs and schedules of a curator.
 
     `quiltwork serve` keeps one worker running by itself. More of them share the work; they need the

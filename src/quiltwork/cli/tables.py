@@ -7,17 +7,15 @@ the files.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import wraps
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import exact_number, option, with_options, written_options
+from quiltwork.cli.command import argument, delimiter_option, encoding_option, exact_number, option
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
 
@@ -25,20 +23,15 @@ if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
     from quiltwork.tables.table import Table
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 PROVIDER = "provider"
 """The column that names whose file a record was in, unless a file has such a column."""
 
 backend_option = option(
-    "--backend",
     "Where to compute; Spark reads Parquet files where its workers are.",
-    ("local", "spark"),
+    kind=("local", "spark"),
     default="local",
 )
-
-
-m_option = option("--m", "How many providers collude.", int, default=1)
+m_option = option("How many providers collude.", default=1)
 
 MAKING = ("provider-aware", "baseline", "separate")
 """How `anonymize` makes groups."""
@@ -49,15 +42,31 @@ SPLITS = ("loss", "range", "fitness")
 class TableFiles:
     """The files of a table and the roles of their columns, as they were typed."""
 
-    files: tuple[str, ...]
-    provider: str | None
-    quasi: str
-    sensitive: str
-    subject: str | None
-    missing: str
-    text: str
-    delimiter: str | None
-    encoding: str | None
+    files: tuple[str, ...] = argument()
+    provider: str | None = option(
+        "Who provided each record; without it, several files are one provider each.", "COLUMN"
+    )
+    quasi: str = option(
+        'Quasi-identifiers, separated by commas; "quoted" if a name holds one.', "COLUMNS"
+    )
+    sensitive: str = option(
+        "What must not be inferred; several columns count as their combination.", "COLUMNS"
+    )
+    subject: str | None = option(
+        "Whom a record is about, if one person can have several.", "COLUMN"
+    )
+    missing: str = option(
+        "Whether missing values are refused or are a value of their own.",
+        kind=("error", "value"),
+        default="error",
+    )
+    text: str = option(
+        "Columns that are text, whatever they look like; 02410 is text by itself.",
+        "COLUMNS",
+        default="",
+    )
+    delimiter: str | None = delimiter_option
+    encoding: str | None = encoding_option
 
     @property
     def written(self) -> GivenDialect:
@@ -69,119 +78,30 @@ class TableFiles:
         return replace(self, files=files, provider=None, subject=None)
 
 
-def table_options(function: Function) -> Function:
-    """Add the files and the roles of their columns; the command gets them as `source`."""
-    options = [
-        click.argument("files", nargs=-1, required=True),
-        option(
-            "--provider COLUMN",
-            "Who provided each record; without it, several files are one provider each.",
-        ),
-        option(
-            "--quasi COLUMNS",
-            'Quasi-identifiers, separated by commas; "quoted" if a name holds one.',
-            required=True,
-        ),
-        option(
-            "--sensitive COLUMNS",
-            "What must not be inferred; several columns count as their combination.",
-            required=True,
-        ),
-        option("--subject COLUMN", "Whom a record is about, if one person can have several."),
-        option(
-            "--missing",
-            "Whether missing values are refused or are a value of their own.",
-            ("error", "value"),
-            default="error",
-        ),
-        option(
-            "--text COLUMNS",
-            "Columns that are text, whatever they look like; 02410 is text by itself.",
-            default="",
-        ),
-        written_options,
-    ]
-    return _gathered(function, options, "source", TableFiles)
-
-
-def constraint_options(function: Function) -> Function:
-    """Add the privacy constraints; the command gets them as one `constraint`."""
-    options = [
-        option("--k", "k-anonymity: records in every group.", int),
-        option("--l", "Distinct sensitive values in every group.", int),
-        option("--entropy-l L", "Entropy l-diversity.", exact_number),
-        option("--recursive-l C,L", "Recursive (c, l)-diversity, for example 3,2."),
-        option("--t T", "t-closeness, all values equally far apart.", exact_number),
-        option("--t-ordered T", "t-closeness, values in their order.", exact_number),
-    ]
-    return _gathered(function, options, "constraint", read_constraint)
-
-
-def recipe_options(function: Function) -> Function:
-    """Add how groups are made but for the method; the command gets `recipe`, for `anonymize`."""
-    options = [
-        option(
-            "--split",
-            "Cut where least is lost, the widest range (usual for baseline), or by the paper's "
-            "score.",
-            SPLITS,
-            into="cut",
-        ),
-        option("--quality", "Take more time for smaller boxes and groups.", bool),
-        option("--blind", "Cut by numbers of records alone, so that the cuts tell nothing.", bool),
-        option("--relaxed", "Records with equal values may be parted.", bool),
-        option(
-            "--suppression SHARE",
-            "The share of rows that may be left out, at most.",
-            exact_number,
-            default="0",
-        ),
-    ]
-    return _gathered(function, options, "recipe", recipe_of)
-
-
 def recipe_of(
-    cut: str | None, quality: bool, blind: bool, relaxed: bool, suppression: Fraction
+    split: str | None = option(
+        "Cut where least is lost, the widest range (usual for baseline), or by the paper's score.",
+        kind=SPLITS,
+    ),
+    quality: bool = option("Take more time for smaller boxes and groups."),
+    blind: bool = option("Cut by numbers of records alone, so that the cuts tell nothing."),
+    relaxed: bool = option("Records with equal values may be parted."),
+    suppression: Fraction = option(
+        "The share of rows that may be left out, at most.", "SHARE", default="0"
+    ),
 ) -> dict[str, Any]:
-    """Return what was chosen as `anonymize` takes it; the usual choices are left out."""
-    chosen = {"split": cut, "quality": quality, "blind": blind, "relaxed": relaxed}
-    return {name: value for name, value in {**chosen, "suppression": suppression}.items() if value}
+    """Return how groups are made but for the method, as `anonymize` takes it; not what is usual."""
+    return {name: chosen for name, chosen in locals().items() if chosen}
 
 
-def declaration_options(*ordinal: str) -> Callable[[Function], Function]:
-    """Add what columns' values mean, as `declared`; `ordinal` are more names of the first."""
-    options = [
-        click.option(
-            "--ordinal",
-            *ordinal,
-            "ordinal",
-            multiple=True,
-            metavar="COLUMN=VALUES",
-            help="A column's values in order, such as grade=low,middle,high; repeatable.",
-        ),
-        option(
-            "--hierarchy COLUMN=FILE",
-            "A column's generalizations: CSV lines from value to root; repeatable.",
-            multiple=True,
-        ),
-    ]
-    return lambda function: _gathered(function, options, "declared", declarations)
-
-
-def _gathered(
-    function: Function, options: list[Any], name: str, made: Callable[..., Any]
-) -> Function:
-    """Add options whose values the function gets as one argument."""
-    taken = list(signature(made).parameters)
-
-    @wraps(function)
-    def call(**given: Any) -> Any:
-        return function(**{name: made(**{each: given.pop(each) for each in taken})}, **given)
-
-    return cast("Function", with_options(call, options))
-
-
-def declarations(ordinal: Iterable[str], hierarchy: Iterable[str]) -> dict[str, dict[str, Any]]:
+def declarations(
+    ordinal: tuple[str, ...] = option(
+        "A column's values in order, such as grade=low,middle,high; repeatable.", "COLUMN=VALUES"
+    ),
+    hierarchy: tuple[str, ...] = option(
+        "A column's generalizations: CSV lines from value to root; repeatable.", "COLUMN=FILE"
+    ),
+) -> dict[str, dict[str, Any]]:
     """Return the declared orders and hierarchies by column, as `Table` takes them."""
     return {
         "ordinal": {name: split(values) for name, values in _pairs(ordinal, "--ordinal").items()},
@@ -282,14 +202,26 @@ def unused(name: str, taken: Iterable[str]) -> str:
 
 
 def read_constraint(
-    k: int | None,
-    l: int | None,  # noqa: E741  (the field's own letter)
+    k: int | None = option("k-anonymity: records in every group."),
+    l: int | None = option("Distinct sensitive values in every group."),  # noqa: E741  (the field's own letter)
+    entropy_l: Fraction | None = option("Entropy l-diversity.", "L"),
+    recursive_l: str | None = option("Recursive (c, l)-diversity, for example 3,2.", "C,L"),
+    t: Fraction | None = option("t-closeness, all values equally far apart.", "T"),
+    t_ordered: Fraction | None = option("t-closeness, values in their order.", "T"),
+) -> Constraint:
+    """Join the constraints that were typed."""
+    return constraint_of(**locals())
+
+
+def constraint_of(
+    k: int | None = None,
+    l: int | None = None,  # noqa: E741
     entropy_l: Fraction | None = None,
     recursive_l: str | None = None,
     t: Fraction | None = None,
     t_ordered: Fraction | None = None,
 ) -> Constraint:
-    """Join the constraints that were asked for."""
+    """Join the constraints that are asked for."""
     from quiltwork.tables import constraints as rules
 
     parts: list[Constraint] = []

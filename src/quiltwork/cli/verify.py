@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from quiltwork.cli.command import command, option
+from quiltwork.cli.command import command, gathered, option
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
     MAKING,
     TableFiles,
     backend_option,
-    constraint_options,
-    declaration_options,
+    declarations,
     m_option,
+    read_constraint,
     read_table,
-    recipe_options,
+    recipe_of,
     require_provider,
-    table_options,
 )
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
@@ -45,50 +44,34 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
         --hierarchy zip=zip.csv
     """
 )
-@table_options
-@constraint_options
-@m_option
-@option("--max-m", "Find the largest m instead.", bool, into="largest")
-@option(
-    "--method",
-    "How to verify; all but exact need constraints that hold for larger groups too. With "
-    "--originals, how it was made: provider-aware, baseline or separate.",
-    (*METHODS, *MAKING),
-    default="exact",
-)
-@option("--limit", "Checks within one group after which to give up.", int)
-@option(
-    "--own FILE",
-    "Your own rows, and those of others if you pool them: what do they give away of the rest?",
-    multiple=True,
-)
-@declaration_options()
-@backend_option
-@recipe_options
-@option("--left-out", "With --own: rows of yours that were not published.", int, default=0)
-@option(
-    "--placed PATH",
-    "With --own, your rows as published, from the publisher; the folder of all with --originals.",
-)
-@option(
-    "--originals",
-    "The first file is published, the others are the providers' rows that it was made of.",
-    bool,
-)
 def verify(
-    source: TableFiles,
-    constraint: Constraint,
-    m: int,
-    largest: bool,
-    method: str,
-    limit: int | None,
-    own: tuple[str, ...],
-    declared: dict[str, Any],
-    backend: str,
-    recipe: dict[str, Any],
-    left_out: int,
-    placed: str | None,
-    originals: bool,
+    source: TableFiles = gathered(TableFiles),
+    constraint: Constraint = gathered(read_constraint),
+    m: int = m_option,
+    largest: bool = option("Find the largest m instead.", names="--max-m"),
+    method: str = option(
+        "How to verify; all but exact need constraints that hold for larger groups too. With "
+        "--originals, how it was made: provider-aware, baseline or separate.",
+        kind=(*METHODS, *MAKING),
+        default="exact",
+    ),
+    limit: int | None = option("Checks within one group after which to give up."),
+    own: tuple[str, ...] = option(
+        "Your own rows, and those of others if you pool them: what do they give away of the rest?",
+        "FILE",
+    ),
+    declared: dict[str, Any] = gathered(declarations),
+    backend: str = backend_option,
+    recipe: dict[str, Any] = gathered(recipe_of),
+    left_out: int = option("With --own: rows of yours that were not published.", default=0),
+    placed: str | None = option(
+        "With --own, your rows as published, from the publisher; the folder of all with "
+        "--originals.",
+        "PATH",
+    ),
+    originals: bool = option(
+        "The first file is published, the others are the providers' rows that it was made of."
+    ),
 ) -> None:
     """Check a table against colluding providers.
 
