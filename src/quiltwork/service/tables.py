@@ -73,12 +73,11 @@ class GivenRows:
     name: str
     provider: str
     file: str
-    suffix: str
     row_count: int
 
 
 _PARTS = TableOf("curator_parts", GivenRows, "name, provider")
-SCHEMA = Schema("parts", (_PARTS,))
+SCHEMA = Schema("parts", (_PARTS,), (), (("ALTER TABLE curator_parts DROP COLUMN suffix",),))
 
 
 def set_rules(t: Transaction, table: Collected, rules: TableRules) -> None:
@@ -110,7 +109,7 @@ def put_rows(service: Service, table: Collected, provider: str, upload: Upload) 
         if now.asked != rules:
             raise InvalidInputError("The rules were changed just now; read them, and send again.")
         old = _forgotten(t, table.name, provider)
-        _PARTS.add(t, GivenRows(table.name, provider, file, upload.suffix, count))
+        _PARTS.add(t, GivenRows(table.name, provider, file, count))
         t.note("act", f"gave {count} rows to table {table.name}", provider)
         return old
 
@@ -175,7 +174,7 @@ def publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) ->
     rules = table.asked
     with ExitStack() as stack:
         paths = {
-            part.provider: str(stack.enter_context(service.vault.plain(part.file, part.suffix)))
+            part.provider: str(stack.enter_context(service.vault.plain(part.file)))
             for part in parts
         }
         pooled = Table.concat(paths, rules.quasi_identifiers, rules.sensitive)
@@ -231,8 +230,8 @@ def self_check(service: Service, table: Collected, provider: str) -> dict[str, A
     if part is None:
         raise InvalidInputError(f"You have no rows in table {table.name!r}.")
     with (
-        service.vault.plain(table.made["publication"], ".csv") as shown,
-        service.vault.plain(part.file, part.suffix) as own,
+        service.vault.plain(table.made["publication"]) as shown,
+        service.vault.plain(part.file) as own,
     ):
         rules = table.asked
         view = own_view(rules.table(shown), rules.table(own), rules.constraint)
