@@ -31,6 +31,7 @@ from quiltwork.tables.publication import Publication
 from quiltwork.tables.risk import refused_cuts
 from quiltwork.tables.risk.exchanges import attacked
 from quiltwork.tables.risk.minimality import Guesses
+from quiltwork.tables.risk.other_values import without_other_value
 from quiltwork.tables.risk.refusals import refusals
 
 NAME = "minimality"
@@ -46,6 +47,7 @@ CONSTRAINTS = (
     KAnonymity(2),
 )
 MOST_WAYS = 100
+MOST_ORDERS = 800
 
 Make = Callable[[pd.DataFrame], Publication]
 
@@ -91,9 +93,10 @@ def check(cases: int, progress: Callable[[int, int], None] = lambda done, total:
         "nothing given away": 0,
         "of these blind": 0,
         "some ruled out": 0,
-        "of these not called unexplained": 0,
+        "of these with nobody certain": 0,
     }
     told |= {"attacked": 0, "records with one value left": 0}
+    told |= {"made again": 0, "certain": 0, "counted as certain at most": 0}
     done = 0
     while done < cases:
         make, published = _case(rng, done)
@@ -106,6 +109,8 @@ def check(cases: int, progress: Callable[[int, int], None] = lambda done, total:
         assert not (found.nothing and found.groups)
         if found.cuts is not None:  # the tree was followed: the answer is exact
             assert found.nothing == (not ruled_out), published.source.frame
+        if found.cuts is None:
+            told |= Counter(told) + exchanged(published, make, found.most)
         if found.guesses is not None:
             told["attacked"] += 1
             told["records with one value left"] += compared(published, left, found.guesses)
@@ -113,10 +118,44 @@ def check(cases: int, progress: Callable[[int, int], None] = lambda done, total:
         told["nothing given away"] += found.nothing
         told["of these blind"] += published.recipe.blind
         told["some ruled out"] += ruled_out
-        told["of these not called unexplained"] += ruled_out and not found.groups
+        told["of these with nobody certain"] += ruled_out and not found.groups
         done += 1
         progress(done, cases)
     return {"cases": cases, **told, "wrong": 0}
+
+
+def exchanged(published: Publication, make: Make, most: int) -> Counter:
+    """Check that every record which is not counted as perhaps certain has another value somewhere.
+
+    All arrangements of values and providers within groups are tried, if they are not too many.
+    """
+    frame, groups = published.source.frame, published.labels
+    members = [published.rows[groups == g] for g in range(published.boxes.count)]
+    pairs = list(zip(frame["who"], frame["ill"], strict=True))
+    held = [Counter(pairs[row] for row in some) for some in members]
+    if math.prod(math.factorial(n.total()) for n in held) > MOST_ORDERS:
+        return Counter()
+    arranged = [sorted(set(itertools.permutations([pairs[r] for r in some]))) for some in members]
+    shown, seen = _rows(published), [set() for _ in pairs]
+    for way in itertools.product(*arranged):
+        world = frame.copy()
+        for rows, taken in zip(members, way, strict=True):
+            world.loc[rows, ["who", "ill"]] = taken
+        try:
+            again = _rows(make(world))
+        except QuiltworkError:
+            continue
+        if again == shown:
+            for row, ill in enumerate(world["ill"]):
+                seen[row].add(ill)
+    sure = without_other_value(published)
+    assert sure.sum() == most
+    certain = 0
+    for row, unsettled, group in zip(published.rows.tolist(), sure, groups, strict=True):
+        several = len({ill for _, ill in held[group]}) > 1
+        assert unsettled or not several or len(seen[row]) > 1, frame
+        certain += several and len(seen[row]) == 1
+    return Counter({"made again": 1, "certain": certain, "counted as certain at most": int(most)})
 
 
 def compared(published: Publication, left: list[np.ndarray], guesses: Guesses) -> int:

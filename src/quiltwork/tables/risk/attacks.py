@@ -115,7 +115,8 @@ def _minimality(refused: Refused | None) -> TableAttack:
             )
         return TableAttack("minimality", knows, found, "exactly", "Nothing is needed.", 0, 0)
     if refused.guesses is None:
-        return TableAttack("minimality", knows, _by_sizes(refused), "not decided", helps)
+        found = _made_again(refused)
+        return TableAttack("minimality", knows, found, "bounded", helps, 0, refused.most)
     seen = refused.guesses
     return TableAttack(
         "minimality",
@@ -131,17 +132,18 @@ def _minimality(refused: Refused | None) -> TableAttack:
     )
 
 
-def _by_sizes(refused: Refused) -> str:
-    if not refused.groups:
-        return (
-            "Numbers of records alone would have made the same groups. That does not prove that "
-            "nothing is given away: sensitive values also had a say in which groups withstand "
-            "colluding providers, were compared or left out, which cannot be followed from outside."
+def _made_again(refused: Refused) -> str:
+    certain = "no value that its group leaves open; for every record"
+    if refused.most:
+        one = refused.most == 1
+        certain = (
+            f"the value of at most {refused.most:,} record{'' if one else 's'}, in "
+            f"{refused.groups:,} of {refused.of:,} groups; for every other one"
         )
     return (
-        f"{refused.groups:,} of {refused.of:,} groups, with {refused.rows:,} records, would not "
-        "have been made by numbers of records alone. What that tells of whom was not decided: the "
-        "way this table was made cannot be followed from its groups."
+        f"Outsiders, who do not know whose records are whose, become certain of {certain} another "
+        "value of its group was found with which the groups, made again, come out the same. How "
+        "much surer guesses get was not decided."
     )
 
 

@@ -9,6 +9,7 @@ cut parts give nothing away. The others fall into parts of the table that have n
 Each small part is enumerated. In a larger one the attacker starts from any assignment, exchanges
 values within groups until all refused cuts are explained, goes on exchanging, and counts what is
 seen where while they are. Sensitive values of the source are looked at for the score alone.
+However else the table was made, other values are looked for that make it too (`other_values`).
 
 Theorem: docs/theory/anonymization.md
 Cost: as the anonymization, and at most `MOST_STEPS` exchanges.
@@ -17,20 +18,20 @@ Cost: as the anonymization, and at most `MOST_STEPS` exchanges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
-from quiltwork.tables.anonymization import assemble
 from quiltwork.tables.constraints.constraint import KAnonymity, LDiversity
 from quiltwork.tables.metrics.models import value_counts
 from quiltwork.tables.partitioning.blind import records_needed
 from quiltwork.tables.partitioning.coded_records import records_of
-from quiltwork.tables.partitioning.recipe import Recipe, partition
+from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publication import LocalPublication, Publication, made_here
 from quiltwork.tables.risk.exchanges import Part, attacked
+from quiltwork.tables.risk.other_values import without_other_value
 from quiltwork.tables.risk.refusals import Refusal, Unexplained, refusals
 
 SURE = 0.9
@@ -70,10 +71,11 @@ class Refused(ResultBase):
     """What the algorithm gives away of sensitive values.
 
     Attributes:
-        groups: about which a refused cut says something; where the tree cannot be followed, groups
-            that the algorithm would not have made by numbers of records alone.
+        groups: about which a refused cut says something; where the tree cannot be followed, those
+            with records whose value may be certain.
         of: groups in all.
         rows: in these groups.
+        most: published records whose value becomes certain, at most: no other one was found.
         nothing: whether it is proven that the algorithm gives nothing away: every assignment of
             sensitive values that fits the table would have made it.
         cuts: how many cuts of the whole tree only sensitive values can have refused; None where
@@ -85,6 +87,7 @@ class Refused(ResultBase):
     groups: int
     of: int
     rows: int
+    most: int
     nothing: bool
     cuts: int | None = None
     guesses: Guesses | None = None
@@ -93,6 +96,8 @@ class Refused(ResultBase):
 
 def refused_cuts(publication: Publication) -> Refused:
     """Find the cuts that only sensitive values explain, and what they tell of whom.
+
+    Where they cannot be told apart, as with several providers, find out whose value stays open.
 
     Raises:
         InvalidInputError: if there is no publication.
@@ -113,9 +118,9 @@ def refused_cuts(publication: Publication) -> Refused:
     published = made_here(publication)
     recipe, count = published.recipe, published.boxes.count
     if recipe.blind:
-        return Refused(0, count, 0, nothing=True, cuts=0, left_out=published.suppressed)
+        return Refused(0, count, 0, 0, nothing=True, cuts=0, left_out=published.suppressed)
     if _by_size_alone(recipe):
-        return Refused(0, count, 0, nothing=True, cuts=0)
+        return Refused(0, count, 0, 0, nothing=True, cuts=0)
     encoded = published.source.encoded
     least = records_needed(recipe.constraint, alone=encoded.subject is None)
     if _only_by_cuts(published):
@@ -131,11 +136,10 @@ def refused_cuts(publication: Publication) -> Refused:
             pass
         else:
             return _followed(published, found)
-    by_size = replace(recipe, constraint=KAnonymity(least))
-    labels = partition(encoded, records_of(encoded), by_size)
-    explained = _same_groups(published, assemble(published.source, labels, by_size))
-    rows = int(published.sizes[~explained].sum())
-    return Refused(int(count - explained.sum()), count, rows, nothing=False)
+    sure = without_other_value(published)
+    touched = np.bincount(published.labels[sure], minlength=count) > 0
+    rows = int(published.sizes[touched].sum())
+    return Refused(int(touched.sum()), count, rows, int(sure.sum()), nothing=False)
 
 
 def _by_size_alone(recipe: Recipe) -> bool:
@@ -188,6 +192,7 @@ def _followed(publication: LocalPublication, found: Sequence[Refusal]) -> Refuse
         groups=int(touched.sum()),
         of=len(touched),
         rows=int(publication.sizes[touched].sum()),
+        most=0 if guesses is None else guesses.most,
         nothing=not telling,
         cuts=len(found),
         guesses=guesses,
@@ -235,17 +240,3 @@ def _guessed(publication: LocalPublication, parts: Sequence[Part]) -> Guesses:
         weakest=tuple(tuple(texts[g].values.values()) for g in weakest),
         open=unsettled,
     )
-
-
-def _same_groups(publication: LocalPublication, other: LocalPublication) -> NDArray[np.bool_]:
-    """Tell which groups the other publication has too, with the same rows of the source."""
-    found = np.full(publication.source.encoded.rows, -1, dtype=np.int64)
-    found[other.rows] = other.labels
-    theirs = found[publication.rows]
-    low = np.full(publication.boxes.count, len(found), dtype=np.int64)
-    high = np.full_like(low, -1)
-    np.minimum.at(low, publication.labels, theirs)
-    np.maximum.at(high, publication.labels, theirs)
-    same: NDArray[np.bool_] = (low == high) & (low >= 0)
-    same[same] = other.sizes[low[same]] == publication.sizes[same]
-    return same
