@@ -55,11 +55,12 @@ def on_terminal(*arguments: str) -> tuple[bytes, bytes]:
     return done.stdout, seen
 
 
-def test_progress_draws_on_a_terminal_but_never_under_json(tmp_path):
-    out, seen = on_terminal("demo", "--output", str(tmp_path))
-    assert b"Releasing" in seen
-    assert b"Releasing" not in out
-    assert on_terminal("demo", "--output", str(tmp_path), "--json")[1] == b""
+def test_progress_draws_on_a_terminal_but_never_under_json():
+    work = ("remap", "--n", "5", "--alpha", "1/2", "--value", "2")
+    out, seen = on_terminal(*work)
+    assert b"Remapping" in seen
+    assert b"Remapping" not in out
+    assert on_terminal(*work, "--json")[1] == b""
 
 
 def test_long_work_without_numba_names_what_takes_less(monkeypatch):

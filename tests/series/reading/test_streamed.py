@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series import read_series
-from quiltwork.series.reading import assembly, columns, spilled, streamed
+from quiltwork.series.reading import assembly, collectors, columns, spilled, streamed
 from quiltwork.series.reading.spilled import Spilled
 
 EDGES, LABELS = [-0.5, 0.5], ["low", "middle", "high"]
@@ -23,7 +23,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(columns, "_BLOCK", 2048)
     monkeypatch.setattr(streamed, "_AT_ONCE", 50)
     monkeypatch.setattr(streamed, "_EACH", 3)
-    monkeypatch.setattr(spilled, "_IN_MEMORY", 1000)
+    for module in (collectors, streamed):
+        monkeypatch.setattr(module, "Spilled", partial(Spilled, 1000))
 
 
 def _rows(kind, seed):
@@ -120,11 +121,9 @@ def test_many_small_files_are_read_as_one_by_one(tmp_path, monkeypatch, missing)
 @given(st.lists(st.integers(0, 60), max_size=20), st.integers(0, 20))
 def test_what_does_not_fit_in_memory_is_read_back_from_a_file(sizes, number):
     parts = [np.arange(n, dtype=(np.int8, np.int64, np.float64)[n % 3]) for n in sizes]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spilled, "_IN_MEMORY", 100)
-        found = Spilled()
-        for part in parts:
-            found.add(part)
+    found = Spilled(in_memory=100)
+    for part in parts:
+        found.add(part)
     for _ in range(2):
         for one, part in zip(found, parts, strict=True):
             assert (one.tolist(), one.dtype) == (part.tolist(), part.dtype)
@@ -133,14 +132,12 @@ def test_what_does_not_fit_in_memory_is_read_back_from_a_file(sizes, number):
 
 
 def test_a_full_disk_is_told(monkeypatch):
-    monkeypatch.setattr(spilled, "_IN_MEMORY", 100)
     monkeypatch.setattr(spilled, "TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
     with pytest.raises(StorageError, match="No space left on device; name a folder with room in T"):
-        Spilled().add(np.zeros(100))
-    monkeypatch.setattr(spilled, "_IN_MEMORY", 0)
+        Spilled(100).add(np.zeros(100))
     monkeypatch.setattr(spilled, "TemporaryFile", partial(open, "/dev/full", "wb"))
     with pytest.raises(StorageError, match="No space left"):  # at once, however small the part is
-        Spilled().add(np.zeros(1))
+        Spilled(0).add(np.zeros(1))
 
 
 @given(
@@ -158,7 +155,7 @@ def test_rows_are_sorted_by_subject_and_time_and_equal_ones_stay_in_order(drawn,
         count += len(some)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streamed, "_AT_ONCE", at_once)
-        patch.setattr(spilled, "_IN_MEMORY", 64)
+        patch.setattr(streamed, "Spilled", partial(Spilled, 64))
         again = streamed.in_time(lambda: iter(blocks))
     rows = [row for block in drawn for row in block]
     order = sorted(range(count), key=rows.__getitem__)

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import StorageError
 
-_IN_MEMORY = 1 << 23
-
 
 class Spilled:
-    """A list of arrays, of which 8 MiB are held in memory."""
+    """A list of arrays, of which `in_memory` bytes are held in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_memory: int = 1 << 23) -> None:
         """Begin with none."""
+        self._in_memory = in_memory
         self._parts: list[NDArray[Any] | tuple[int, int, Any]] = []
         self._held = 0
         self._file: Any = None
@@ -39,7 +38,7 @@ class Spilled:
         Raises:
             StorageError: if the temporary folder is full.
         """
-        if self._held + part.nbytes <= _IN_MEMORY:
+        if self._held + part.nbytes <= self._in_memory:
             self._held += part.nbytes
             self._parts.append(part)
             return
