@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -85,14 +86,19 @@ def best_cut(
     axis: int,
     rows: list[int],
     allowed: Callable[[list[int]], bool],
+    density: float = 0.0,
 ) -> float:
-    """The least loss (rows × widths of both sides) over every cut along one quasi-identifier."""
+    """The least loss of both sides over every cut along one quasi-identifier.
+
+    A side loses its rows × (the roots of its widths − density × the logarithm of its rows).
+    """
 
     def loss(side: list[int]) -> float:
-        return len(side) * sum(
-            place[max(column[r] for r in side)] - place[min(column[r] for r in side)]
+        roots = sum(
+            (place[max(column[r] for r in side)] - place[min(column[r] for r in side)]) ** 0.5
             for column, place in zip(codes, places, strict=True)
         )
+        return len(side) * (roots - density * math.log(len(side)))
 
     best = float("inf")
     for code in sorted({codes[axis][r] for r in rows})[:-1]:

@@ -210,7 +210,7 @@ def _case(rng: np.random.Generator, number: int) -> tuple[Make, Publication | No
         "quality": not plain and bool(rng.integers(3) == 0),
     }
     owner = None if plain else "who"
-    looks = choices["quality"] or choices["relaxed"] or choices["split"] == "fitness"
+    looks = choices["relaxed"] or choices["split"] == "fitness"
     choices["blind"] = bool(rng.integers(3) == 0) and not looks
 
     def make(given: pd.DataFrame) -> Publication:

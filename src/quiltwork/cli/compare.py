@@ -48,7 +48,7 @@ def candidate_choices(
 def compare(
     source: TableFiles = gathered(TableFiles),
     varied: dict[str, list[Any]] = gathered(candidate_choices),
-    quality: bool = option("Take more time for smaller boxes and groups."),
+    quality: bool = option("Take more time for better counts from the table."),
     declared: dict[str, Any] = gathered(declarations),
     plot: str | None = plot_option,
 ) -> None:

@@ -94,7 +94,6 @@ def test_failing_groups_are_left_out_or_nothing_is_published():
 @pytest.mark.parametrize(
     ("choices", "complaint"),
     [
-        ({"quality": True}, "look at sensitive values"),
         ({"relaxed": True}, "look at sensitive values"),
         ({"split": "fitness"}, "look at sensitive values"),
         ({"backend": "spark"}, "one machine"),

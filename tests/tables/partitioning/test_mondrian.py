@@ -104,7 +104,9 @@ ALIKE = {"seed": 1, "rows": 40, "quasi": 3, "codes": 4, "providers": 4}
 
 
 @settings(max_examples=60)
-@example(shape=ALIKE, least=1, values=1, node_of=lambda r: r.provider % 2, parted=False)
+@example(
+    shape=ALIKE, least=1, values=1, node_of=lambda r: r.provider % 2, parted=False, density=0.0
+)
 @given(
     shape=shapes,
     least=st.integers(1, 6),
@@ -113,8 +115,9 @@ ALIKE = {"seed": 1, "rows": 40, "quasi": 3, "codes": 4, "providers": 4}
         [lambda records: 0 * records.ids, lambda records: records.provider % 2]
     ),
     parted=st.booleans(),
+    density=st.sampled_from([0.0, 0.5]),
 )
-def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted):
+def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted, density):
     """Of the whole, of nodes that were cut between providers, and where equal records part."""
     records = random_records(**shape)
     node = node_of(records)
@@ -123,7 +126,8 @@ def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted)
     order = np.argsort(node, kind="stable")
     sizes = np.bincount(node)
     nodes = Nodes(order, starts_of(sizes)).select(sizes > 0)
-    found = best_cuts.best_cuts(records, nodes, np.full(nodes.count, least), values, parted)
+    asked = np.full(nodes.count, least)
+    found = best_cuts.best_cuts(records, nodes, asked, values, parted, density)
 
     def allowed(side: list[int]) -> bool:
         return len(side) >= least and len(set(records.sensitive[side])) >= values
@@ -132,7 +136,7 @@ def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted)
         for at, number in enumerate(np.unique(node)):
             rows = np.flatnonzero(node == number)
             expected = reference.best_cut(
-                records.codes.tolist(), records.places, axis, rows.tolist(), allowed
+                records.codes.tolist(), records.places, axis, rows.tolist(), allowed, density
             )
             assert found.loss[axis, at] == pytest.approx(expected)
             if np.isfinite(expected):

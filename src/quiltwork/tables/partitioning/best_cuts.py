@@ -1,9 +1,11 @@
 """Where to cut so that least is lost: every position of every quasi-identifier at once.
 
-The loss of a node is records × the sum of its normalized widths. For each quasi-identifier the
-codes are counted per node (in at most `BINS` bins), and running minima and maxima from both ends
-give the box on either side of every cut. Cost: O(quasi-identifiers² · (rows + nodes · bins)) per
-level.
+A node loses its number of records × (the sum of the roots of its normalized widths − density × the
+logarithm of that number). By roots a narrow box that gets narrower counts for more than a wide one,
+as it does to counts; by density a crowd in one place is cut off from what surrounds it.
+For each quasi-identifier the codes are counted per node (in at most `BINS` bins), and running
+minima and maxima from both ends give the box on either side of every cut. Cost:
+O(quasi-identifiers² · (rows + nodes · bins)) per level.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class AxisCuts:
     last: Counts
 
 
-def every_cut(records: CodedRecords, nodes: Nodes, parted: bool = False) -> Iterator[AxisCuts]:
+def every_cut(
+    records: CodedRecords, nodes: Nodes, parted: bool = False, density: float = 0.0
+) -> Iterator[AxisCuts]:
     """Give all cuts of the nodes, one quasi-identifier after the other."""
     codes = [column[nodes.rows] for column in records.codes]
     some = slice(None) if parted else np.flatnonzero(records.first[nodes.rows])
@@ -64,11 +68,19 @@ def every_cut(records: CodedRecords, nodes: Nodes, parted: bool = False) -> Iter
         rows = np.bincount(cell, minlength=nodes.count * width).reshape(nodes.count, width)
         left = np.cumsum(rows, axis=1)[:, :-1]
         loss, last = _losses(records, covered, cell[some], left, nodes.sizes, axis)
+        if density:
+            for side in (left, nodes.sizes[:, None] - left):
+                loss -= density * side * np.log(np.maximum(side, 1))
         yield AxisCuts(bin_of, left, loss, last)
 
 
 def best_cuts(
-    records: CodedRecords, nodes: Nodes, least: Counts, values: int, parted: bool = False
+    records: CodedRecords,
+    nodes: Nodes,
+    least: Counts,
+    values: int,
+    parted: bool = False,
+    density: float = 0.0,
 ) -> BestCuts:
     """Find for each node and quasi-identifier the cut after which least is lost.
 
@@ -78,7 +90,7 @@ def best_cuts(
     """
     sensitive = records.sensitive[nodes.rows]
     found = []
-    for cuts in every_cut(records, nodes, parted):
+    for cuts in every_cut(records, nodes, parted, density):
         allowed = np.minimum(cuts.left, nodes.sizes[:, None] - cuts.left) >= least[:, None]
         if values > 1:
             width = cuts.left.shape[1] + 1
@@ -158,9 +170,9 @@ def _extremes(
 
 
 def _extent(place: Reals, low: NDArray[Any], high: NDArray[Any]) -> Reals:
-    """Return the width between two codes; sides without rows count 0 rows, so any width will do."""
+    """Return the root of the width between two codes; a side without rows may get any."""
     extent: Reals = place[high] - place[np.minimum(low, len(place) - 1)]
-    return extent
+    return np.sqrt(np.maximum(extent, 0.0, out=extent), out=extent)
 
 
 def _diverse(

@@ -5,7 +5,7 @@ On one machine, within a subtree on Spark, and again when someone asks what the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -17,17 +17,19 @@ from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.partitioning.blind import records_needed
 from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
-from quiltwork.tables.partitioning.cut_rule import Counts
+from quiltwork.tables.partitioning.cut_rule import Counts, Reals
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
 from quiltwork.tables.partitioning.nodes import Nodes
 from quiltwork.tables.partitioning.provider_aware import Questions, provider_aware
-from quiltwork.tables.partitioning.repair import repair
 
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
+Cut: TypeAlias = Callable[[CodedRecords, Guard, CutRules, Progress | None], Counts]
 
 UNPUBLISHED = -1
 """The group of rows that cannot be published."""
+DENSITIES = (0.25, 0.5)
+"""Of the cuts by loss that `quality` tries besides those asked for."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Recipe:
         m: how many providers may collude.
         method: which algorithm.
         rules: how nodes are cut.
-        quality: whether records are exchanged between groups in the end.
+        quality: whether other cuts by loss are tried, and those taken that count best.
         blind: whether cuts ask for numbers of records alone.
     """
 
@@ -49,11 +51,6 @@ class Recipe:
     rules: CutRules
     quality: bool = False
     blind: bool = False
-
-    @property
-    def by_content(self) -> bool:
-        """Whether records with equal values may part, in an order that content alone decides."""
-        return self.rules.relaxed or self.quality
 
 
 def partition(
@@ -67,27 +64,21 @@ def partition(
     if recipe.blind:
         asked = KAnonymity(records_needed(asked))
     order = None
-    if recipe.by_content:
+    if recipe.rules.relaxed:
         order = by_content(records, encoded.subject)
         records = records.take(order)
     alone = recipe.method == "separate"
     guard = Guard(asked, 0 if alone else recipe.m, encoded)
-    questions: Questions | None = None
-    if alone:
-        labels = _each_alone(records, guard, recipe.rules, progress)
-    elif recipe.method == "provider-aware" and records.providers > 1:
-        questions = Questions.of(encoded.quasi)
-        labels = provider_aware(records, guard, recipe.rules, questions, progress)
-    else:
-        labels = mondrian(records, guard, recipe.rules, progress)
-    if recipe.quality and not alone:
-        usual = labels
-        if questions is not None:
-            usual = mondrian(records, guard, replace(recipe.rules, provider_splits=False))
-        parted = not _same(usual, labels)
-        labels = repair(records, labels, guard, progress)
-        if questions is not None and parted:
-            labels = _better(records, repair(records, usual, guard, progress), labels, questions)
+    aware = recipe.method == "provider-aware" and records.providers > 1
+    questions = Questions.of(encoded.quasi) if aware or recipe.quality else None
+    cut = _each_alone if alone else mondrian
+    rules = recipe.rules
+    if questions is not None and recipe.quality:
+        rules, labels = _best_cuts(records, guard, rules, questions, cut, progress)
+    elif not aware:
+        labels = cut(records, guard, rules, progress)
+    if questions is not None and aware:
+        labels = provider_aware(records, guard, rules, questions, progress)
     if order is None:
         return labels
     found = np.empty_like(labels)
@@ -95,20 +86,31 @@ def partition(
     return found
 
 
-def _same(labels: Counts, others: Counts) -> bool:
-    """Tell whether two numberings make the same groups."""
-    pairs = labels.astype(np.int64) * (int(others.max()) + 1) + others
-    return len(np.unique(pairs)) == int(labels.max()) + 1 == int(others.max()) + 1
+def _best_cuts(
+    records: CodedRecords,
+    guard: Guard,
+    rules: CutRules,
+    questions: Questions,
+    cut: Cut,
+    progress: Progress | None,
+) -> tuple[CutRules, Counts]:
+    """Return the rules from whose groups counts are best, in doubt the given ones, and groups."""
 
+    def tried(rules: CutRules) -> tuple[Counts, Reals]:
+        labels = cut(records, guard, replace(rules, provider_splits=False), None)
+        rows = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
+        groups = Nodes(records.ids[rows].astype(np.int64), starts_of(np.bincount(labels[rows])))
+        return labels, questions.answers(groups, np.zeros(groups.count, dtype=np.int64), 1)
 
-def _better(records: CodedRecords, usual: Counts, other: Counts, questions: Questions) -> Counts:
-    """Return the usual labels, or the others if counts from those are better."""
-    answers = []
-    for labels in (usual, other):
-        rows = records.ids[np.argsort(labels, kind="stable")].astype(np.int64)
-        groups = Nodes(rows, starts_of(np.bincount(labels)))
-        answers.append(questions.answers(groups, np.zeros(groups.count, dtype=np.int64), 1))
-    return other if questions.better(*answers)[0] else usual
+    labels, answers = tried(rules)
+    for number, density in enumerate(DENSITIES, start=1):
+        other = replace(rules, split="loss", density=density)
+        found, instead = tried(other)
+        if questions.better(answers, instead)[0]:
+            rules, labels, answers = other, found, instead
+        if progress is not None:
+            progress(number * records.count // len(DENSITIES), records.count)
+    return rules, labels
 
 
 def _each_alone(

@@ -147,7 +147,7 @@ def _by_size_alone(recipe: Recipe) -> bool:
 
     Scores count them, and so does the order in which records with equal values part.
     """
-    plain = recipe.rules.split != "fitness" and not recipe.by_content
+    plain = recipe.rules.split != "fitness" and not recipe.rules.relaxed
     asks_of_size = (
         isinstance(part, KAnonymity) or (isinstance(part, LDiversity) and part.l == 1)
         for part in recipe.constraint.parts
@@ -170,7 +170,8 @@ def _only_by_cuts(publication: LocalPublication) -> bool:
     return (
         alone
         and (recipe.rules.split == "range" or (recipe.rules.split == "loss" and counts))
-        and not recipe.by_content
+        and not recipe.rules.relaxed
+        and not recipe.quality
         and not publication.suppressed
         and encoded.subject is None
         and recipe.constraint.generalization_monotonic

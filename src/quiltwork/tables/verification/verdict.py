@@ -85,7 +85,7 @@ class Verdict(ResultBase):
             why = f"in one of its groups {who} would breach {self.broken}"
         return NotPrivateError(
             "The anonymized table did not pass its verification, so it is withheld: "
-            f"{why}. Groups that look alike are one: leave out relaxed and quality, use "
+            f"{why}. Groups that look alike are one: leave out relaxed, use "
             "method='baseline', ask for less, or use a constraint that is generalization monotonic."
         )
 
