@@ -8,7 +8,6 @@ import subprocess
 import sys
 from fractions import Fraction
 
-import pandas
 import pytest
 
 import quiltwork as qw
@@ -56,9 +55,6 @@ def test_a_team_works_through_the_client(curator, tmp_path):
     rows = tmp_path / "people.csv"
     rows.write_text("sex\nf\nm\n")
     assert olga.add_rows("people", rows)["rows"] == 2
-    typed = tmp_path / "people.parquet"
-    pandas.read_csv(rows).to_parquet(typed)
-    assert olga.add_rows("people", typed)["rows"] == 2
     table = olga.ask("people", {"kind": "table", "by": ["sex"]}, 0.5)
     assert table.result.values == tuple(table.values)
     with pytest.raises(UnsupportedError):

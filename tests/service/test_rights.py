@@ -33,6 +33,7 @@ BODIES = {
     "ask": lambda: {"query": {"kind": "histogram"}, "epsilon": 0.01},
     "preview": lambda: {"query": {"kind": "histogram"}, "epsilon": 0.01},
     "plan": lambda: {"questions": [{"query": {"kind": "histogram"}}]},
+    "remap": lambda: {"people": 5},
     "preview_schedule": lambda: SCHEDULE,
     "make_schedule": lambda: SCHEDULE,
     "make_table": lambda: {"name": "new", "rules": RULES},

@@ -54,7 +54,7 @@ def test_a_series_grows_and_a_key_stays_answered(team, steps):
     )
 
 
-def test_counts_are_released_within_a_cap(team, survey):
+def test_counts_are_released_within_a_cap_and_read_by_a_consumer(team, survey):
     asked = {
         "query": {"kind": "table", "by": ["sex"], "where": {"smoker": ["yes"]}},
         "epsilon": 0.4,
@@ -67,6 +67,9 @@ def test_counts_are_released_within_a_cap(team, survey):
     assert "cap" in refused.json()["detail"]
     path = f"/v1/datasets/survey/releases/{answer['number']}"
     assert team.told("anna", "GET", path) == answer
+    reader = {"people": 60, "prior": "binomial", "parameter": 0.3, "loss": "squared"}
+    read = team.told("anna", "POST", f"{path}/remap", json=reader)
+    assert all(0 <= count <= 60 for count in read["read"])
 
 
 def test_a_plan_uses_the_budget_exactly(team, steps):

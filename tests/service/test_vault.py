@@ -24,7 +24,7 @@ def test_what_is_written_is_read(vault, size):
     content = os.urandom(size)
     name = vault.write([content[:10], content[10:]])
     assert b"".join(vault.read(name)) == content
-    with vault.plain(name) as path:
+    with vault.plain(name, ".csv") as path:
         assert path.read_bytes() == content
         assert path.suffix == ".csv"
     assert vault.names() == {name}
@@ -50,7 +50,7 @@ def test_an_error_about_a_lent_file_does_not_say_where_it_is(vault):
     name = vault.write([b"a"])
     with (
         pytest.raises(InvalidInputError, match=r"^the file and the file: wrong$"),
-        vault.plain(name) as path,
+        vault.plain(name, ".csv") as path,
     ):
         raise InvalidInputError(f"{str(path)!r} and {path}: wrong")
     assert vault.names() == {name}

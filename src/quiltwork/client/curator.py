@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +24,14 @@ from quiltwork.client.records import (
     Verification,
     read,
 )
-from quiltwork.delimited import with_csv
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import Query
 from quiltwork.queries.document import to_document
+
+_MEDIA_TYPES = {
+    ".parquet": "application/vnd.apache.parquet",
+    ".pq": "application/vnd.apache.parquet",
+}
 
 
 class Curator:
@@ -352,16 +354,8 @@ class Curator:
         self._at.told("DELETE", path(*where), again=True)
 
     def _sent(self, method: str, where: str, file: str | Path) -> dict[str, Any]:
-        return dict(self._at.told(method, where, _csv_of(str(file)), media_type="text/csv"))
-
-
-def _csv_of(file: str) -> bytes:
-    """Return a CSV file as it is, and the rows of a Parquet or Arrow file as CSV."""
-    if not file.endswith(files.TABLES):
-        return files.contents(file)
-    text = io.StringIO(newline="")
-    with_csv(file, csv.writer(text).writerows)
-    return text.getvalue().encode()
+        kind = _MEDIA_TYPES.get(Path(file).suffix, "text/csv")
+        return dict(self._at.told(method, where, files.contents(file), media_type=kind))
 
 
 def _number(value: Number) -> str:

@@ -32,7 +32,7 @@ from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Route, Service, check
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import converted, read_document
-from quiltwork.service.uploads import check_media_type, received
+from quiltwork.service.uploads import received, suffix_of
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -231,7 +231,7 @@ async def _with_upload(
     **rest: Any,
 ) -> Any:
     """Check the caller's right before anything is read, and again when all of it has come."""
-    check_media_type(request.headers.get("content-type", ""))
+    suffix = suffix_of(request.headers.get("content-type", ""))
     encoding = request.headers.get("content-encoding", "").strip().lower()
 
     await anyio.to_thread.run_sync(_admitted, service, route, secret, path)
@@ -243,7 +243,7 @@ async def _with_upload(
             yield part
 
     def work() -> Any:
-        with received(service, parts(), encoding) as upload:
+        with received(service, parts(), suffix, encoding) as upload:
             caller = _admitted(service, route, secret, path)
             return route.handler(Call(service, caller, path, upload=upload, **rest))
 

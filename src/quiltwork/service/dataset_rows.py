@@ -341,7 +341,7 @@ def _unpacked(content: bytes) -> _Piece:
 
 @_routes.at("POST", _DATA, "data.add", status=201, upload=True)
 def _add_rows(call: Call) -> Added:
-    """Add rows from a CSV file; a series grows by them."""
+    """Add rows from a CSV or Parquet file; a series grows by them."""
     found = registered(call.service, call.path["dataset"])
     return add(call.service, found, call.sent, call.caller.member)
 

@@ -16,7 +16,7 @@ from quiltwork.holdout.standings import status_of_board
 from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts
 from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout
-from quiltwork.service.problems import not_found
+from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Transaction
@@ -174,6 +174,8 @@ def _ask_holdout_by_file(call: Call) -> Score:
     from quiltwork.holdout.studies import read_predictions
 
     stored = HOLDOUTS.named(call)
+    if call.sent.suffix != ".csv":
+        raise Problem(415, "unsupported-media", "Send predictions as text/csv.")
     with call.sent.table() as path:
         said = read_predictions(str(path), stored.asked.id_column)
     return _asked(call, call.query.metric, said)

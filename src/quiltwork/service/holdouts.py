@@ -133,6 +133,8 @@ def put_side(service: Service, stored: Held, side: str, upload: Upload) -> int:
     """Keep one of the two tables, as CSV, the columns that are used; return its number of rows."""
     from quiltwork.holdout.studies import read_table
 
+    if upload.suffix != ".csv":
+        raise InvalidInputError("The tables of a holdout are uploaded as CSV.")
     asked = stored.asked
     with upload.table() as path:
         _, rows = read_table(str(path))
@@ -349,7 +351,10 @@ def study_of(service: Service, stored: Held) -> Study:
 def _study(vault: Vault, train: str, holdout: str, columns: Columns) -> Study:
     from quiltwork.holdout.studies import read_study
 
-    with vault.plain(train) as public, vault.plain(holdout) as private:
+    with (
+        vault.plain(train, ".csv") as public,
+        vault.plain(holdout, ".csv") as private,
+    ):
         return read_study(str(public), str(private), columns)
 
 

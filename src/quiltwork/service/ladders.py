@@ -32,7 +32,7 @@ WAIT = 10.0
 @lru_cache(maxsize=4)
 def labels(vault: Vault, file: str, columns: Columns, scoring: Scoring) -> ScoredRows:
     """Read the table of labels; ids that occur twice and targets without a score are refused."""
-    with vault.plain(file) as path:
+    with vault.plain(file, ".csv") as path:
         table = read_table(str(path))
     return scored_rows(*table, columns, scoring.read(), "the holdout", "")
 

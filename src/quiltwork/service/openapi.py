@@ -13,7 +13,7 @@ from quiltwork.service.problems import MEDIA_TYPE, ProblemDetails
 from quiltwork.service.rights import RIGHTS
 from quiltwork.service.routes import Route
 from quiltwork.service.structs import NAME
-from quiltwork.service.uploads import MEDIA_TYPE as CSV
+from quiltwork.service.uploads import MEDIA_TYPES
 
 _REF = "#/components/schemas/{name}"
 KEY_PATTERN = r"^[!-~]{1,200}$(?!\n)"
@@ -62,7 +62,7 @@ def _operation(route: Route, refs: dict[type, Any]) -> dict[str, Any]:
         content: dict[str, Any] = {"application/json": {"schema": refs[route.request]}}
         operation["requestBody"] = {"required": True, "content": content}
     if route.upload:
-        content = {CSV: {"schema": {"type": "string", "format": "binary"}}}
+        content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in MEDIA_TYPES}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 

@@ -1,21 +1,24 @@
-"""What was released: listed with error bars, and its ledger."""
+"""What was released: listed with error bars, read as one consumer should, and its ledger."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta
 
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.budget import Debit
 from quiltwork.client.records import Released
-from quiltwork.counts import CountTable
+from quiltwork.counts import Consumer, CountTable, GeometricMechanism
+from quiltwork.counts.remaps.remap import optimal_remap
+from quiltwork.errors import InvalidInputError
 from quiltwork.series.releases.record import Release
 from quiltwork.service.log import LogQuery
 from quiltwork.service.problems import not_found
 from quiltwork.service.routes import Call, Feature, Routes
-from quiltwork.service.structs import Document, Page, paged, shown_as
+from quiltwork.service.structs import Document, Number, Page, exact_number, paged, shown_as
 
 _MOST_RUNS = 2000
 
@@ -55,6 +58,26 @@ class LeakageByPoint(Document, frozen=True):
     dataset: str
     budget: float
     runs: list[ToldRun]
+
+
+class Reader(Document, frozen=True):
+    """Who reads counts: what she believes about each, and what a wrong answer costs her."""
+
+    people: Annotated[int, Meta(ge=1, le=100_000)]
+    prior: Literal["uniform", "binomial", "poisson"] = "uniform"
+    parameter: Number | None = None
+    loss: Annotated[str, Meta(max_length=100)] = "absolute"
+
+
+class Reading(Document, frozen=True):
+    """Released counts as one consumer should read them; it costs nothing."""
+
+    cells: list[Any]
+    released: list[int]
+    read: list[int]
+    intervals: list[list[int]]
+    expected_loss: float
+    text: str
 
 
 def shown_release(debit: Debit, answer: str) -> Released:
@@ -133,6 +156,42 @@ def _found(call: Call) -> tuple[Debit, str]:
 def _show_release(call: Call) -> Released:
     """Show one release."""
     return shown_release(*_found(call))
+
+
+@_routes.at("POST", f"{_RELEASE}/remap", "release.remap", request=Reader, free=("release",))
+def _remap(call: Call) -> Reading:
+    """Read released counts by one consumer's prior and loss; it costs nothing."""
+    _, answer = _found(call)
+    if json.loads(answer)["schema"] != "quiltwork/count-table":
+        raise InvalidInputError("Only counts are read by a prior and a loss.")
+    table, reader = CountTable.from_json(answer), call.body
+    mechanism = GeometricMechanism(reader.people, alpha=table.alphas[0])
+    remap = optimal_remap(mechanism, Consumer(_prior(reader), reader.loss))
+    counts = np.clip(np.array(table.noisy, dtype=np.int64), 0, reader.people)
+    low, high = (np.ravel(end).tolist() for end in remap.interval(counts))
+    return Reading(
+        cells=table.body()["cells"],
+        released=list(table.noisy),
+        read=np.ravel(remap(counts)).tolist(),
+        intervals=[[int(a), int(b)] for a, b in zip(low, high, strict=True)],
+        expected_loss=float(remap.expected_loss),
+        text=remap.explain(),
+    )
+
+
+def _prior(reader: Reader) -> Any:
+    if reader.prior == "uniform":
+        return "uniform"
+    if reader.parameter is None:
+        raise InvalidInputError("parameter is missing: the mean, or the probability, of the prior.")
+    from scipy import stats
+
+    parameter = float(exact_number(reader.parameter, "parameter"))
+    if reader.prior == "poisson" and parameter <= 10**15:
+        return stats.poisson(parameter)
+    if reader.prior == "binomial" and parameter <= 1:
+        return stats.binom(reader.people, parameter)
+    raise InvalidInputError("parameter is a probability, or a mean of at most 1e15.")
 
 
 @_routes.at("GET", f"{_OF_DATASET}/ledger", "ledger.read", query=LogQuery)

@@ -43,6 +43,7 @@ RIGHTS: Mapping[str, Mapping[Role, Scope]] = {
     "question.plan": {"owner": "own", "analyst": "own"},
     "question.ask": {"owner": "own", "analyst": "own"},
     "release.read": {"owner": "own", "analyst": "own"},
+    "release.remap": {"owner": "own", "analyst": "own"},
     "ledger.read": {"owner": "own", "auditor": "any"},
     "job.list": {"owner": "own", "analyst": "own"},
     "job.read": {"owner": "own", "analyst": "own", "auditor": "any"},

@@ -211,12 +211,13 @@ class Service:
         name: str,
         path: Mapping[str, str],
         parts: Iterable[bytes],
+        suffix: str,
         **rest: Any,
     ) -> Any:
         """Do what a route that takes an upload does; nothing is read of it without the right."""
         route = self.route(name)
         check(route, self, caller, path)
-        with received(self, parts) as upload:
+        with received(self, parts, suffix) as upload:
             check(route, self, caller, path)  # again, now that all of it has come
             return route.handler(Call(self, caller, path, upload=upload, **rest))
 

@@ -73,11 +73,12 @@ class GivenRows:
     name: str
     provider: str
     file: str
+    suffix: str
     row_count: int
 
 
 _PARTS = TableOf("curator_parts", GivenRows, "name, provider")
-SCHEMA = Schema("parts", (_PARTS,), (), (("ALTER TABLE curator_parts DROP COLUMN suffix",),))
+SCHEMA = Schema("parts", (_PARTS,))
 
 
 def set_rules(t: Transaction, table: Collected, rules: TableRules) -> None:
@@ -109,7 +110,7 @@ def put_rows(service: Service, table: Collected, provider: str, upload: Upload) 
         if now.asked != rules:
             raise InvalidInputError("The rules were changed just now; read them, and send again.")
         old = _forgotten(t, table.name, provider)
-        _PARTS.add(t, GivenRows(table.name, provider, file, count))
+        _PARTS.add(t, GivenRows(table.name, provider, file, upload.suffix, count))
         t.note("act", f"gave {count} rows to table {table.name}", provider)
         return old
 
@@ -174,7 +175,7 @@ def publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) ->
     rules = table.asked
     with ExitStack() as stack:
         paths = {
-            part.provider: str(stack.enter_context(service.vault.plain(part.file)))
+            part.provider: str(stack.enter_context(service.vault.plain(part.file, part.suffix)))
             for part in parts
         }
         pooled = Table.concat(paths, rules.quasi_identifiers, rules.sensitive)
@@ -230,8 +231,8 @@ def self_check(service: Service, table: Collected, provider: str) -> dict[str, A
     if part is None:
         raise InvalidInputError(f"You have no rows in table {table.name!r}.")
     with (
-        service.vault.plain(table.made["publication"]) as shown,
-        service.vault.plain(part.file) as own,
+        service.vault.plain(table.made["publication"], ".csv") as shown,
+        service.vault.plain(part.file, part.suffix) as own,
     ):
         rules = table.asked
         view = own_view(rules.table(shown), rules.table(own), rules.constraint)

@@ -105,13 +105,13 @@ class Vault:
                     overwrite(path)
 
     @contextmanager
-    def plain(self, name: str) -> Iterator[Path]:
-        """Lend a path at which other code can read a CSV file as it was sent.
+    def plain(self, name: str, suffix: str) -> Iterator[Path]:
+        """Lend a path at which other code can read the file as it was sent.
 
         On Linux it is in memory only; elsewhere it is on the disk while it is lent. Errors that
         quote the path leave as sentences about "the file".
         """
-        lent = self.folder / f"{secrets.token_hex(16)}.csv"
+        lent = self.folder / f"{secrets.token_hex(16)}{suffix}"
         create = getattr(os, "memfd_create", None)
         descriptor = (
             create("curator")

@@ -84,7 +84,7 @@ def test_from_the_first_start_to_the_last_of_the_budget(people, settings):
         page.get_by_text("Nothing has been spent yet").wait_for()
 
         rows = ["activity", *CHAIN.sample(2000, seed=1)]
-        page.get_by_label("A CSV file").set_input_files(file_of("rows.csv", rows))
+        page.get_by_label("A CSV or Parquet file").set_input_files(file_of("rows.csv", rows))
         page.get_by_role("button", name="Add rows").click()
         page.get_by_text("The rows have arrived").wait_for()
         page.get_by_text("2,000 moments, 2 states").wait_for()
@@ -162,7 +162,7 @@ def test_three_hospitals_and_an_owner_publish_a_table(people, settings):
             page = pages[name] = people(serving.address).sign_in(secrets[name])
             page.get_by_role("link", name="admissions").click()
             chosen = file_of("rows.csv", ["age,zip,disease", *rows])
-            page.get_by_label("A CSV file").set_input_files(chosen)
+            page.get_by_label("A CSV or Parquet file").set_input_files(chosen)
             page.get_by_role("button", name="Give these rows").click()
             page.get_by_text(f"You gave {40 + place} rows").wait_for()
             others = {*hospitals} - {name}

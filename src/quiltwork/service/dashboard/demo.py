@@ -171,4 +171,4 @@ def _leaderboard(service: Service) -> None:
 
 def _send(service: Service, who: str, name: str, path: dict[str, str], lines: Iterable[str]) -> Any:
     content = "\n".join([*lines, ""]).encode()
-    return service.send(caller(who), name, path, [content])
+    return service.send(caller(who), name, path, [content], ".csv")

@@ -11,6 +11,7 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -28,6 +29,7 @@ from quiltwork.service.door import paced
 from quiltwork.service.problems import Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.routes import Service
+from quiltwork.service.uploads import MEDIA_TYPES
 
 _FORM_FIELD = "form"
 _FILES = "multipart/form-data"
@@ -104,10 +106,11 @@ class Visit:
     def send(self, name: str, path: Mapping[str, str], field: str, **rest: Any) -> Any:
         """Do what a route that takes an upload does, with the file that was chosen in a field."""
         chosen = self.files.get(field)
-        if chosen is None or not (chosen.filename or "").lower().endswith(".csv"):
-            raise Problem(422, "invalid-input", "Choose a file that ends with .csv.")
+        suffix = Path(chosen.filename or "").suffix.lower() if chosen else ""
+        if chosen is None or suffix not in MEDIA_TYPES.values():
+            raise Problem(422, "invalid-input", "Choose a file that ends with .csv or .parquet.")
         parts = iter(lambda: chosen.file.read(_PIECE), b"")
-        return self.service.send(self.caller, name, path, parts, **rest)
+        return self.service.send(self.caller, name, path, parts, suffix, **rest)
 
     def everything(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
         """Return all items of a list, page after page."""
