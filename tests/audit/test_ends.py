@@ -187,6 +187,8 @@ def test_joint_laws_that_would_take_minutes_are_refused_up_front():
     with pytest.raises(qw.UnsupportedError, match=r"some 2e\+11 multiplications"):
         audit.leakage(three, 200, both)
     with pytest.raises(qw.UnsupportedError, match="multiplications"):
+        audit.strongest_adversary(three, 60, both)
+    with pytest.raises(qw.UnsupportedError, match="multiplications"):
         enclose(EXAMPLE, 400, [(COUNT, 3)])
     found = audit.report(three, 200, both)
     assert not found.joint

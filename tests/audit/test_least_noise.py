@@ -14,7 +14,7 @@ from quiltwork import audit, queries
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 def test_the_scale_is_safe_and_the_least(seed):
     case = random_case(seed)
     query = case.releases[0][0]

@@ -74,6 +74,7 @@ def test_every_way_in_equals_enumeration_with_the_noise_actually_added(name, as_
     worst = audit.worst_case(CHAIN, T, asked)
     moved = audit.odds(CHAIN, T, asked, worst.output).moved
     assert moved.max() == near
+    assert audit.strongest_adversary(CHAIN, T, asked, known=[]).epsilon == near
     assert truth(CHAIN, answer, 1.05 * released.scale) != near
 
 

@@ -32,7 +32,7 @@ Weights: TypeAlias = NDArray[Any]
 Back: TypeAlias = Callable[[Weights, int], Weights]
 
 _MOST_NUMBERS = 1 << 26
-_MOST_PRODUCTS = 3 * 10**10
+MOST_PRODUCTS = 3 * 10**10
 _DENSE_FROM = 64
 _INTEGER_COST = 100
 _SMALLEST = 1e-200
@@ -139,19 +139,20 @@ def _laws(
     """The law per inner state of each node; `forward(t)` is the kernel that leads to node t."""
     possible = supports(chain, length)
     last = np.ones((chain.size, 1), dtype=matrices.dtype)
-    after = _suffixes(
+    after = suffixes(
         last,
         length,
+        statistic,
         nodes.start,
-        lambda law, t: _advance(law, matrices[chain.phase(t)].T, statistic.gain(t).T),
+        lambda law, t: retreat(law, matrices[chain.phase(t)], statistic.gain(t)),
     )
-    before = _first_prefix(start, statistic)
+    before = first_prefix(start, statistic)
     for node in range(1, nodes.stop):
         if node > 1:
-            before = _advance(before, forward(node), statistic.gain(node))
+            before = advance(before, forward(node), statistic.gain(node))
         if node in nodes:
             rows = [
-                _convolve(one, other, statistic.cells)
+                convolve(one, other, statistic.cells)
                 for one, other in zip(before, after[node - nodes.start], strict=True)
             ]
             yield NodeLaw(node, np.array(rows), possible[node - 1])
@@ -179,17 +180,21 @@ def check_cost(
         TooLargeError: naming the size.
     """
     if statistic.cells * chain.size * length > _MOST_NUMBERS:
-        _refuse(chain, length, statistic, f"more than the {_MOST_NUMBERS:,} numbers kept here")
-    work = slower * _products(chain, statistic, nodes)
-    if work > _MOST_PRODUCTS:
-        why = (
-            f"which takes the time of some {work:.0e} multiplications, more than the "
-            f"{_MOST_PRODUCTS:.0e} (seconds to a minute) allowed here"
-        )
-        _refuse(chain, length, statistic, why)
+        refuse(chain, length, statistic, f"more than the {_MOST_NUMBERS:,} numbers kept here")
+    work = slower * products(chain, statistic, nodes)
+    if work > MOST_PRODUCTS:
+        refuse(chain, length, statistic, too_long(work))
 
 
-def _refuse(chain: InnerChain, length: int, statistic: Joint, why: str) -> NoReturn:
+def too_long(work: float) -> str:
+    """Say how much time so many multiplications take."""
+    return (
+        f"which takes the time of some {work:.0e} multiplications, more than the "
+        f"{MOST_PRODUCTS:.0e} (seconds to a minute) allowed here"
+    )
+
+
+def refuse(chain: InnerChain, length: int, statistic: Joint, why: str) -> NoReturn:
     """Name the size of a law, and what to ask instead."""
     raise TooLargeError(
         f"The exact law has {statistic.cells:,} combinations of values at {length:,} time points "
@@ -199,7 +204,7 @@ def _refuse(chain: InnerChain, length: int, statistic: Joint, why: str) -> NoRet
     )
 
 
-def _products(chain: InnerChain, statistic: Joint, nodes: range) -> float:
+def products(chain: InnerChain, statistic: Joint, nodes: range) -> float:
     """How many multiplications the convolutions of these nodes take, at most."""
     at = np.arange(nodes.start, nodes.stop, dtype=np.float64)
     dense_before, dense_after = np.ones_like(at), np.ones_like(at)
@@ -224,7 +229,7 @@ def _combinations(terms: FloatArray, kinds: int) -> FloatArray:
     return found
 
 
-def _first_prefix(start: Weights, statistic: Joint, nothing: float = 0) -> Weights:
+def first_prefix(start: Weights, statistic: Joint, nothing: float = 0) -> Weights:
     """The running code at time point 1, per state; `nothing` stands for what is impossible."""
     codes = statistic.start
     law = np.full((len(start), int(codes.max()) + 1), nothing, dtype=start.dtype)
@@ -232,7 +237,7 @@ def _first_prefix(start: Weights, statistic: Joint, nothing: float = 0) -> Weigh
     return law
 
 
-def _advance(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
+def advance(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
     """One step forward: state y collects from every x, moved on by gain[x, y]."""
     width = law.shape[1]
     following = np.zeros((len(law), width + int(gain.max())), dtype=law.dtype)
@@ -241,7 +246,7 @@ def _advance(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
     return following
 
 
-def _suffixes(last: Weights, length: int, first: int, back: Back) -> list[Weights]:
+def suffixes(last: Weights, length: int, statistic: Joint, first: int, back: Back) -> list[Weights]:
     """What the steps after each node first..length add, given its state; O(k²·V) per step.
 
     `last` is what follows the last node, and back(law, t) goes back over the step to node t.
@@ -252,7 +257,12 @@ def _suffixes(last: Weights, length: int, first: int, back: Back) -> list[Weight
     return found[::-1]
 
 
-def _convolve(one: Weights, other: Weights, cells: int) -> Weights:
+def retreat(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
+    """One step backward: state x collects from every y that may follow, moved by gain[x, y]."""
+    return advance(law, matrix.T, gain.T)
+
+
+def convolve(one: Weights, other: Weights, cells: int) -> Weights:
     """The law of a sum of independent codes; sparse ones are multiplied entry by entry."""
     left, right = np.flatnonzero(one), np.flatnonzero(other)
     law = np.zeros(cells, dtype=one.dtype)
@@ -275,13 +285,14 @@ def log_laws(chain: InnerChain, length: int, statistic: Joint, nodes: range) -> 
     check_cost(chain, length, statistic, nodes, slower=_LOGARITHM_COST)
     possible = supports(chain, length)
     steps = logarithm(chain.matrices)
-    after = _suffixes(
+    after = suffixes(
         np.zeros((chain.size, 1)),
         length,
+        statistic,
         nodes.start,
         lambda law, t: _log_advance(law, steps[chain.phase(t)].T, statistic.gain(t).T),
     )
-    before = _first_prefix(logarithm(chain.start), statistic, -np.inf)
+    before = first_prefix(logarithm(chain.start), statistic, -np.inf)
     slopes: list[float] = []
     for node in range(1, nodes.stop):
         if node > 1:
