@@ -27,7 +27,7 @@ from quiltwork.cli.command import (
 )
 from quiltwork.cli.output import check_targets, deliver, pictures, text_table
 from quiltwork.cli.paying import (
-    Payer,
+    TypedLedger,
     asked_counts,
     curator_option,
     refuse_with_curator,
@@ -115,7 +115,7 @@ def count(
         names="--belief",
     ),
     preview: bool = option("Show the error to expect; FILE is not opened and nothing is paid."),
-    payer: Payer = gathered(Payer),
+    payer: TypedLedger = gathered(TypedLedger),
     curator: str | None = curator_option("--by, --where COLUMN=VALUE, --epsilon, --key"),
     confidence: Fraction = confidence_option("Of the intervals."),
     output: str | None = output_option,
@@ -324,7 +324,7 @@ def _release_number(
     alpha: Fraction | None,
     beliefs: tuple[str, ...],
     confidence: Fraction,
-    payer: Payer,
+    payer: TypedLedger,
     output: str | None,
 ) -> None:
     from quiltwork.counts import GeometricMechanism

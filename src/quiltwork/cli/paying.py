@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Payer:
+class TypedLedger:
     """The ledger that pays, as it was typed."""
 
     ledger: str | None = option("Debit here first: sqlite:///budget.db", "URL")

@@ -28,7 +28,7 @@ from quiltwork.cli.command import (
 from quiltwork.cli.config import config_options, from_config
 from quiltwork.cli.output import check_targets, deliver, note, pictures, progress, text_table
 from quiltwork.cli.paying import (
-    Payer,
+    TypedLedger,
     curator_option,
     open_curator,
     preview_lines,
@@ -92,7 +92,7 @@ def release(
         default="local",
     ),
     preview: bool = option("Show the error to expect; nothing is released."),
-    payer: Payer = gathered(Payer),
+    payer: TypedLedger = gathered(TypedLedger),
     beginning: bool = option(
         "With --ledger: FILE has the dataset from its first time point on, and more is to come."
     ),

@@ -69,7 +69,7 @@ class Reader(Document, frozen=True):
     loss: Annotated[str, Meta(max_length=100)] = "absolute"
 
 
-class Reading(Document, frozen=True):
+class RemappedCounts(Document, frozen=True):
     """Released counts as one consumer should read them; it costs nothing."""
 
     cells: list[Any]
@@ -159,7 +159,7 @@ def _show_release(call: Call) -> Released:
 
 
 @_routes.at("POST", f"{_RELEASE}/remap", "release.remap", request=Reader, free=("release",))
-def _remap(call: Call) -> Reading:
+def _remap(call: Call) -> RemappedCounts:
     """Read released counts by one consumer's prior and loss; it costs nothing."""
     _, answer = _found(call)
     if json.loads(answer)["schema"] != "quiltwork/count-table":
@@ -169,7 +169,7 @@ def _remap(call: Call) -> Reading:
     remap = optimal_remap(mechanism, Consumer(_prior(reader), reader.loss))
     counts = np.clip(np.array(table.noisy, dtype=np.int64), 0, reader.people)
     low, high = (np.ravel(end).tolist() for end in remap.interval(counts))
-    return Reading(
+    return RemappedCounts(
         cells=table.body()["cells"],
         released=list(table.noisy),
         read=np.ravel(remap(counts)).tolist(),
