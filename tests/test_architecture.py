@@ -15,25 +15,25 @@ PACKAGE = ROOT / "src" / "quiltwork"
 LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2790,
-    "beliefs": 6170,
+    "beliefs": 6240,
     "budget": 9650,
     "cli": 7480,
     "client": 830,
     "counts": 4210,
     "demo": 530,
     "foundations": 1440,
-    "holdout": 6010,
+    "holdout": 5840,
     "influence": 10890,
     "noise": 670,
-    "queries": 1640,
+    "queries": 1610,
     "report": 1140,
-    "series": 5910,
+    "series": 5570,
     "service": 9100,
     "tables": 14490,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_400  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_580  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

@@ -24,7 +24,7 @@ from quiltwork.audit.exact_leakage import worst_case
 from quiltwork.counts.consumers.gains import consumer_gain
 from quiltwork.holdout import Certificate
 from quiltwork.holdout.guarantee import guarantee
-from quiltwork.holdout.standings import BoardStatus, Place, SubmissionVerdict
+from quiltwork.holdout.leaderboard import BoardStatus, Place, SubmissionVerdict
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain

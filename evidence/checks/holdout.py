@@ -15,8 +15,7 @@ import numpy as np
 from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.holdout import ReusableHoldout
 from quiltwork.holdout.concentration import coupling, spectral
-from quiltwork.holdout.guarantee import guarantee
-from quiltwork.holdout.max_information import max_information, squared_leakages
+from quiltwork.holdout.guarantee import guarantee, max_information, squared_leakages
 
 NAME = "The reusable holdout keeps its promises"
 CLAIM = "no bound is below an exact tail, an exact max-information or a simulated error"

@@ -78,7 +78,7 @@ def theorems(progress: Progress, finest: int) -> Findings:
     )
     from quiltwork.beliefs import Clusters, MarkovChain
     from quiltwork.holdout import plan_holdout
-    from quiltwork.holdout.max_information import max_information
+    from quiltwork.holdout.guarantee import max_information
 
     tau, beta, m, budget, c = 0.1, 0.05, 100, 5, 0.5
     noise = (1 - c) * tau / (12 * math.log(4 * m / beta))

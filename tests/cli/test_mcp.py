@@ -19,9 +19,8 @@ from starlette.testclient import TestClient
 import quiltwork as qw
 from quiltwork.cli import mcp
 from quiltwork.cli.mcp import agents_app, board_tools, bridge
-from quiltwork.holdout.leaderboard import create_leaderboard
+from quiltwork.holdout.leaderboard import create_leaderboard, read_leaderboard
 from quiltwork.holdout.metrics import Scoring
-from quiltwork.holdout.standings import read_leaderboard
 from quiltwork.holdout.transcript import Columns
 
 ROWS = 2000

@@ -54,62 +54,11 @@ def test_no_statistic_can_make_the_rows_writable(kind):
     assert (private == held).all()
 
 
-def in_cells(n, seed):
-    """A number in a list in each cell."""
-    cells = np.empty((n, 1), dtype=object)
-    cells[:, 0] = [[value] for value in rows(n, 1, seed)[:, 0].tolist()]
-    return cells
-
-
-def in_fields(n, seed):
-    fields = np.zeros(n, [("a", "f8"), ("b", [("c", "f8"), ("d", "f8")]), ("e", "O")])
-    fields["a"] = fields["b"]["c"] = rows(n, 1, seed)[:, 0]
-    fields["e"] = [[] for _ in range(n)]
-    return fields
-
-
-def change_cells(data):
-    for cell in data[:, 0]:
-        cell[0] = 0.0
-
-
-def change_names(data):
-    data.dtype.names = ("e", "b", "a")
-    data.dtype["b"].names = ("d", "c")
-    for cell in data[data.dtype.names[2]]:
-        cell.append(1)
-
-
-VANDALS = [
-    (in_cells, change_cells, lambda data: np.array([cell[0] for cell in data[:, 0]])),
-    (in_fields, change_names, lambda data: data["a"] * (data["b"]["c"] > 0)),
-]
-
-
-@pytest.mark.parametrize(("make", "change", "value"), VANDALS)
-def test_no_statistic_can_change_what_cells_hold_or_how_fields_are_named(make, change, value):
-    train, held = make(60, 1), make(60, 2)
-    h = ReusableHoldout(train, held, threshold=0.9, noise=0.01, budget=3)
-
-    def vandal(data):
-        found = value(data)
-        change(data)
-        return found
-
-    truth = rows(60, 1, 1).mean()
-    for statistic in (vandal, value):
-        assert h.ask(statistic).value == pytest.approx(truth, abs=2**-19)
-    assert h.ask(lambda data: value(data).mean(), sensitivity=1).value == pytest.approx(truth)
-    _, private = two_sets(train, held)
-    hidden = [sums_in_private(one, private, 20, None) for one in (value, vandal, value)]
-    assert hidden[0] == hidden[1] == hidden[2]
-    change(held)  # nor can whoever has the data given
-    assert sums_in_private(value, private, 20, None) == hidden[0]
-
-
-def test_objects_that_cannot_be_copied_are_refused():
-    cells = np.array([[threading.Lock()], [1]], dtype=object)
-    with pytest.raises(qw.InvalidInputError, match="train holds objects that cannot be copied"):
+@pytest.mark.parametrize("cell", [[1.0], threading.Lock()])
+def test_objects_that_a_statistic_could_change_are_refused(cell):
+    cells = np.empty((2, 1), dtype=object)
+    cells[:, 0] = [cell, 1]
+    with pytest.raises(qw.InvalidInputError, match="train holds objects that a statistic could"):
         ReusableHoldout(cells, cells, threshold=0.1, noise=0.1, budget=1)
 
 
@@ -128,7 +77,7 @@ def test_objects_that_cannot_be_copied_are_refused():
         (table([1, "a"]), table([1.5, True]), r"text where holdout has numbers \(column 2\)"),
         (table([1, 2]), np.array([["a", "b"]]), "numbers where holdout has text"),
         (np.array(["2020-01-01"], "M8[D]"), np.array([5]), "dates where holdout has numbers"),
-        (np.zeros(3, [("a", "f8")]), np.ones(3, [("b", "f8")]), "the fields a where"),
+        (np.zeros(3, [("a", "f8")]), np.ones(3, [("b", "f8")]), "an array with fields"),
     ],
 )
 def test_two_sets_that_do_not_fit_are_refused(train, holdout, words):
@@ -152,35 +101,15 @@ def test_the_data_given_are_copied_so_that_later_changes_do_not_matter():
     assert not h.ask(lambda data: data[:, 0]).overfit
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        np.dtype([("a", "i1"), ("b", "f8"), ("c", "U3")], align=True),
-        np.dtype([("a", "i1"), ("b", "f8")]),
-        np.dtype([("a", "i4"), ("b", "O")]),
-        np.dtype([("a", [("x", "i1"), ("y", "f8", (2,))]), ("b", "f8")], align=True),
-        np.dtype("longdouble"),
-        np.dtype(object),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("kind", [np.dtype("longdouble"), np.dtype(object), np.dtype("U3")])
 def test_rows_of_any_type_are_recognised_however_their_memory_is_laid_out(kind):
-    """Bytes between fields, behind pointers and in long floats are whatever was there before."""
+    """Bytes behind pointers and in long floats are whatever was there before."""
 
     def filled(background, extra=0):
         array = np.empty(6, kind)
         if not kind.hasobject:
             array.view("u1")[:] = background
-        values = np.arange(6) + extra
-        if kind.names is None:
-            array[:] = values
-            return array
-        for name in kind.names:
-            field = array[name]
-            if field.dtype.names is None:
-                field[:] = values if field.dtype.kind != "O" else [f"row {i}" for i in values]
-            else:
-                field["x"], field["y"] = values, values[:, None]
+        array[:] = np.arange(6) + extra
         return array
 
     key = "00" * 32

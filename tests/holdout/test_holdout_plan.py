@@ -10,7 +10,7 @@ import pytest
 import quiltwork as qw
 from papers.examples.adversaries import lemma_1_rows, max_information_of_paper, paper_quilt_rows
 from quiltwork.holdout.counting import fresh_width
-from quiltwork.holdout.max_information import max_information
+from quiltwork.holdout.guarantee import max_information
 from quiltwork.holdout.plan_alternatives import (
     fixed_questions_width,
 )
@@ -225,7 +225,7 @@ def test_a_chain_that_hardly_mixes_is_refused_without_a_single_translation(monke
     def translate(*_):
         raise AssertionError("translated into Bayesian DP")
 
-    monkeypatch.setattr("quiltwork.holdout.max_information.bayesian_epsilon", translate)
+    monkeypatch.setattr("quiltwork.holdout.guarantee.bayesian_epsilon", translate)
     chain = qw.MarkovChain([[1 - leaving, leaving], [leaving, 1 - leaving]])
     with pytest.raises(qw.UnsupportedError, match="10,000,000,000,000"):
         qw.plan_holdout(

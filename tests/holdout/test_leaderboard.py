@@ -20,9 +20,9 @@ from quiltwork.holdout import folders
 from quiltwork.holdout.board import read_board
 from quiltwork.holdout.certificates import certify
 from quiltwork.holdout.leaderboard import create_leaderboard
+from quiltwork.holdout.leaderboard import read_leaderboard as leaderboard
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring
-from quiltwork.holdout.standings import read_leaderboard as leaderboard
 from quiltwork.holdout.storage import Files, chained, secret_path
 from quiltwork.holdout.studies import read_predictions
 from quiltwork.holdout.transcript import Columns

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evidence.checks.holdout import exact_max_information
 from papers.examples.adversaries import max_information_of_paper
 from quiltwork.beliefs import Clusters, MarkovChain
-from quiltwork.holdout.max_information import (
+from quiltwork.holdout.guarantee import (
     bayesian_epsilon,
     max_information,
     squared_leakages,

@@ -76,22 +76,6 @@ def test_other_data_are_refused(tmp_path):
     resume(tmp_path / "study.jsonl")
 
 
-def test_structured_rows_are_resumed(tmp_path):
-    kind = np.dtype([("small", "i1"), ("value", "f8")], align=True)
-    train, held = np.zeros(50, kind), np.zeros(50, kind)
-    train["value"], held["value"] = TRAIN[:50, 0], HELD[:50, 0]
-    path = tmp_path / "study.jsonl"
-    options = {"threshold": 0.5, "noise": 0.01, "budget": 1}
-    h = ReusableHoldout(train, held, path=path, **options)
-    h.ask(lambda rows: rows["value"])
-    h.close()
-    fresh = [np.full(50, 1, kind) for _ in range(2)]
-    for part, source in zip(fresh, (train, held), strict=True):
-        part.view("u1")[:] = 255
-        part["small"], part["value"] = source["small"], source["value"]
-    assert ReusableHoldout.resume(path, *fresh).asked == 1
-
-
 def test_missing_files_are_named(tmp_path):
     with pytest.raises(qw.InvalidInputError, match="no transcript"):
         resume(tmp_path / "nothing.jsonl")

@@ -91,22 +91,14 @@ def plausible(
     return [one.belief for one in found if one.plausible]
 
 
-def candidates(
-    sequences: Any,
-    *,
-    states: Iterable[Any] | None = None,
-    smoothing: Number = 0.5,
-    period: Any = None,
-    grid: Grid | None = None,
-    initial: Literal["stationary", "any"] = "stationary",
-) -> list[Candidate]:
-    """Return every belief that was tried with its score, the likeliest first.
+def candidates(sequences: Any, **options: Any) -> list[Candidate]:
+    """Return every belief that was tried with its score, the likeliest first; as in `plausible`.
 
     One is plausible if held-out data are at most 3 nats, or a hundredth of a nat per step, less
     likely under it than under the best. The simplest chain counts as best where nothing is likelier
     by more than 3 nats.
     """
-    return judged(sequences, states, smoothing, period, grid, initial)[0]
+    return judged(sequences, **options)[0]
 
 
 def judged(

@@ -346,11 +346,7 @@ class MarkovChain(StateBelief):
 
 
 def start_law(initial: Initial, settled: Callable[[], FloatArray]) -> FloatArray:
-    """Return the distribution of the first state.
-
-    Raises:
-        UnsupportedError: for initial="any", which stands for every distribution.
-    """
+    """Return the distribution of the first state."""
     if not isinstance(initial, str):
         return initial
     if initial == "stationary":

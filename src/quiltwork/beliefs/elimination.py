@@ -104,9 +104,6 @@ def eliminate(
     """Return the product of all tables summed over every node not in `keep`.
 
     The next node to go is the one that makes the smallest table (greedy min-weight).
-
-    Raises:
-        UnsupportedError: if a table of more than `most` entries would be needed.
     """
     check_size(keep, sizes, most)
     waiting = list(tables)

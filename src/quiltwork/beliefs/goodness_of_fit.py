@@ -107,11 +107,7 @@ class _Description:
 
 
 def refuse_incomparable(belief: Belief) -> None:
-    """Refuse a belief that is not about sequences of states.
-
-    Raises:
-        UnsupportedError: if so.
-    """
+    """Refuse a belief that is not about sequences of states."""
     if not isinstance(belief, (MarkovChain, ChainBox, CyclicChain, HiddenChain)):
         raise UnsupportedError(
             f"{type(belief).__name__} is not about sequences of states, and only beliefs about "
@@ -120,11 +116,7 @@ def refuse_incomparable(belief: Belief) -> None:
 
 
 def read_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sample:
-    """Read public sequences as the states of a belief.
-
-    Raises:
-        UnsupportedError: for beliefs that are not about sequences of states.
-    """
+    """Read public sequences as the states of a belief."""
     refuse_incomparable(belief)
     pieces = split_sequences(sequences)
     known = grid_of(pieces, grid)

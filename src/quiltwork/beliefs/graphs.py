@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.arguments import listed
+from quiltwork.beliefs import matrices
 from quiltwork.beliefs.documents import field, labels_from_json
 from quiltwork.beliefs.matrices import KEPT_AS_IS, SUM_TOLERANCE, FloatArray, frozen
 from quiltwork.beliefs.states import Label, list_states, read_label, show_labels, sorted_labels
@@ -43,7 +45,9 @@ class Plain:
 
 
 def plain_graph(graph: Any) -> Plain:
-    """Read a networkx graph."""
+    """Read a networkx graph; one that is plain already was checked."""
+    if isinstance(graph, Plain):
+        return graph
     if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
         raise InvalidInputError(
             f"graph is {type(graph).__name__}; give a networkx DiGraph (Bayesian network) or Graph "
@@ -82,7 +86,7 @@ def checked(plain: Plain) -> Plain:
     return plain
 
 
-def network_document(document: dict[str, Any]) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:
+def network_document(document: dict[str, Any]) -> dict[str, Any]:
     """Read the fields of a network's JSON: graph, tables and states."""
     names = labels_from_json(field(document, "nodes"))
     domains = field(document, "states")
@@ -93,12 +97,12 @@ def network_document(document: dict[str, Any]) -> tuple[Plain, dict[Any, Any], d
         raise InvalidInputError("states must list the states of each node.")
     if len(set(names)) != len(names):
         raise InvalidInputError("nodes holds the same node twice.")
-    pairs = [_nodes(edge, len(names)) for edge in _listed(edges, "edges")]
+    pairs = [_nodes(edge, len(names)) for edge in listed(edges, "edges")]
     if any(len(pair) != 2 for pair in pairs):
         raise InvalidInputError("Every edge joins two nodes.")
     plain = Plain(names, tuple((pair[0], pair[1]) for pair in pairs), kind == "bayesian")
     factors: dict[Any, Any] = {}
-    for one in _listed(tables, "tables"):
+    for one in listed(tables, "tables"):
         if not isinstance(one, dict):
             raise InvalidInputError("Every entry of tables is an object with nodes and values.")
         nodes = _nodes(one.get("nodes"), len(names))
@@ -107,13 +111,7 @@ def network_document(document: dict[str, Any]) -> tuple[Plain, dict[Any, Any], d
         else:
             factors[frozenset(names[node] for node in nodes)] = one.get("values")
     states = {name: labels_from_json(domain) for name, domain in zip(names, domains, strict=True)}
-    return checked(plain), factors, states
-
-
-def _listed(value: Any, name: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise InvalidInputError(f"{name} must be a list; the document may have been edited.")
-    return value
+    return {"graph": checked(plain), "factors": factors, "states": states}
 
 
 def _nodes(value: Any, count: int) -> tuple[int, ...]:
@@ -161,27 +159,15 @@ def _node_states(name: Label, labels: Any) -> tuple[Label, ...]:
 
 def read_numbers(values: Any, where: str) -> FloatArray:
     """Return a float64 copy of a table of numbers ≥ 0."""
-    try:
-        raw = np.asarray(values)
-        if raw.dtype.kind not in "iufO" or raw.ndim == 0:
-            raise TypeError
-        array = np.array(raw, dtype=np.float64) + 0.0
-    except (TypeError, ValueError):
-        raise InvalidInputError(
-            f"{where} must be an array of numbers; give nested lists of equal lengths or an array."
-        ) from None
+    array = matrices.read_numbers(values, where, None)
     bad = ~((array >= 0) & np.isfinite(array))
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise InvalidInputError(
-            f"{where} has {float(array[index])!r} at position {_position(index)}; its entries are "
-            "finite numbers from 0 on."
+            f"{where} has {float(array[index])!r} at position {[i + 1 for i in index]} (counted "
+            "from 1); its entries are finite numbers from 0 on."
         )
     return array
-
-
-def _position(index: tuple[int, ...]) -> str:
-    return "[" + ", ".join(str(i + 1) for i in index) + "] (counted from 1)"
 
 
 def check_shape(

@@ -73,8 +73,8 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def read_numbers(values: Any, name: str, dimensions: int) -> FloatArray:
-    """Return a float64 copy of `values`, which has so many dimensions."""
+def read_numbers(values: Any, name: str, dimensions: int | None) -> FloatArray:
+    """Return a float64 copy of `values`, which has so many dimensions; None for any but 0."""
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO" or _holds_text(raw):
@@ -86,6 +86,8 @@ def read_numbers(values: Any, name: str, dimensions: int) -> FloatArray:
             f"{name} must hold plain numbers, not {shortened(values)}; give a list of rows or an "
             "array of floats."
         ) from None
+    if dimensions is None and array.ndim:
+        return array
     if array.ndim != dimensions:
         shape = "a list of rows (two dimensions)" if dimensions == 2 else "one list of numbers"
         raise InvalidInputError(f"{name} must be {shape}; got {array.ndim} dimension(s).")

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from quiltwork import files
 from quiltwork.beliefs import graphs as read
 from quiltwork.beliefs import moral
 from quiltwork.beliefs.base import Belief
@@ -67,19 +66,15 @@ class Network(Belief):
     directed: bool
     edges: tuple[tuple[int, int], ...]
     factors: tuple[tuple[tuple[int, ...], FloatArray], ...]
-    length: int
-    states: tuple[Label, ...]
     schema = "belief/network"
 
     def __init__(
         self,
-        graph: nx.DiGraph | nx.Graph,
+        graph: nx.DiGraph | nx.Graph | read.Plain,
         factors: Mapping[Any, Any],
         states: Mapping[Any, Iterable[Any]] | Iterable[Any] | None = None,
     ) -> None:
-        self._fill(read.plain_graph(graph), factors, states)
-
-    def _fill(self, plain: read.Plain, factors: Any, states: Any) -> None:
+        plain = read.plain_graph(graph)
         if not isinstance(factors, Mapping):
             raise InvalidInputError(
                 f"factors must be a dict from nodes or cliques to tables, not "
@@ -101,10 +96,7 @@ class Network(Belief):
         """
         from quiltwork.beliefs.bif import read_bif
 
-        plain, factors, states = read_bif(path)
-        result = cls.__new__(cls)
-        result._fill(plain, factors, states)
-        return result
+        return cls(*read_bif(path))
 
     @property
     def graph(self) -> nx.DiGraph | nx.Graph:
@@ -264,12 +256,8 @@ class Network(Belief):
         }
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Network:
-        """Read what `to_json` wrote, bit for bit."""
-        plain, factors, states = read.network_document(files.load(text, cls.schema, (1,)))
-        result = cls.__new__(cls)
-        result._fill(plain, factors, states)
-        return result
+    def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
+        return read.network_document(document)
 
     def _check_possible(self) -> None:
         """Refuse a Markov network whose tables exclude everything, where that is cheap to see."""
@@ -285,6 +273,16 @@ class Network(Belief):
         tables = tuple((scope, values.tobytes()) for scope, values in self.factors)
         return self.names, self.domains, self.directed, frozenset(self.edges), tables
 
+    @property
+    def length(self) -> int:  # type: ignore[override]
+        """How many nodes there are."""
+        return len(self.names)
+
+    @cached_property
+    def states(self) -> tuple[Label, ...]:  # type: ignore[override]
+        """The states of all nodes together."""
+        return tuple(dict.fromkeys(label for domain in self.domains for label in domain))
+
     def __repr__(self) -> str:
         """Name the nodes and the width, not the tables."""
         kind = "Bayesian" if self.directed else "Markov"
@@ -292,20 +290,11 @@ class Network(Belief):
         shown = show_labels(self.names)
         return f"Network({self.length} {noun}: {shown}; {kind}, width={self.treewidth})"
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the five fields only."""
-        return self.names, self.domains, self.directed, self.edges, self.factors
-
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Restore the fields, arrays read-only again."""
-        fields = ("names", "domains", "directed", "edges", "factors")
-        for name, value in zip(fields, state, strict=True):
-            object.__setattr__(self, name, value)
+        """Set the fields, arrays read-only."""
+        super().__setstate__(state)
         for _, values in self.factors:
             frozen(values)
-        union = dict.fromkeys(label for domain in self.domains for label in domain)
-        object.__setattr__(self, "states", tuple(union))
-        object.__setattr__(self, "length", len(self.names))
 
 
 def _conditionals(

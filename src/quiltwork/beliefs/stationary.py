@@ -21,9 +21,6 @@ def irreducible_stationary(transition: FloatArray) -> FloatArray:
 
     Theorem: docs/theory/stationary-distribution.md
 
-    Raises:
-        UnsupportedError: if π spans more than double precision can hold.
-
     >>> irreducible_stationary(np.array([[0.9, 0.1], [0.4, 0.6]]))
     array([0.8, 0.2])
     """

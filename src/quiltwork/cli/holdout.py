@@ -246,8 +246,7 @@ def both(conditions: tuple[str, ...]) -> str:
 def _about_predictions(
     study: Study, path: str, scoring: Scoring, where: tuple[str, ...]
 ) -> tuple[Metric, Any, str]:
-    from quiltwork.holdout.questions import among
-    from quiltwork.holdout.studies import read_predictions
+    from quiltwork.holdout.studies import among, read_predictions
 
     metric, words = scoring.read(), scoring.metric.removeprefix("neg_").replace("_", " ")
     said = read_predictions(path, study.columns.identity)
@@ -260,7 +259,7 @@ def _about_predictions(
 
 def _about_share(study: Study, share: tuple[str, ...]) -> Any:
     from quiltwork.cli.tabulate import read_condition
-    from quiltwork.holdout.questions import check_condition, share_question
+    from quiltwork.holdout.studies import check_condition, share_question
 
     tests = []
     for condition in map(read_condition, share):

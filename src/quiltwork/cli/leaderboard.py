@@ -20,8 +20,8 @@ from quiltwork.cli.output import check_targets, deliver, emit, text_table
 from quiltwork.cli.scoring import read_scoring
 
 if TYPE_CHECKING:
+    from quiltwork.holdout.leaderboard import BoardStatus
     from quiltwork.holdout.metrics import Scoring
-    from quiltwork.holdout.standings import BoardStatus
 
 _HEADER = ["rank", "team", "submission", "value", "low", "high"]
 
@@ -82,7 +82,7 @@ def submit(
     at the same time are waited for.
     """
     from quiltwork.holdout import leaderboard as boards
-    from quiltwork.holdout.standings import read_leaderboard
+    from quiltwork.holdout.leaderboard import read_leaderboard
     from quiltwork.holdout.studies import read_predictions
 
     asked = read_leaderboard(folder)
@@ -97,7 +97,7 @@ def standings(
     folder: str = argument(),
 ) -> None:
     """Show who leads, what is promised and what is left."""
-    from quiltwork.holdout.standings import read_leaderboard as read
+    from quiltwork.holdout.leaderboard import read_leaderboard as read
 
     found = read(folder)
     table = text_table(_HEADER, _rows(found)) if found.places else ["Nobody yet."]
@@ -112,7 +112,7 @@ def export(
     """Write the standings as CSV, for anybody to see."""
     from quiltwork import files
     from quiltwork.holdout.folders import own_files
-    from quiltwork.holdout.standings import read_leaderboard as read
+    from quiltwork.holdout.leaderboard import read_leaderboard as read
 
     check_targets(output, inputs=own_files(folder))
     found = read(folder)

@@ -96,11 +96,14 @@ def board_tools(
         InvalidInputError: if others may read the labels or the secret, or write the board, which
             would make the boundary a picture.
     """
-    from quiltwork.holdout.leaderboard import submit_predictions
-    from quiltwork.holdout.questions import check_ids, is_number
-    from quiltwork.holdout.standings import first_line, metric_of, read_leaderboard
+    from quiltwork.holdout.leaderboard import (
+        first_line,
+        metric_of,
+        read_leaderboard,
+        submit_predictions,
+    )
     from quiltwork.holdout.storage import check_text
-    from quiltwork.holdout.studies import predictions_from_pairs
+    from quiltwork.holdout.studies import check_ids, is_number, predictions_from_pairs
 
     _check_separated(folder)
     read_leaderboard(folder)
@@ -141,7 +144,7 @@ def _row_ids(folder: str) -> list[str]:
     """Return the ids that are predicted, sorted: the order of a file may tell its labels."""
     from quiltwork.delimited import column_position
     from quiltwork.holdout import folders
-    from quiltwork.holdout.standings import first_line
+    from quiltwork.holdout.leaderboard import first_line
     from quiltwork.holdout.studies import read_table
 
     path, columns = folders.load(folder).holdout, first_line(folder).columns

@@ -325,7 +325,7 @@ def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
 def _table(released: Release, confidence: Fraction) -> Iterator[str]:
     import numpy as np
 
-    from quiltwork.series.releases.release_charts import cell_name
+    from quiltwork.series.releases.release_page import cell_name
 
     each = released.interval(confidence)
     together = released.interval(confidence, simultaneous=True)

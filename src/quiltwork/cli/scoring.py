@@ -45,7 +45,7 @@ def read_scoring(
 ) -> Scoring:
     """Return how predictions are scored."""
     from quiltwork.holdout.metrics import Scoring
-    from quiltwork.holdout.questions import plain_label
+    from quiltwork.holdout.studies import plain_label
 
     ends = None
     if limits is not None:
@@ -62,7 +62,7 @@ def certify(
     key: str = option("Ed25519 in PEM; made if not there.", "FILE"),
     output: str | None = output_option,
 ) -> None:
-    """Sign the best score of a leaderboard in FOLDER, or the last answer of a holdout."""
+    """Sign the best score of a leaderboard in FOLDER."""
     from quiltwork.holdout.certificates import certify as sign
 
     check_targets(output)

@@ -1,12 +1,12 @@
 """Answers from a holdout that stay true however often, and however adaptively, one asks.
 
-`algorithm` is Algorithm 1 on numbers, `reusable` on rows (`arrays`, `frames`, `evaluation`);
-`guarantee` and `holdout_plan` say what it promises under each belief (`concentration`, `counting`,
-`max_information`, `plan_alternatives`), `metrics` are made of means. `ladder` is a leaderboard,
-`climber` attacks one, `guarding` wraps an evaluation. `owner` and `storage` keep a
-budget, `transcript` and `board` are what is in its file; `questions` are data, `studies` and
-`folders` where they come from. `leaderboard` runs one over a folder, `standings` reads it,
-`certificates` sign its scores; `sklearn` plugs a holdout into scikit-learn.
+`algorithm` is Algorithm 1 on numbers, `reusable` on rows (`arrays`, `evaluation`); `guarantee` and
+`holdout_plan` say what it promises under each belief (`concentration`, `counting`,
+`plan_alternatives`), `metrics` are made of means. `ladder` is a leaderboard, `climber` attacks one,
+`guarding` wraps an evaluation. `owner` and `storage` keep a budget, `transcript` and `board` are
+what is in its file; `studies` are tables with questions that are data, `folders` where they are.
+`leaderboard` runs one over a folder and reads it, `certificates` sign its scores; `sklearn` plugs a
+holdout into scikit-learn.
 """
 
 from quiltwork._offered import offered

@@ -95,11 +95,7 @@ class AlgorithmSettings:
 
     @property
     def round_epsilon(self) -> Fraction:
-        """What one round costs, for replacing a row: 9/(4σn), exact.
-
-        Raises:
-            UnsupportedError: without noise, which protects no row.
-        """
+        """What one round costs, for replacing a row: 9/(4σn), exact."""
         if not self.noise:
             raise UnsupportedError(
                 "A holdout without noise protects no row, so no level and no ledger can say what "

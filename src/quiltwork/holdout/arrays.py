@@ -1,14 +1,19 @@
 """Rows as read: arrays that share no memory with what was given, checked, and known by a digest.
 
 No statistic can change a row: it gets views of bytes, which nothing makes writable, or copies of
-the objects and what they hold. Frames and sparse matrices stay what they are (`frames`).
+arrays of objects, which must be such as do not change. Frames and sparse matrices stay what they
+are: it gets a view that pandas or Polars copy before they write, or a sparse matrix over such
+bytes; where pandas is older than 3, a copy.
 """
 
 from __future__ import annotations
 
-import copy
 import hmac
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,13 +21,63 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import InvalidInputError
-from quiltwork.holdout.frames import Frame, as_frame
 
 Data: TypeAlias = Any
 """An array or a frame with one row per sample, or a tuple of such, for example (X, y)."""
 _KINDS = {"U": "text", "T": "text", "S": "bytes", "O": "objects", "M": "dates", "m": "durations"}
-_UNCHANGING = {str, bytes, int, float, complex, bool, type(None)}
 _NUMBERS = (int, float, np.number, np.bool_)
+
+
+_UNCHANGING = (str, bytes, int, float, complex, date, time, timedelta, Decimal, np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Rows of a frame of pandas or Polars, or of a sparse matrix, which nobody else has."""
+
+    kind: str
+    kept: Any
+
+    def __len__(self) -> int:
+        return int(self.kept.shape[0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of an array."""
+        return tuple(self.kept.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Always 2."""
+        return 2
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of columns, or how many a sparse matrix has."""
+        if self.kind == "sparse":
+            return (f"{self.shape[1]} sparse",)
+        return tuple(map(str, self.kept.columns))
+
+    def shown(self) -> Any:
+        """Return what a statistic is given."""
+        if self.kind == "pandas":
+            return self.kept.copy(deep=not _copies_on_write())
+        if self.kind == "polars":
+            return self.kept.clone()
+        kept = self.kept
+        return type(kept)((kept.data, kept.indices, kept.indptr), shape=kept.shape, copy=False)
+
+    def take(self, rows: Any) -> Any:
+        """Return some of the rows, as a statistic is given them."""
+        return self.kept.iloc[rows] if self.kind == "pandas" else self.kept[rows]
+
+    def columns(self) -> list[NDArray[Any]]:
+        """Return the columns as arrays, or what a sparse matrix is made of."""
+        if self.kind == "sparse":
+            return [self.kept.data, self.kept.indices, self.kept.indptr]
+        if self.kind == "pandas":
+            return [np.asarray(self.kept.iloc[:, at]) for at in range(self.shape[1])]
+        return [np.asarray(column.to_numpy()) for column in self.kept.get_columns()]
 
 
 def read_rows(data: Any, name: str) -> Data:
@@ -75,7 +130,7 @@ def shown(data: Data) -> Data:
         return tuple(shown(part) for part in data)
     if isinstance(data, Frame):
         return data.shown()
-    return _apart(data) if data.dtype.hasobject else _with_own_type(data)
+    return data.copy() if data.dtype == object else data.view()
 
 
 def take(data: Data, rows: Any) -> Data:
@@ -86,7 +141,7 @@ def take(data: Data, rows: Any) -> Data:
 
 
 def _frozen(data: Any, name: str) -> NDArray[Any] | Frame:
-    frame = as_frame(data, name)
+    frame = _as_frame(data, name)
     if frame is not None:
         return frame
     try:
@@ -97,32 +152,20 @@ def _frozen(data: Any, name: str) -> NDArray[Any] | Frame:
         ) from None
     if array.ndim == 0 or len(array) == 0:
         raise InvalidInputError(f"{name} has no rows; give an array with one row per sample.")
-    if array.dtype.hasobject:
-        try:
-            return _apart(array)
-        except Exception as error:  # whatever objects do when they are copied
-            raise InvalidInputError(
-                f"{name} holds objects that cannot be copied ({type(error).__name__}); give "
-                "numbers or text."
-            ) from None
+    if array.dtype.names is not None:
+        raise InvalidInputError(
+            f"{name} is an array with fields; give a frame of pandas or Polars, which has named "
+            "columns too."
+        )
+    if array.dtype == object:
+        _check_cells(array, name)
+        return array.copy()
     order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
-    frozen = np.frombuffer(array.tobytes(order), array.dtype).reshape(array.shape, order=order)
-    return _with_own_type(frozen)
-
-
-def _apart(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of an array of objects that shares nothing that can be changed."""
-    plain = array.dtype.names is None and set(map(type, array.ravel().tolist())) <= _UNCHANGING
-    return array.copy() if plain else _with_own_type(copy.deepcopy(array))
-
-
-def _with_own_type(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view whose type, in which the names of fields can be changed, is no other's."""
-    return array.view() if array.dtype.names is None else array.view(copy.deepcopy(array.dtype))
+    return np.frombuffer(array.tobytes(order), array.dtype).reshape(array.shape, order=order)
 
 
 def _check_alike(one: Data, other: Data) -> None:
-    """Refuse rows unless both have as many parts, columns and fields, and text where one has."""
+    """Refuse rows unless both have as many parts, columns, and text where one has."""
     if isinstance(one, tuple) != isinstance(other, tuple):
         raise InvalidInputError(
             "train and holdout must be of the same kind: both arrays, or both tuples such as "
@@ -163,8 +206,6 @@ def _kinds(*parts: Any) -> list[list[str]]:
 
 
 def _kind(part: NDArray[Any]) -> str:
-    if part.dtype.names is not None:
-        return f"the fields {', '.join(part.dtype.names)}"
     if part.dtype == object:
         return kind_of(part.ravel().tolist())
     return _KINDS.get(part.dtype.kind, "numbers")
@@ -215,27 +256,61 @@ def commitment(key: str, *datasets: Data) -> str:
         found += part.columns() if isinstance(part, Frame) else [part]
     for part in found:
         digest.update(f"{part.dtype.str}{part.shape}".encode())
-        for cells in _cells(part):
-            digest.update(cells)
+        if part.dtype.hasobject or part.dtype.char in "gG":  # extended floats have idle bytes
+            digest.update(repr(part.tolist()).encode(errors="surrogatepass"))
+        else:
+            digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
 
 
-def _cells(part: NDArray[Any]) -> Iterator[bytes]:
-    """Yield what an array holds, without the bytes between its fields and behind its pointers."""
-    if _is_packed(part.dtype):
-        yield np.ascontiguousarray(part).tobytes()
-    elif part.dtype.names is None:
-        yield repr(part.tolist()).encode(errors="surrogatepass")
+def _as_frame(data: Any, name: str) -> Frame | None:
+    """Keep a frame or a sparse matrix apart from what was given; None for anything else."""
+    kind = _maker(data)
+    if kind is None:
+        return None
+    if kind == "sparse":
+        found = Frame(kind, _frozen_matrix(data))
     else:
-        for name in part.dtype.names:
-            yield from (f"{name}{part[name].dtype.str}".encode(), *_cells(part[name]))
+        found = Frame(kind, data.copy(deep=True) if kind == "pandas" else data.clone())
+        if len(set(found.names)) < len(found.names):
+            raise InvalidInputError(f"{name} has two columns of one name; name each differently.")
+        for title, column in zip(found.names, found.columns(), strict=True):
+            _check_cells(column, f"Column {title!r} of {name}")
+    if not len(found) or not found.shape[1]:
+        raise InvalidInputError(f"{name} has no rows; give an array with one row per sample.")
+    return found
 
 
-def _is_packed(dtype: np.dtype[Any]) -> bool:
-    """Whether equal values are equal bytes; extended floats have idle ones too."""
-    if dtype.hasobject or dtype.char in "gG":
-        return False
-    fields = [found[0] for found in (dtype.fields or {}).values()]
-    return not fields or (
-        all(map(_is_packed, fields)) and sum(one.itemsize for one in fields) == dtype.itemsize
-    )
+def _maker(data: Any) -> str | None:
+    """Return whose frame it is, or whether it is a sparse matrix."""
+    room = type(data).__module__.partition(".")[0]
+    if room in ("pandas", "polars") and type(data).__name__ == "DataFrame":
+        return room
+    sparse = sys.modules.get("scipy.sparse")  # without it nothing is a sparse matrix
+    return "sparse" if sparse is not None and sparse.issparse(data) else None
+
+
+def _check_cells(column: NDArray[Any], what: str) -> None:
+    """Refuse objects that a statistic could change."""
+    if column.dtype != object:
+        return
+    kinds = {type(cell) for cell in column.ravel().tolist() if cell is not None}
+    missing = ("NAType", "NaTType")  # of pandas
+    if any(not issubclass(one, _UNCHANGING) and one.__name__ not in missing for one in kinds):
+        raise InvalidInputError(
+            f"{what} holds objects that a statistic could change; give numbers, text or dates."
+        )
+
+
+def _frozen_matrix(data: Any) -> Any:
+    found = data.tocsr(copy=True)
+    found.sum_duplicates()
+    made = (np.frombuffer(part.tobytes(), part.dtype) for part in (found.data, found.indices))
+    pointers = np.frombuffer(found.indptr.tobytes(), found.indptr.dtype)
+    return type(found)((*made, pointers), shape=found.shape, copy=False)
+
+
+def _copies_on_write() -> bool:
+    import pandas
+
+    return int(pandas.__version__.partition(".")[0]) >= 3

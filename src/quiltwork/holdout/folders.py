@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import InvalidInputError, StorageError, without_passwords
 from quiltwork.exact import shortened
 from quiltwork.holdout.studies import Study, read_study
 
@@ -201,15 +201,7 @@ def open_ledger(url: str | None) -> AbstractContextManager[Ledger | None]:
 
 def refuse_password(url: str | None) -> None:
     """Refuse a URL with a password in it, which could not be kept in a file as it is."""
-    from urllib.parse import parse_qsl, urlsplit
-
-    try:
-        parts = urlsplit(url or "")
-        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-        secret = parts.password is not None or any("password" in name.lower() for name in names)
-    except ValueError:
-        return  # Ledger.open says what is wrong with it
-    if secret:
+    if url is not None and without_passwords(url) != url:
         raise InvalidInputError(
             "The ledger's URL has a password in it, and the folder of a holdout keeps none. Leave "
             "it out and give it as PostgreSQL's own programs get it: PGPASSWORD or ~/.pgpass."

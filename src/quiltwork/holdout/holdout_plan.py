@@ -29,13 +29,13 @@ from quiltwork.holdout.algorithm import MOST, read_count
 from quiltwork.holdout.counting import counting_width, fresh_width
 from quiltwork.holdout.guarantee import (
     VACUOUS,
+    bayesian_epsilon,
     dp_level,
     noise_failure,
     overfit_width,
     read_share,
 )
 from quiltwork.holdout.ladder import least_width
-from quiltwork.holdout.max_information import bayesian_epsilon
 from quiltwork.results import ChartedResult, plain
 
 if TYPE_CHECKING:

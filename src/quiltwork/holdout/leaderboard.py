@@ -2,16 +2,19 @@
 
 A board is a `Ladder`: it shows the best score, rounded, and moves for a clear improvement. Only one
 process at a time scores, and others wait. Whatever is public is checked before a submission is
-counted. A submission costs one pass over the rows, and reading what was said before.
+counted. A submission costs one pass over the rows, and reading what was said before. What a board
+shows is read from the lines that its secret seals, without a lock: one that another process is
+adding is not seen yet.
 
 Theorem: docs/theory/ladder.md, docs/theory/metrics.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os.path import abspath
 from typing import Any
 
@@ -20,22 +23,172 @@ from numpy.typing import NDArray
 
 from quiltwork import files
 from quiltwork.arguments import instance
-from quiltwork.beliefs import Belief, Clusters
+from quiltwork.beliefs import Belief, Clusters, beliefs_from_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened
 from quiltwork.holdout import folders
-from quiltwork.holdout.ladder import Ladder
+from quiltwork.holdout.board import Board, read_board
+from quiltwork.holdout.guarantee import VACUOUS
+from quiltwork.holdout.ladder import Ladder, width_at
 from quiltwork.holdout.metrics import Metric, Scoring, pair_rows
-from quiltwork.holdout.questions import check_ids, is_number, plain_label, prediction_question
-from quiltwork.holdout.standings import (
-    BoardStatus,
-    SubmissionVerdict,
-    first_line,
-    read_leaderboard,
-)
 from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
-from quiltwork.holdout.studies import read_table
+from quiltwork.holdout.studies import (
+    check_ids,
+    is_number,
+    kind_of_text,
+    plain_label,
+    prediction_question,
+    read_table,
+)
 from quiltwork.holdout.transcript import Columns
+from quiltwork.results import ResultBase
+
+
+@dataclass(frozen=True)
+class SubmissionVerdict(ResultBase):
+    """What a submission is told.
+
+    Attributes:
+        number: which submission it was, from 1.
+        team: whose.
+        better: whether it moved the board.
+        value: the metric's value as the board shows it; None if it did not move.
+        left: how many more submissions are accepted.
+    """
+
+    schema = ("leaderboard-verdict", 1)
+
+    number: int
+    team: str
+    better: bool
+    value: float | None
+    left: int
+
+    def explain(self) -> str:
+        """Say it in a sentence."""
+        told = f"is the best, at {self.value:.6g}" if self.better else "does not beat the best"
+        return f"Submission {self.number} of {self.team} {told}; {self.left:,} left."
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the standings: `value` as the board shows it, and where the truth may be, with the
+    board's confidence.
+    """
+
+    rank: int
+    team: str
+    number: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class BoardStatus(ResultBase):
+    """What a leaderboard asks for, what it promises and what is left.
+
+    Attributes:
+        metric: the name of the metric.
+        identity: the name of the id column of predictions.
+        rows: that are predicted.
+        submissions: accepted in all.
+        submitted: so far.
+        left: how many more.
+        confidence: of the promise.
+        width: of a score, a share of the way from the worst to the best value.
+        worst: the metric's value at the one end.
+        best: at the other.
+        promise: the theorem and its bound, in words.
+        places: the standings, best first.
+    """
+
+    schema = ("leaderboard", 1)
+
+    metric: str
+    identity: str
+    rows: int
+    submissions: int
+    submitted: int
+    left: int
+    confidence: float
+    width: float
+    worst: float
+    best: float
+    promise: str
+    places: tuple[Place, ...]
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        width = self.width if math.isfinite(self.width) else None
+        return {**asdict(self), "width": width, "places": [asdict(one) for one in self.places]}
+
+    def explain(self) -> str:
+        """Say it in sentences."""
+        return (
+            f"Predict {self.rows:,} rows: a file with {self.identity!r} and 'prediction', scored "
+            f"by {self.metric}. {self.left:,} of {self.submissions:,} submissions left.\n"
+            f"{self.promise}"
+        )
+
+
+def first_line(folder: str) -> Board:
+    """Read what a board was begun with."""
+    return read_board(folders.sealed_lines(folders.board_path(folder)).partition("\n")[0])
+
+
+def metric_of(found: Board) -> Metric:
+    """Return the metric that a board was begun with."""
+    if found.scoring is None:
+        raise InvalidInputError("This is no leaderboard: no metric was fixed when it was begun.")
+    return found.scoring.read()
+
+
+def read_leaderboard(folder: str) -> BoardStatus:
+    """Return what a leaderboard asks for, what it promises, what is left, and its standings.
+
+    Raises:
+        InvalidInputError: if there is none in the folder.
+        StorageError: if its files are damaged, cut or changed.
+    """
+    folders.load(folder)
+    path = folders.board_path(folder)
+    if not path.exists():
+        raise InvalidInputError(f"{folder!r} is no leaderboard: it is the folder of a holdout.")
+    return status_of_board(read_board(folders.sealed_lines(path)))
+
+
+def status_of_board(found: Board) -> BoardStatus:
+    """Return what a board asks for, promises and shows."""
+    metric = metric_of(found)
+    beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
+    given = (beliefs, found.rows, found.submissions, 1 - found.confidence, found.steps, metric)
+    width = width_at(*given)
+    places = tuple(
+        Place(
+            rank,
+            one.team,
+            one.number,
+            *(metric.shown(end) for end in (one.score, one.score - width, one.score + width)),
+        )
+        for rank, one in enumerate(reversed(found.standings), start=1)
+    )
+    return BoardStatus(
+        metric=metric.name,
+        identity="" if found.columns is None else found.columns.identity,
+        rows=found.rows * (2 if metric.pairs else 1),
+        submissions=found.submissions,
+        submitted=len(found.teams),
+        left=found.remaining,
+        confidence=found.confidence,
+        width=width,
+        worst=metric.worst,
+        best=metric.best,
+        promise=f"With probability {found.confidence:g} the best score is within {width:.4g} of "
+        "the truth, as a share of the metric's range, whatever anybody submits."
+        + (" This is vacuous: too few rows for so many submissions." if width >= VACUOUS else ""),
+        places=places,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +200,20 @@ class ScoredRows:
     belief: Belief | None
 
     def question(self, said: Mapping[str, str], metric: Metric) -> Any:
-        """Ask how good predictions are."""
+        """Ask how good predictions are, after what is public was checked.
+
+        That is which rows there are, what the metric takes, and whether targets are numbers.
+        """
+        check_ids(self.ids, said)
+        numbers = not metric.labels or kind_of_text(self.cells[:, 1]) == "numbers"
+        wrong = [
+            row for row, one in said.items() if not (is_number(one) if numbers else one.strip())
+        ]
+        if wrong:
+            raise InvalidInputError(
+                f"{len(wrong):,} predictions cannot be read, the first that for {wrong[0]!r}: "
+                f"{metric.name} needs {'numbers' if numbers else 'labels'} here. Nothing was asked."
+            )
         places = range(0, self.cells.shape[1], 2)
         return prediction_question(list(places), [at + 1 for at in places], said, metric)
 
@@ -90,19 +256,6 @@ def _check_targets(target: NDArray[Any], metric: Metric, path: str) -> None:
             f"{sum(wrong):,} targets of {path!r} cannot be scored by {metric.name}, the first in "
             f"row {wrong.index(True) + 1:,}; "
             + ("give 0 or 1." if metric.predicts == "predict_proba" else "mend or remove them.")
-        )
-
-
-def check_said(said: Mapping[str, str], ids: Sequence[str], metric: Metric) -> None:
-    """Refuse predictions that miss a row, name another or cannot be read; all of it is public."""
-    check_ids(ids, said)
-    wrong = [
-        row for row, one in said.items() if not (one.strip() if metric.labels else is_number(one))
-    ]
-    if wrong:
-        raise InvalidInputError(
-            f"{len(wrong):,} predictions cannot be read, the first that for {wrong[0]!r}: "
-            f"{metric.name} needs {'labels' if metric.labels else 'numbers'}. Nothing was asked."
         )
 
 
@@ -177,8 +330,8 @@ def submit_predictions(
         raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")
     metric, path = found.scoring.read(), folders.board_path(folder)
     held = scored_rows(*read_table(labels), found.columns, metric, labels, read_secret(path).key)
-    check_said(said, held.ids, metric)
+    asked = held.question(said, metric)
     with closing(Ladder.resume(path, held.cells, wait)) as board:
-        moved = board.submit(team, held.question(said, metric))
+        moved = board.submit(team, asked)
         shown = None if moved is None else metric.shown(moved.score)
         return SubmissionVerdict(board.submitted, team, moved is not None, shown, board.remaining)

@@ -347,10 +347,6 @@ def pair_rows(groups: Any, rows: int, key: str) -> tuple[NDArray[Any], NDArray[A
     names and the order of the file; neighbours make a couple, the i-th row of one paired with the
     i-th of the other. Without groups every row is one. Nothing here looks at a label.
 
-    Raises:
-        InvalidInputError: for groups of several sizes: pairs of theirs would weigh rows otherwise
-            than AUC does.
-
     Theorem: docs/theory/metrics.md
 
     >>> pairs, couples = pair_rows(list("aabb"), 4, "00" * 32)

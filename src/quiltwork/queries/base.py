@@ -290,11 +290,7 @@ def as_integers(values: Integers) -> IntArray:
 
 
 def read_query(value: Any) -> Query:
-    """Read an argument that must be a query.
-
-    Raises:
-        InvalidInputError: for anything else.
-    """
+    """Read an argument that must be a query."""
     if isinstance(value, Query):
         return value
     raise InvalidInputError(

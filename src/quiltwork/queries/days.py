@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
 from quiltwork.beliefs.grids import seconds_of
+from quiltwork.beliefs.zones import local_seconds, read_zone
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 from quiltwork.queries.base import IntArray, Integers, States, as_integers
@@ -27,7 +26,6 @@ from quiltwork.queries.cells import Count, Histogram, counts_of
 
 HOURS = 24
 _HOUR = 3600
-_QUARTER = 900
 _FAR = 10**11
 _DAY = HOURS * _HOUR
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
@@ -57,7 +55,7 @@ class ByHour(Histogram):
             step = seconds_of(given) if isinstance(given, str) else given
             object.__setattr__(self, "step", integer(step, "step", 1, _HOUR))
         if self.zone is not None:
-            zone_named(self.zone)
+            read_zone(self.zone)
             integer(self.begins, "begins", -_FAR, _FAR)
         elif self.begins is not None:
             object.__setattr__(self, "begins", _of_the_clock(self.begins))
@@ -68,7 +66,9 @@ class ByHour(Histogram):
         places = self.part(np.arange(len(codes)))
         seconds = (self.begins or 0) + places * self.known_step
         known = part < size
-        hours = _local(seconds, self.zone) // _HOUR % HOURS
+        if (zone := read_zone(self.zone)) is not None:
+            seconds = local_seconds(seconds, zone)
+        hours = seconds // _HOUR % HOURS
         return counts_of((hours * size + part)[known], HOURS * size)
 
     @property
@@ -116,34 +116,6 @@ class TimePerDay(Count):
     def present(self, noisy: Integers, states: States, points: int) -> Any:
         """Hours."""
         return float(Fraction(int(noisy[0]) * HOURS, points))
-
-
-def zone_named(name: str) -> ZoneInfo:
-    """Return a time zone.
-
-    Raises:
-        InvalidInputError: if there is none of this name.
-    """
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, TypeError, ZoneInfoNotFoundError):
-        raise InvalidInputError(
-            f"There is no time zone {shortened(name)}; write one such as 'Europe/Berlin'."
-        ) from None
-
-
-def _local(seconds: IntArray, zone: str | None) -> IntArray:
-    """Return times as a clock in the zone shows them; clocks change at quarters of an hour."""
-    if zone is None:
-        return seconds
-    quarters, place = np.unique(seconds // _QUARTER, return_inverse=True)
-    clock = zone_named(zone)
-    moved = [
-        datetime.fromtimestamp(quarter * _QUARTER, clock).utcoffset()
-        for quarter in quarters.tolist()
-    ]
-    offsets = np.array([0 if one is None else int(one.total_seconds()) for one in moved])
-    return np.asarray(seconds + offsets[place])
 
 
 def _of_the_clock(value: Any) -> int:

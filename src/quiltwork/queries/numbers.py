@@ -104,11 +104,14 @@ class Sum(Query):
         it by about σ. The integer noise then has a scale of at most points·2^11 steps. Sums and
         changes stay below 2^62 steps.
         """
+        return self._with_steps(points * (1 << _FINENESS_BITS), scale, points)
+
+    def _with_steps(self, steps: int, scale: Fraction, points: int) -> Self:
+        """Return the query with at least so many steps in `scale` ranges, as far as they fit."""
         safe = max(1, _SAFE_BITS - points.bit_length())
         if scale == 0:
             return replace(self, bits=min(_NOISELESS_BITS, safe))
-        wanted = math.ceil(points * (1 << _FINENESS_BITS) / scale)
-        return replace(self, bits=min(max(1, (wanted - 1).bit_length()), safe))
+        return replace(self, bits=min(max(1, (math.ceil(steps / scale) - 1).bit_length()), safe))
 
     def check(self, states: States) -> None:
         """Refuse labels that are no numbers, or lie outside lo..hi without `clip`."""
@@ -230,11 +233,7 @@ class NumericSum(Sum):
 
     def refined(self, scale: Fraction, points: int) -> Self:
         """Choose the grid for a noise of `scale` ranges: a step is at most scale/2^20 ranges."""
-        safe = max(1, _SAFE_BITS - points.bit_length())
-        if scale == 0:
-            return replace(self, bits=min(_NOISELESS_BITS, safe))
-        wanted = math.ceil((1 << _ONCE_BITS) / scale)
-        return replace(self, bits=min(max(1, (wanted - 1).bit_length()), safe))
+        return self._with_steps(1 << _ONCE_BITS, scale, points)
 
     def check(self, states: States) -> None:
         """Numbers need no states."""

@@ -71,11 +71,7 @@ def register_series(
 def register_rows(
     ledger: Ledger, dataset: str, path: str, options: Mapping[str, str | None]
 ) -> int:
-    """Check the rows of a file for counts, `quiltwork count`, and register it; return how many.
-
-    Raises:
-        InvalidInputError: for what is no CSV in its encoding, and rows that are longer than others.
-    """
+    """Check the rows of a file for counts, `quiltwork count`, and register it; return how many."""
     read_payer(ledger, dataset)
     mark = _mark(path, "", options, secrets.token_hex(8))
     given = GivenDialect(options["delimiter"], encoding=options["encoding"], by_rows=False)

@@ -12,7 +12,7 @@ from msgspec import Meta
 from quiltwork.client.records import Holdout, HoldoutPromise, Score
 from quiltwork.exact import float_up
 from quiltwork.holdout.board import Board
-from quiltwork.holdout.standings import status_of_board
+from quiltwork.holdout.leaderboard import status_of_board
 from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts
 from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout

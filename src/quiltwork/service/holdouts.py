@@ -255,7 +255,7 @@ def ask(
     Ids that do not match, a metric that is not offered and a key of another question are refused,
     and nothing was asked then.
     """
-    from quiltwork.holdout.questions import plain_label
+    from quiltwork.holdout.studies import plain_label
 
     if "transcript" not in stored.made:
         raise InvalidInputError("The holdout is not open yet.")

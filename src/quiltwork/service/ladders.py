@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.holdout.board import Board, read_board
 from quiltwork.holdout.folders import sealed_lines
 from quiltwork.holdout.ladder import Ladder
-from quiltwork.holdout.leaderboard import ScoredRows, check_said, scored_rows
+from quiltwork.holdout.leaderboard import ScoredRows, scored_rows
 from quiltwork.holdout.metrics import Metric, Scoring
 from quiltwork.holdout.studies import read_table
 from quiltwork.holdout.transcript import Columns
@@ -60,14 +60,14 @@ def submit(
     check: Callable[[Board], None],
 ) -> dict[str, Any]:
     """Score predictions under a label, unless they were; `check` refuses before they count."""
-    check_said(said, rows.ids, metric)
+    asked = rows.question(said, metric)
     with closing(Ladder.resume(path, rows.cells, WAIT)) as board:
         found = read_board(sealed_lines(path))
         numbers = [n for n, team in enumerate(found.teams, start=1) if team == label]
         number = next((n for n in numbers if n not in found.unscored), None)
         if number is None:
             check(found)
-            board.submit(label, rows.question(said, metric))
+            board.submit(label, asked)
             number = board.submitted
         score = next((one.score for one in board.standings() if one.number == number), None)
         value = None if score is None else metric.shown(score)

@@ -9,7 +9,7 @@ from evidence import gaussian_reference as reference
 from quiltwork import queries
 from quiltwork.beliefs import GaussianRows, GaussianSeries
 from quiltwork.errors import UnsupportedError
-from quiltwork.holdout.max_information import bayesian_epsilon
+from quiltwork.holdout.guarantee import bayesian_epsilon
 from quiltwork.influence import (
     bayesian_dp,
     calibrate,

@@ -12,10 +12,11 @@ from quiltwork import MarkovChain, queries, release
 from quiltwork.beliefs import CyclicChain, candidates
 from quiltwork.beliefs.cyclic import placed
 from quiltwork.beliefs.origins import start_of
+from quiltwork.beliefs.zones import local_seconds, utc_seconds
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import fit_warnings
 from quiltwork.series import read_series
-from quiltwork.series.reading.clock import Clock, TimePoints, local_seconds, utc_seconds
+from quiltwork.series.reading.clock import Clock, TimePoints
 from quiltwork.series.reading.read import refuse_cutting
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -132,9 +132,6 @@ class ReadingRules:
         """Read a source, file by file where their names tell subjects apart and states are known.
 
         States that occur depend on all files, so these are then read as one.
-
-        Raises:
-            InvalidInputError: naming the row, and the file if there are several.
         """
         named = FILE_NAME in self.wanted.subjects and isinstance(source, (str, os.PathLike))
         if not named or self.public is None:
@@ -302,9 +299,6 @@ def _coded(
     Without beliefs all states are declared, or none. With them it is the release that refuses a
     row, once a ledger has seen whose beliefs they are; if they have no states, a row may be
     anything, and none may change how others are read.
-
-    Raises:
-        InvalidInputError: naming the first row that holds none of the states declared.
     """
     cells = column.distinct
     if states is not None and column.textual:
@@ -327,11 +321,7 @@ def _coded(
 
 
 def refuse_gaps(paths: Sequence[Path], *, named: bool) -> None:
-    """Refuse missing time points; subjects are not named unless they are files.
-
-    Raises:
-        InvalidInputError: naming the first.
-    """
+    """Refuse missing time points; subjects are not named unless they are files."""
     gaps = sum(int((path.codes == GAP).sum()) for path in paths)
     if not gaps:
         return

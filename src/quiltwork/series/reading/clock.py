@@ -1,29 +1,20 @@
-"""Local time: zones with their clock changes, and windows as people say them.
+"""Local time: the clock of a series, and windows as people say them.
 
 A series counts seconds from the epoch in UTC, or on the clock of its place where no zone is given
-or a time point is a day: local days have 23 or 25 hours when clocks change. Cost: one look at the
-zone for every quarter of an hour of the days that occur, since clocks change on these; it is kept.
+or a time point is a day: local days have 23 or 25 hours when clocks change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
-from difflib import get_close_matches
-from functools import lru_cache
-from zoneinfo import ZoneInfo, available_timezones
+from datetime import datetime, timedelta
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quiltwork.beliefs.zones import DAY, EPOCH, local_seconds, read_zone
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import shortened
 
-DAY = 86400
-_QUARTER = 900
-_EPOCH = datetime(1970, 1, 1)
 _DAY = r"\d{4}(?:-\d\d(?:-\d\d)?)?"  # or month, or year
 _MOMENT = rf"({_DAY})(?:[T ](\d\d:\d\d))?"
 _RANGE = re.compile(rf"{_MOMENT}\s*(?:\.\.|/|:|–|to)\s*{_MOMENT}")
@@ -35,105 +26,6 @@ _HELP = (
     "write positions START:STOP, days 2026-03-01:2026-03-07 (both included), a month 2026-03, "
     "'last 7 days', or 'Mondays 18:00-22:00'"
 )
-
-
-def read_zone(name: str | None) -> ZoneInfo | None:
-    """Return a time zone by its name.
-
-    Raises:
-        InvalidInputError: if there is none of that name.
-    """
-    if name is None:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, TypeError, OSError):
-        near = get_close_matches(str(name), available_timezones(), 1)
-        meant = f"did you mean {near[0]}?" if near else "write for example Europe/Berlin or UTC."
-        raise InvalidInputError(f"There is no time zone {shortened(name)}; {meant}") from None
-
-
-def local_seconds(seconds: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]:
-    """Return what the clocks of a zone show at moments of UTC, as seconds from the epoch.
-
-    >>> winter = np.array([1767225600])  # 2026-01-01
-    >>> (local_seconds(winter, ZoneInfo("Europe/Berlin")) - winter).tolist()
-    [3600]
-    """
-    return seconds + _offsets(seconds, zone, _shown_on)[:, 0]
-
-
-def utc_seconds(
-    seconds: NDArray[np.int64],
-    subject: NDArray[np.integer],
-    zone: tzinfo,
-    passed: dict[tuple[int, int], tuple[int, int]] | None = None,
-) -> NDArray[np.int64]:
-    """Return the moments of UTC at which the clocks of a zone show these seconds.
-
-    In the hour that comes twice in autumn the first pass of a subject through it, in the order of
-    the rows, is before the change. A time that is skipped in spring is read as after the change.
-    `passed` remembers these hours from one block of rows to the next: the latest time of the first
-    pass, or the day's end once rows went back, and that of the second pass or -1.
-
-    Raises:
-        InvalidInputError: if rows go back in that hour otherwise than from one pass to the other.
-    """
-    early, late = _offsets(seconds, zone, _meant_on).T
-    offsets: NDArray[np.int64] = early.copy()
-    passed = {} if passed is None else passed
-    back = np.diff(seconds, prepend=seconds[:1])
-    for row in np.flatnonzero(early > late).tolist():
-        key, moment = (int(subject[row]), int(seconds[row]) // DAY), int(seconds[row])
-        first, second = passed.get(key, (-1, -1))
-        from_later = row and early[row - 1] == late[row - 1] and -DAY < back[row] < 0
-        if from_later or moment < second:
-            raise InvalidInputError(
-                f"In the hour that comes twice on {_EPOCH + timedelta(seconds=moment):%Y-%m-%d} "
-                "rows are not in order, so which hour is meant is unknown; sort them as they were "
-                "recorded, the oldest first, or write times with their offset, as 02:30+01:00."
-            )
-        if first >= moment:
-            offsets[row] = late[row]
-            passed[key] = (first if first == moment else key[1] * DAY + DAY, moment)
-        else:
-            passed[key] = (moment, second)
-    return seconds - offsets
-
-
-def _offsets(
-    seconds: NDArray[np.int64], zone: tzinfo, on_day: Callable[[tzinfo, int], NDArray[np.int64]]
-) -> NDArray[np.int64]:
-    """Return what `on_day` has for the quarter of an hour of each moment; one look a day."""
-    first = int(seconds.min()) // DAY if len(seconds) else 0
-    days = seconds // DAY - first
-    occurs = np.zeros(int(days.max(initial=0)) + 1, dtype=np.bool_)
-    occurs[days] = True
-    known = [on_day(zone, first + day) for day in np.flatnonzero(occurs).tolist()]
-    if not known:
-        return np.zeros((0, 2), dtype=np.int64)
-    place = (np.cumsum(occurs) - 1)[days]
-    found: NDArray[np.int64] = np.stack(known)[place, seconds % DAY // _QUARTER]
-    return found
-
-
-@lru_cache(maxsize=1 << 14)
-def _shown_on(zone: tzinfo, day: int) -> NDArray[np.int64]:
-    """The offset in each quarter of an hour of a day of UTC."""
-    quarters = range(day * DAY, (day + 1) * DAY, _QUARTER)
-    return np.array([[_offset(datetime.fromtimestamp(one, zone))] for one in quarters])
-
-
-@lru_cache(maxsize=1 << 14)
-def _meant_on(zone: tzinfo, day: int) -> NDArray[np.int64]:
-    """The offsets when clocks show a quarter of an hour of a day: the first and the last time."""
-    quarters = range(day * DAY, (day + 1) * DAY, _QUARTER)
-    shown = [(_EPOCH + timedelta(seconds=one)).replace(tzinfo=zone) for one in quarters]
-    return np.array([[_offset(one), _offset(one.replace(fold=1))] for one in shown])
-
-
-def _offset(moment: datetime) -> int:
-    return int((moment.utcoffset() or timedelta()).total_seconds())
 
 
 @dataclass(frozen=True)
@@ -152,14 +44,14 @@ class Clock:
         """Return the seconds of the series when clocks show this, the first time they do."""
         place = read_zone(self.zone)
         if self.local or place is None:
-            return int((shown - _EPOCH).total_seconds())
+            return int((shown - EPOCH).total_seconds())
         return int(shown.replace(tzinfo=place).timestamp())
 
     def shown(self, seconds: int) -> datetime:
         """Return what clocks show; with an offset where the zone is known and times are in UTC."""
         place = read_zone(self.zone)
         if self.local or place is None:
-            return _EPOCH + timedelta(seconds=seconds)
+            return EPOCH + timedelta(seconds=seconds)
         return datetime.fromtimestamp(seconds, place)
 
     def written(self, seconds: int) -> str:
@@ -189,9 +81,6 @@ class TimePoints:
         """Return the runs of time points, 1-based and inclusive, that words mean.
 
         A time point belongs to a window if it begins in it.
-
-        Raises:
-            InvalidInputError: for words that are not understood, or mean no time point.
 
         >>> hours = TimePoints(0, 3600, 24 * 14, Clock())  # from Thursday, 1 January 1970
         >>> hours.windows("1970-01-02:1970-01-03"), hours.windows("Mondays 18:00-22:00")
@@ -270,11 +159,7 @@ def is_span(text: str) -> bool:
 
 
 def check_window(text: str) -> None:
-    """Refuse words that mean no window, whatever the series.
-
-    Raises:
-        InvalidInputError: with those that do.
-    """
+    """Refuse words that mean no window, whatever the series."""
     if not is_span(text):
         _recurrence(text.strip())
 
@@ -324,11 +209,7 @@ def _clock_time(text: str) -> int:
 
 
 def period_seconds(text: str, clock: Clock) -> tuple[int, int]:
-    """Return from when to before when public days such as 2026-03-01:2026-03-31, or 2026-03, are.
-
-    Raises:
-        InvalidInputError: if it is none.
-    """
+    """Return from when to before when public days such as 2026-03-01:2026-03-31 or 2026-03 are."""
     words = text.strip()
     span = None if _LAST.fullmatch(words) else TimePoints(0, 1, 1, clock).span(words)
     if span is None:

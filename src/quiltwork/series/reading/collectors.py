@@ -7,6 +7,7 @@ takes one. Errors name rows and columns, never what a cell holds, nor do the err
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -38,8 +39,8 @@ def smallest(most: int) -> Any:
     return np.int8 if most <= 127 else np.int16 if most <= 32767 else np.int32
 
 
-class _Batches:
-    """The arrays kept of a column, one for each batch."""
+class Collector(ABC):
+    """Takes the cells of one column, and keeps an array for each batch of them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -65,6 +66,14 @@ class _Batches:
             self.sizes.append(len(part))
             self.rows += len(part)
 
+    @abstractmethod
+    def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
+        """Prepare for a CSV file with such cells; return the Arrow type to read them as."""
+
+    @abstractmethod
+    def add(self, cells: Any) -> None:
+        """Take text (a list), or values (a NumPy or Arrow array)."""
+
     def join(self) -> NDArray[Any]:
         """Put all of them in one array."""
         whole = self.parts[0] if len(self.parts) == 1 else np.concatenate(list(self.parts))
@@ -73,7 +82,7 @@ class _Batches:
         return whole
 
 
-class LabelCollector(_Batches):
+class LabelCollector(Collector):
     """The distinct cells of a column, and the code of each row.
 
     With `apart` what cannot be a label stays one that cannot.
@@ -92,11 +101,7 @@ class LabelCollector(_Batches):
         return _arrow_types()[0]
 
     def add(self, cells: Any) -> None:
-        """Take cells.
-
-        Raises:
-            InvalidInputError: naming the first row that holds a collection, unless `apart`.
-        """
+        """Take cells."""
         cells = _plain(cells)
         if len(cells) == 0:
             return
@@ -131,7 +136,7 @@ class LabelCollector(_Batches):
         return list(self._codes)
 
 
-class NumberCollector(_Batches):
+class NumberCollector(Collector):
     """The numbers of a column, NaN where there is none; or the codes of their bins.
 
     `quietly`, a cell that is no number is NaN too.
@@ -149,11 +154,7 @@ class NumberCollector(_Batches):
         return _arrow_types()[1]
 
     def add(self, cells: Any) -> None:
-        """Take cells.
-
-        Raises:
-            InvalidInputError: naming the first row that holds no finite number, unless quietly.
-        """
+        """Take cells."""
         cells = _plain(cells)
         if hasattr(cells, "to_pylist"):
             kind = str(cells.type)
@@ -175,7 +176,7 @@ def binned(numbers: NDArray[np.float64], bins: Bins) -> NDArray[Any]:
     return codes
 
 
-class TimeCollector(_Batches):
+class TimeCollector(Collector):
     """The moments of a column, in whole seconds.
 
     Attributes:
@@ -198,11 +199,7 @@ class TimeCollector(_Batches):
         return self._reader.arrow_type()
 
     def add(self, cells: Any) -> None:
-        """Take cells.
-
-        Raises:
-            InvalidInputError: naming the first row whose time cannot be read.
-        """
+        """Take cells."""
         if isinstance(cells, AwareMoments):
             aware: bool | None = True
             seconds = as_seconds(cells.moments, self.name, self.rows)
@@ -296,11 +293,7 @@ class DurationCollector(LabelCollector):
         return next((one[1:] for one in _UNITS if re.search(one[0], name)), (1, "seconds"))
 
     def checked(self, unit: int) -> NDArray[np.int64]:
-        """Return the whole seconds, or the number, by codes; plain ones are in a unit of so many.
-
-        Raises:
-            InvalidInputError: naming the first row without one.
-        """
+        """Return whole seconds, or the number, by codes; plain ones are in a unit of so many."""
         read = [_lasting(cell) for cell in self.distinct]
         for place, cell in enumerate(self.distinct):
             with suppress(ValueError, OverflowError):

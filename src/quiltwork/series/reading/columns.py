@@ -15,7 +15,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from quiltwork.delimited import (
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.series.reading.times import AmbiguousTimesError
 
+if TYPE_CHECKING:
+    from quiltwork.series.reading.collectors import Collector
+
 FILE_NAME = "filename"
 """The column that every file has: its own name, without folder and ending."""
 
@@ -41,25 +44,6 @@ _SAMPLE_ROWS, _MOST_SAMPLE_ROWS = 200, 1 << 17
 
 _WORDS = ("-", "--", "k.A.", "n.d.", "#N/A")
 """Further words of columns of numbers, where a cell without a digit is missing."""
-
-
-class Collector(Protocol):
-    """Takes the cells of one column, batch by batch."""
-
-    name: str
-    rows: int
-
-    def mark(self) -> None:
-        """Remember how much there is before a file."""
-
-    def undo(self) -> None:
-        """Go back to where that was."""
-
-    def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
-        """Prepare for a CSV file with such cells; return the Arrow type to read them as."""
-
-    def add(self, cells: Any) -> None:
-        """Take text (a list), or values (a NumPy or Arrow array)."""
 
 
 def read_columns(
@@ -74,9 +58,6 @@ def read_columns(
     read as such), a folder or pattern of files, a file that is open, a pandas, Polars (also lazy)
     or Arrow table, or what can be read as one, such as a relation of DuckDB. The sentence is empty
     if there is nothing to say. `begins` gets how many rows are before each of several files.
-
-    Raises:
-        InvalidInputError: if a column or file is missing, or the file is not what it seems.
     """
     given = given or GivenDialect()
     if not isinstance(source, (str, os.PathLike, Opened)):
@@ -359,11 +340,7 @@ def header_of(source: Any, given: GivenDialect | None = None) -> list[str]:
 
 
 def only_column(path: Any, given: GivenDialect | None = None) -> str:
-    """Return the name of the only column of a file, or ask which one.
-
-    Raises:
-        InvalidInputError: if there are several.
-    """
+    """Return the name of the only column of a file, or ask which one."""
     if not isinstance(path, (str, Path)) or path == "-":
         raise InvalidInputError("Say which column to read, with --value or value=….")
     header = header_of(path, given)

@@ -60,11 +60,7 @@ class Fleet(CodedSequences):
         return f"<{len(self)} series on Spark>"
 
     def check(self, states: tuple[Label, ...]) -> None:
-        """Refuse time points that are none of the states, before anything is spent.
-
-        Raises:
-            InvalidInputError: naming the file and the position.
-        """
+        """Refuse time points that are none of the states, before anything is spent."""
         task = self._task
         refused = self._files.map(lambda path: task.refusal(path, states)).filter(bool).take(1)
         if refused:

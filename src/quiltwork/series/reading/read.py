@@ -16,22 +16,21 @@ from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.grids import duration as duration_words
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, resolved
 from quiltwork.beliefs.states import Label, list_states
+from quiltwork.beliefs.zones import read_zone
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.series.reading.assembly import ReadingRules, refuse_gaps, sequences
-from quiltwork.series.reading.binning import Bins
+from quiltwork.series.reading.binning import Bins, agreed_grid, asked_grid
 from quiltwork.series.reading.clock import (
     Clock,
     TimePoints,
     check_window,
     is_span,
     period_seconds,
-    read_zone,
     series_clock,
 )
 from quiltwork.series.reading.collectors import GAP
 from quiltwork.series.reading.columns import only_column
-from quiltwork.series.reading.grid_choice import agreed_grid, asked_grid
 from quiltwork.series.reading.source_records import Wanted
 
 Missing: TypeAlias = Literal["error", "state", "split"]
@@ -297,11 +296,7 @@ def read_series(
 
 
 def tell_holes(holes: int | None, pause: tuple[int, int] | None, missing: Missing) -> None:
-    """Say that series go on over time points that are missing, of which only a grid knows.
-
-    Raises:
-        InvalidInputError: where missing ones were to be treated, and would not be.
-    """
+    """Say that series go on over time points that are missing, of which only a grid knows."""
     if holes is not None:
         step = duration_words(holes)
         told = f"Times are {step} apart, and some are missing"
@@ -321,12 +316,7 @@ def tell_holes(holes: int | None, pause: tuple[int, int] | None, missing: Missin
 
 
 def refuse_cutting(beliefs: Sequence[Belief]) -> None:
-    """Refuse beliefs under which a part of a sequence tells of the rest by more than its ends.
-
-    Raises:
-        UnsupportedError: for those with a start of their own, phases that no clock shows, a longer
-            memory, or no states.
-    """
+    """Refuse beliefs under which a part of a sequence tells of the rest by more than its ends."""
     for belief in beliefs:
         chain = isinstance(belief, (MarkovChain, CyclicChain)) and isinstance(belief.initial, str)
         if isinstance(belief, CyclicChain) and belief.anchor is None:

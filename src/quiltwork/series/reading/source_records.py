@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import instance, listed
+from quiltwork.beliefs.zones import local_seconds, read_zone, utc_seconds
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
-from quiltwork.series.reading.clock import Clock, local_seconds, read_zone, utc_seconds
+from quiltwork.series.reading.clock import Clock
 from quiltwork.series.reading.collectors import (
     DurationCollector,
     LabelCollector,
@@ -27,11 +28,7 @@ from quiltwork.series.reading.values import as_labels
 
 @dataclass(frozen=True)
 class Wanted:
-    """The names of the columns to read.
-
-    Raises:
-        InvalidInputError: if they are no names, or do not go together.
-    """
+    """The names of the columns to read."""
 
     value: str
     time: str | None
@@ -97,9 +94,6 @@ def read_records(
 
     `quietly`, what is no number is missing; `apart`, what is no label is for others to refuse.
     `begins` is as in `read_columns`.
-
-    Raises:
-        InvalidInputError: naming the row that cannot be read.
     """
     value: LabelCollector | NumberCollector = (
         LabelCollector(wanted.value, apart=apart)

@@ -111,9 +111,6 @@ def in_time(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Bloc
 
     They are parted by keys between which about `_AT_ONCE` of them are, as a sample of the rows
     tells, and each part is sorted on its own: three passes, O(1) memory beside the disk's.
-
-    Raises:
-        InvalidInputError: for times that no calendar has.
     """
     seen: list[tuple[int, int, int, int, NDArray[Any], IntArray]] = []
     for who, when, _ in blocks():
@@ -170,11 +167,7 @@ def _sorting(keys: IntArray) -> IntArray:
 
 
 def refuse_twice(blocks: Iterator[Block], twice: tuple[int, int]) -> NoReturn:
-    """Refuse two records of a subject at one time, which no grid gathers.
-
-    Raises:
-        InvalidInputError: naming the row.
-    """
+    """Refuse two records of a subject at one time, which no grid gathers."""
     rows = chain.from_iterable(
         ((who == twice[0]) & (when == twice[1])).tolist() for who, when, _ in blocks
     )
@@ -211,9 +204,6 @@ def on_steps(
     """Return one code for each step of all subjects, −1 without a record, bounds, first steps.
 
     Records of a subject's latest step wait for the next block, which may have more of them.
-
-    Raises:
-        InvalidInputError: if there are more time points than are ever kept.
     """
     known = outline.counts > 0
     first, last = outline.first // step, outline.last // step
@@ -243,11 +233,7 @@ def on_steps(
 
 
 def check_points(total: int) -> None:
-    """Refuse more time points than are ever kept.
-
-    Raises:
-        InvalidInputError: telling how many there would be.
-    """
+    """Refuse more time points than are ever kept."""
     if total > MOST_POINTS:
         raise InvalidInputError(
             f"There would be {total:,} time points; choose longer steps or a shorter range."
@@ -270,19 +256,10 @@ def reduced(where: IntArray, values: NDArray[Any], rule: Rule) -> tuple[IntArray
 
 def _reduce(values: NDArray[Any], first: IntArray, rule: Rule) -> NDArray[Any]:
     last: IntArray = np.append(first[1:], len(values)) - 1
-    match rule:
-        case "mean":
-            return np.asarray(np.add.reduceat(values, first) / (last - first + 1))
-        case "sum":
-            return np.asarray(np.add.reduceat(values, first))
-        case "min":
-            return np.asarray(np.minimum.reduceat(values, first))
-        case "max":
-            return np.asarray(np.maximum.reduceat(values, first))
-        case "first":
-            return values[first]
-        case "last":
-            return values[last]
+    if rule in ("first", "last"):
+        return values[first if rule == "first" else last]
+    gathered = {"min": np.minimum, "max": np.maximum}.get(rule, np.add).reduceat(values, first)
+    return np.asarray(gathered / (last - first + 1) if rule == "mean" else gathered)
 
 
 def spread(seconds: IntArray, until: IntArray, step: int) -> tuple[IntArray, IntArray]:

@@ -46,9 +46,6 @@ class TimeReader:
     def of(cls, sample: Sequence[str], date_format: str | None, name: str) -> TimeReader:
         """Find how times are written that begin like this.
 
-        Raises:
-            AmbiguousTimesError: if days and months could be either way round.
-
         >>> TimeReader.of(["31.03.2026 18:15"], None, "time").date_format
         '%d.%m.%Y %H:%M'
         """
@@ -87,10 +84,6 @@ class TimeReader:
         """Return whether times are aware, and their seconds: in UTC if so, else of the local clock.
 
         `before` is how many rows come before these.
-
-        Raises:
-            InvalidInputError: naming the first row whose time cannot be read, and where some have
-                an offset and others none.
         """
         if self.kind == "seconds":
             with suppress(ValueError, OverflowError):

@@ -30,10 +30,6 @@ def as_numbers(
     A text without a digit is a word for what is missing.
 
     `before` is how many rows come before these.
-
-    Raises:
-        InvalidInputError: naming the first row that holds neither a number nor a missing value,
-            unless `quietly`.
     """
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         numbers = column.astype(np.float64)
@@ -105,11 +101,7 @@ def match_labels(
 
 
 def as_seconds(column: NDArray[Any], name: str, before: int = 0) -> NDArray[np.int64]:
-    """Return whole seconds from moments or whole numbers.
-
-    Raises:
-        InvalidInputError: naming the first row without a time.
-    """
+    """Return whole seconds from moments or whole numbers."""
     if column.dtype.kind == "M":
         if np.isnat(column).any():
             row = before + int(np.argmax(np.isnat(column))) + 1

@@ -205,9 +205,6 @@ def described(
     """Return everything about a release that a ledger would pay but its answer.
 
     Of the data only what is public is used: how many series there are, how long, since when.
-
-    Raises:
-        InvalidInputError: as `release` does, but for what is in the cells.
     """
     exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
     read_query(query)
@@ -313,12 +310,7 @@ def _ahead(beginning_of: int | None, length: int) -> dict[str, int]:
 def _request(
     unanswered: Release, key: str | None, for_persons: Payer | None, ahead: dict[str, int]
 ) -> Request:
-    """What a ledger is asked for; one of people accounts for persons, not for time points.
-
-    Raises:
-        UnsupportedError: without noise, which no ledger can price, and for a key of a custom query
-            without a name.
-    """
+    """What a ledger is asked for; one of people accounts for persons, not for time points."""
     if unanswered.noise_scale == 0:
         raise UnsupportedError(
             "This release adds no noise, since its beliefs leave nothing to protect; it has no "

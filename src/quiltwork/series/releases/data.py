@@ -91,12 +91,7 @@ class EncodedSeries:
 
 
 def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -> Source:
-    """Find the sequences in `data`, reading files if it names some.
-
-    Raises:
-        InvalidInputError: for empty data, a wrong number of sequences or rows, and data that were
-            read on another grid than a belief's.
-    """
+    """Find the sequences in `data`, reading files if it names some."""
     read = _read_paths(data, members, states)
     rows = None if states_are_all(members) else fixed_length(members)
     one = isinstance(read, (list, tuple)) and len(read) == rows  # whatever is in these rows
@@ -111,13 +106,7 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
 def encode_cells(
     source: Source, members: tuple[Belief, ...], query: Query, *, quietly: bool = False
 ) -> EncodedSeries:
-    """Encode the cells by the states of the beliefs or the query.
-
-    Raises:
-        InvalidInputError: naming the place, for missing values, states that the beliefs do not
-            know, and rows without a numeric value where one is needed; with `quietly` only where
-            the beliefs name every value that a cell may have, hence whatever the query.
-    """
+    """Encode the cells by the states of the beliefs or the query."""
     if isinstance(members[0], Gaussian):
         return EncodedSeries(_each(source.cells, lambda cells: _floats(cells, quietly)), ())
     states = public_states(members, query)
@@ -153,10 +142,6 @@ def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
 
     Without states, values outside the bounds of a sum are moved to them; with states, the bounds
     are theirs where those are narrower.
-
-    Raises:
-        InvalidInputError: for a query that does not fit the beliefs' states.
-        UnsupportedError: for all but sums and means under Gaussian beliefs.
     """
     if isinstance(members[0], Gaussian):
         if not isinstance(query, Sum):
@@ -180,9 +165,6 @@ def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
 
     Of series that begin at different moments that is the first; `begun` turns it to each, unless
     all are to begin `alike`.
-
-    Raises:
-        InvalidInputError: if neither is known, or if subjects begin at different times of day.
     """
     if not isinstance(query, ByHour):
         return query
@@ -255,9 +237,6 @@ def public_states(members: tuple[Belief, ...], query: Query) -> States | None:
     """Return the states named by the beliefs or the query.
 
     None means that rows can be anything and the query needs no list of them.
-
-    Raises:
-        InvalidInputError: if the query has a cell per state and nobody names the states.
     """
     for belief in members:
         if belief.states is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,18 +21,19 @@ from typing import Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import digest
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import Calibration
 from quiltwork.influence.calibration_arguments import points_asked
 from quiltwork.noise import TwoSidedGeometric
-from quiltwork.queries.base import Query
+from quiltwork.queries.base import Query, States
 from quiltwork.queries.custom import CustomQuery
-from quiltwork.series.releases.answer_grid import on_grid
+from quiltwork.queries.numbers import NumericSum
 from quiltwork.series.releases.protection import Protection
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
 _plans: ContextVar[dict[Any, NoisePlan] | None] = ContextVar("plans", default=None)
 _MOST_REMEMBERED = 128
+_SHARE = Fraction(1, 1024)
 _FAR = 10_000
 """Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
 
@@ -83,12 +84,7 @@ def make_plan(
     epsilon: Fraction,
     protection: Protection,
 ) -> NoisePlan:
-    """Calibrate the query for subjects of these lengths and choose its grid.
-
-    Raises:
-        InvalidInputError: if the window does not fit a length, calibration refuses, or the answer
-            may be too large for a float.
-    """
+    """Calibrate the query for subjects of these lengths and choose its grid."""
     counted = tuple(sorted(Counter(lengths).items()))
     plans = _plans.get()
     texts = ("", "") if plans is None else (repr(query), digest(members))
@@ -125,7 +121,7 @@ def _made(asked: _Asked) -> NoisePlan:
         return protection.calibrated(asked, members, counted, level)
 
     states = members[0].states or ()
-    fine, calibration = on_grid(query, calibrated, asked.epsilon, states, points, longest)
+    fine, calibration = _on_grid(query, calibrated, asked.epsilon, states, points, longest)
     law = TwoSidedGeometric.from_scale(calibration.exact_scale / fine.grid(points)[1])
     plan = NoisePlan(fine, calibration, law, points, max(counted), counted.total())
     _refuse_overflow(plan)
@@ -141,3 +137,47 @@ def _refuse_overflow(plan: NoisePlan) -> None:
             f"The answer to this {plan.query.kind} may be too large for a float; give smaller "
             "bounds, or values in a larger unit."
         )
+
+
+def _on_grid(
+    query: Query,
+    calibrated: Callable[..., Calibration],
+    epsilon: Fraction,
+    states: States,
+    points: int,
+    longest: int,
+) -> tuple[Query, Calibration]:
+    """Return the query on its grid, and the calibration that makes it ε-private there.
+
+    Quilts price the grid itself, and totals of numbers are charged one step of it. The exact
+    leakage of "optimal-scale" is that of the values as they are, and moving every answer by at most
+    δ adds at most 2δ/σ to it: where values do not lie on the grid, a thousandth of ε is kept for
+    that. `points` are asked about over all subjects, at most `longest` of one.
+
+    Theorem: docs/theory/exact-calibration.md
+    """
+    found = calibrated(epsilon)
+    fine = query.refined(_ranges(query, found), points)
+    if isinstance(fine, NumericSum):
+        return fine, calibrated(epsilon, fine)
+    if str(found.method) != "optimal-scale" or _moved(fine, states, longest) == 0:
+        return fine, found
+    found = calibrated(epsilon * (1 - _SHARE))
+    fine = query.refined(_ranges(query, found) * min(Fraction(1), epsilon), points)
+    noise = found.exact_scale * query.divisor(points)
+    if 2 * _moved(fine, states, longest) > epsilon * _SHARE * noise:
+        raise UnsupportedError(
+            f"The values of the states lie on no grid that is fine enough for a {query.kind} with "
+            "method='optimal-scale' at this epsilon; use method='exact'."
+        )
+    return fine, found
+
+
+def _ranges(query: Query, found: Calibration) -> Fraction:
+    """The noise in ranges hi − lo, as `refined` takes it."""
+    return found.integer_scale / query.subdivision
+
+
+def _moved(fine: Query, states: States, points: int) -> Fraction:
+    """How far the grid may move a subject's total."""
+    return fine.rounding(states, points, 1) * fine.divisor(points)

@@ -36,11 +36,7 @@ PLANNED = (Count, Histogram, Frequencies, Transitions, MostCommon)
 
 
 def check_planned(query: Query) -> Query:
-    """Return a query that can be paid for ahead.
-
-    Raises:
-        UnsupportedError: for others, whose grid is chosen with their noise.
-    """
+    """Return a query that can be paid for ahead."""
     if not isinstance(query, PLANNED):
         raise UnsupportedError(
             f"A {query.kind} cannot be planned ahead; counts, histograms, frequencies, transitions "
@@ -70,9 +66,6 @@ def release_planned(
         epsilon: what the release costs alone, as planned.
         dataset: the ledger's name for the data.
         episode: how many time points in a row are one secret.
-
-    Raises:
-        InvalidInputError: if something else was paid for than this draws; nothing was drawn.
     """
     members = as_beliefs(beliefs)
     asked = asked_of(check_planned(query), members)

@@ -1,20 +1,10 @@
 """Who is protected: each moment, each episode, or each person with the whole of their series.
 
-Moments and episodes are hidden from adversaries with the beliefs given. Persons need no belief:
+Moments and episodes are hidden from adversaries with the beliefs given. Persons need no belief, if
+they are independent of each other: noise of scale Δ/ε hides a whole series, where Δ is how far
+replacing all of one can move the answer.
 
-Pool series x_1, …, x_m of public lengths by adding up the integers of a query, and let
-Δ = max_i change(1, n_i). With two-sided geometric noise of scale Δ/ε on every integer, replacing
-all of one series by any other of its length changes the probability of no answer by more than e^ε.
-
-Proof. The pooled integers are a sum with one term for each series, so only the replaced one's term
-differs, by at most Δ in L1 (`Query.change` is over all pairs of sequences). Noise of scale s on an
-integer that moves by d changes its probabilities by e^(|d|/s) at most, and draws are independent,
-so all of them change by e^(Δ/s) = e^ε. (The exponential mechanism weighs e^(count/s): no weight and
-no sum of weights moves by more than e^(Δ/2s).) Nothing was said about how a series came about. If
-the persons are independent of each other, the others tell nothing about x_i, so an adversary's odds
-between any two series of one person move by e^ε at most, whatever is believed about each. ∎
-
-Theorem: docs/theory/query-sensitivity.md
+Theorem: docs/theory/query-sensitivity.md (persons)
 """
 
 from __future__ import annotations
@@ -64,12 +54,7 @@ class Protection:
 def read_protection(
     protect: Any, method: str | None, secrets: Any, episode: Any, members: Sequence[Belief]
 ) -> Protection:
-    """Read who is protected; None is a moment, or an episode where `episode` says how long.
-
-    Raises:
-        InvalidInputError: for arguments that contradict each other.
-        UnsupportedError: for persons under beliefs about fixed rows.
-    """
+    """Read who is protected; None is a moment, or an episode where `episode` says how long."""
     stretch = integer(episode, "episode", 1)
     if protect is None:
         return Protection("moment" if stretch == 1 else "episode", method, secrets, stretch)
@@ -96,11 +81,7 @@ def read_protection(
 
 
 def refuse_pieces(data: Any) -> None:
-    """Refuse persons whose series were cut at gaps: several pieces of one are one person still.
-
-    Raises:
-        InvalidInputError: for what `read_series(…, missing="split")` gives, if somebody has two.
-    """
+    """Refuse persons whose series were cut at gaps: several pieces of one are one person still."""
     if has_pieces(data):
         raise InvalidInputError(
             "Some persons have several series here, as missing='split' makes them, and "
@@ -123,11 +104,7 @@ def has_pieces(data: Any) -> bool:
 
 
 def any_series(states: Sequence[Label] | None) -> ChainBox:
-    """Return what nobody can get wrong: series of these states, of which anything may be true.
-
-    Raises:
-        InvalidInputError: without states.
-    """
+    """Return what nobody can get wrong: series of these states, of which anything may be true."""
     if not states:
         raise InvalidInputError(
             "Without a belief nobody names the states, and the cells of a release must not depend "
@@ -138,7 +115,7 @@ def any_series(states: Sequence[Label] | None) -> ChainBox:
 
 
 def _for_persons(query: Query, lengths: Counter[int], epsilon: Fraction) -> Calibration:
-    """The theorem of this module."""
+    """Return the noise that hides a whole series, whatever is believed about it."""
     longest = max(lengths)
     change = max(int(query.change(1, n, n)) for n in lengths)
     unit = answer_unit(query, lengths)

@@ -293,7 +293,7 @@ class Release(ChartedResult):
         Raises:
             UnsupportedError: for a label.
         """
-        from quiltwork.series.releases.release_charts import release_chart
+        from quiltwork.series.releases.release_page import release_chart
 
         return release_chart(self, confidence)
 

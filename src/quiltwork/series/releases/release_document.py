@@ -66,11 +66,7 @@ def _for_readers(release: Release) -> dict[str, Any]:
 
 
 def release_from_json(text: str | bytes) -> Release:
-    """Read a release back.
-
-    Raises:
-        InvalidInputError: if the text is another document, or a field is missing or wrong.
-    """
+    """Read a release back."""
     document = files.load(text, SCHEMA, (VERSION,))
     try:
         return _read(document)

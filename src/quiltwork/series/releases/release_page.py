@@ -1,12 +1,15 @@
-"""A release as a page that one can forward: the numbers, a picture, what is kept from whom."""
+"""A release as a picture with error bars, and as a page that one can forward."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.exact import Number
+from quiltwork.queries.days import ByHour
 from quiltwork.report import (
     Html,
     bullets,
@@ -19,14 +22,96 @@ from quiltwork.report import (
     section,
     table,
 )
-from quiltwork.series.releases.error_bars import read_confidence
-from quiltwork.series.releases.release_charts import cell_name, quantity_of, release_chart, title_of
+from quiltwork.report.charts import Chart, Estimate, IntervalChart, Line, LineChart
+from quiltwork.series.releases.error_bars import read_confidence, refuse_label_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quiltwork.beliefs import Belief
     from quiltwork.series.releases.record import Release
+
+
+_MOST_LABELS = 40
+_CLOCK = re.compile(r"\d\d:00")
+_QUANTITIES = {
+    "count": "time points",
+    "histogram": "time points",
+    "frequencies": "share of time points",
+    "transitions": "steps from one to the other",
+    "top": "time points",
+    "by hour": "time points",
+    "time per day": "hours per day",
+}
+
+
+def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
+    """Return each cell's value with the interval of its noise; many cells by their numbers."""
+    if release.mechanism == "exponential":
+        raise refuse_label_interval()
+    ends = (np.asarray(end, dtype=float).ravel() for end in release.interval(confidence))
+    spread = tuple((float(low), float(high)) for low, high in zip(*ends, strict=True))
+    values = np.asarray(release.value, dtype=float).ravel().tolist()
+    share = float(read_confidence(confidence)) * 100
+    described = (
+        f"Released with ε = {release.epsilon:g} and noise of scale {release.scale:.4g}; the truth "
+        f"lies within each interval with {share:g} % confidence."
+    )
+    if isinstance(release.query, ByHour):
+        return _hours(release, described, np.array(spread))
+    title = f"{title_of(release)} (ε = {release.epsilon:g}, {share:g} % intervals)"
+    quantity = quantity_of(release)
+    if len(values) > _MOST_LABELS:
+        line = Line("", tuple(enumerate(values, start=1)), marks=True, spread=spread)
+        return LineChart(title, described, "cell", quantity, (line,))
+    rows = zip(release.cells, values, spread, strict=True)
+    estimates = tuple(Estimate(cell_name(cell), value, *ends) for cell, value, ends in rows)
+    return IntervalChart(title, described, quantity, estimates)
+
+
+def _hours(release: Release, described: str, spread: NDArray[np.float64]) -> LineChart:
+    """A line for each state over the hours of the day."""
+    value = np.asarray(release.value, dtype=float)
+    ends = spread.reshape(*value.shape, 2)
+    lines = tuple(
+        Line(
+            str(release.cells[column][1]),
+            tuple((float(hour), count) for hour, count in enumerate(value[:, column].tolist())),
+            spread=tuple(map(tuple, ends[:, column].tolist())),
+        )
+        for column in range(value.shape[1])
+    )
+    names = tuple(str(cell[0])[:2] for cell in release.cells[:: value.shape[1]])
+    title = f"{title_of(release)} (ε = {release.epsilon:g})"
+    return LineChart(title, described, "hour of the day", "time points", lines, x_names=names)
+
+
+def title_of(release: Release) -> str:
+    """Name what was asked, and of how much."""
+    start, stop = release.window
+    whole = (start, stop) == (1, release.length)
+    most = "up to " if release.points < release.length * release.subjects else ""
+    when = (
+        f"{most}{release.length:,} time points" if whole else f"time points {start:,} to {stop:,}"
+    )
+    if runs := release.query.runs:
+        when = f"{release.query.points(release.length):,} time points in {len(runs):,} runs"
+    who = "" if release.subjects == 1 else f" of each of {release.subjects:,} series"
+    return f"{release.query.words.capitalize()}: {when}{who}"
+
+
+def quantity_of(release: Release) -> str:
+    """Name what the numbers count, with its unit."""
+    return _QUANTITIES.get(release.query.words, release.query.words)
+
+
+def cell_name(cell: object) -> str:
+    """Write the label of a cell: a state, a step from one to another, or an hour and a state."""
+    if not isinstance(cell, tuple):
+        return str(cell)
+    by_hour = len(cell) == 2 and isinstance(cell[0], str) and _CLOCK.fullmatch(cell[0])
+    return (" " if by_hour else " → ").join(map(str, cell))
+
 
 _SECRETS = {"moment": "each time point", "person": "each person, whole series"}
 
