@@ -33,17 +33,8 @@ class Spilled:
         return len(self._parts)
 
     def add(self, part: NDArray[Any]) -> None:
-<<<<<<< HEAD
-        """Keep one more.
-
-        Raises:
-            StorageError: if the temporary folder is full.
-        """
-        if self._held + part.nbytes <= self._in_memory:
-=======
         """Keep one more."""
-        if self._held + part.nbytes <= _IN_MEMORY:
->>>>>>> 6632f268 (Give each thing about holdouts, zones and reading one module: rows of a holdout are plain, a certificate is a board's)
+        if self._held + part.nbytes <= self._in_memory:
             self._held += part.nbytes
             self._parts.append(part)
             return
