@@ -14,26 +14,26 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "quiltwork"
 LINE_LIMIT = 450
 CEILINGS = {
-    "audit": 2790,
-    "beliefs": 6240,
-    "budget": 9650,
-    "cli": 7480,
-    "client": 830,
-    "counts": 4210,
+    "audit": 2760,
+    "beliefs": 6370,
+    "budget": 9500,
+    "cli": 7030,
+    "client": 820,
+    "counts": 4170,
     "demo": 530,
-    "foundations": 1440,
-    "holdout": 5840,
-    "influence": 10890,
-    "noise": 670,
-    "queries": 1610,
-    "report": 1140,
-    "series": 5570,
-    "service": 9100,
-    "tables": 14490,
+    "foundations": 1420,
+    "holdout": 5890,
+    "influence": 10810,
+    "noise": 660,
+    "queries": 1620,
+    "report": 1130,
+    "series": 5610,
+    "service": 8820,
+    "tables": 14430,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 80_570  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_940  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

@@ -129,27 +129,47 @@ def test_the_autocorrelation_of_a_sample_by_hand():
 def test_what_a_belief_says_is_what_its_simulation_shows(belief):
     found = compared(belief, belief.sample(120_000, seed=5))
     assert np.abs(found.autocorrelation - found.believed).max() < 0.02
-    assert found.stays == pytest.approx(found.believed_stays, rel=0.03)
+    for seen, said in zip(found.stays, found.believed_stays, strict=True):
+        assert seen.mean == pytest.approx(said.mean, rel=0.03)
+        assert abs(seen.most - said.most) <= 1
 
 
 def test_stays_of_a_chain_are_geometric():
-    found = compared(CHAIN, CHAIN.sample(100, seed=1))
-    assert found.believed_stays == pytest.approx([10, 2.5])
-    never = MarkovChain([[1, 0], [1, 0]])
-    assert np.isnan(compared(never, [0, 0, 1, 0]).believed_stays).all()
+    rest, walk = compared(CHAIN, CHAIN.sample(100, seed=1)).believed_stays
+    assert (rest.mean, walk.mean) == pytest.approx((10, 2.5))
+    assert rest.most == next(n for n in range(99) if 0.9**n <= 0.1)
+    assert walk.most == next(n for n in range(99) if 0.6**n <= 0.1)
 
 
 def test_stays_by_hand_and_stays_that_were_cut_off():
-    """Stays of 1 begin and end with lengths 2, 1, 3; the last one was cut off after 2."""
+    """Stays of 1 begin and end with lengths 2, 1, 3; the last one, of 2, was cut off."""
     found = compared(MarkovChain([[0.5, 0.5]] * 2), [1, 0, 1, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1])
-    assert found.ended.tolist() == [4, 3]
-    assert found.stays == pytest.approx([4 / 4, (2 + 1 + 3 + 1) / 3])
+    ones = found.stays[1]
+    assert ones.ended == 3
+    # longer than 1: three of four; than 2: of the two seen to go on, one; than 3: none
+    assert ones.longer == pytest.approx((1, 3 / 4, 3 / 8, 0))
+    assert ones.mean == pytest.approx(1 + 3 / 4 + 3 / 8)
+    assert ones.most == 3
 
 
 def test_short_sequences_do_not_make_stays_short():
     """Half of all stays are cut off; leaving them out would make the mean too short."""
     pieces = [CHAIN.sample(20, seed=n) for n in range(3000)]
-    assert compared(CHAIN, pieces).stays[0] == pytest.approx(10, rel=0.05)
+    assert compared(CHAIN, pieces).stays[0].mean == pytest.approx(10, rel=0.05)
+
+
+def test_hours_by_hand():
+    """Six days of two-hour steps that begin at 6:00; nights are for rest."""
+    when = pd.date_range("2026-03-01 06:00", periods=72, freq="2h")
+    states = ["rest" if moment.hour < 8 else "walk" for moment in when]
+    hours = compared(CHAIN, pd.Series(states, index=when)).hours
+    assert hours.sample[6].tolist() == [1, 0]
+    assert hours.sample[8].tolist() == [0, 1]
+    assert np.isnan(hours.sample[7]).all()
+    assert hours.belief[6] == pytest.approx([0.8, 0.2])
+    assert hours.days[6] == 6
+    assert hours.worst()[0] == 8
+    assert compared(CHAIN, ["rest", "walk"]).hours is None
 
 
 def test_phases_follow_the_clock_of_the_sample():
@@ -158,6 +178,7 @@ def test_phases_follow_the_clock_of_the_sample():
     when = pd.date_range("2026-03-01 05:00", periods=24 * 60, freq="1h")
     sample = pd.Series(clock.sample(24 * 60 + 5, seed=1)[5:], index=when)
     found = compared(clock, sample)
+    assert np.nanmax(np.abs(found.hours.sample - found.hours.belief)) < 0.15
     late = CyclicChain(clock.matrices, grid=Grid(step=3600), anchor=7 * 3600)
     assert compared(late, sample).per_step < found.per_step - 0.2
 

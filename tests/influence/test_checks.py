@@ -95,7 +95,7 @@ def test_charts_show_the_likelihoods_and_every_state():
     assert lost["this belief"] == pytest.approx(best - found.best.per_step)
     assert [chart.title for chart in others] == [
         "What a histogram would tell",
-        *("How long states last", "Memory of 'rest'", "Memory of 'walk'"),
+        *("Memory of 'rest'", "Stays in 'rest'", "Memory of 'walk'", "Stays in 'walk'"),
     ]
     assert all("<svg" in inline_svg(chart) for chart in (first, *others))
 

@@ -1,4 +1,4 @@
-"""How well a belief fits a sample: likelihood, memory, stays, steps outside of it.
+"""How well a belief fits a sample: likelihood, memory, stays, time of day, steps outside of it.
 
 A chain, a chain with phases and a hidden chain say what they say in one form: matrices by phase,
 and what each inner state shows. Of a box the member speaks under which the sample is likeliest.
@@ -28,7 +28,10 @@ from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 LAGS = (1, 2, 5, 10, 20, 50, 100)
+_DAY, _HOURS = 86_400, 24
 _SMOOTHING = 0.5
+_FOLLOWED = 5_000
+_GONE = 1e-9
 _HALVINGS = 200
 
 
@@ -53,6 +56,41 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Stays:
+    """How long a state lasts.
+
+    Attributes:
+        mean: the mean number of time points of a stay.
+        most: nine stays of ten are at most so long; None if the sample is too short to tell.
+        longer: the share of stays that are longer than 0, 1, 2, … time points.
+        ended: how many stays were seen to begin and to end; 0 for a belief.
+    """
+
+    mean: float
+    most: float | None
+    longer: tuple[float, ...]
+    ended: int = 0
+
+
+@dataclass(frozen=True)
+class Hours:
+    """Shares of the states by hour of the day, (24, k) each, NaN where nothing was seen.
+
+    `days` is how many days each hour was seen on.
+    """
+
+    sample: FloatArray
+    belief: FloatArray
+    days: IntArray
+
+    def worst(self) -> tuple[int, int]:
+        """Return the hour and the state whose shares differ most."""
+        gaps = np.nan_to_num(np.abs(self.sample - self.belief))
+        hour, state = divmod(int(gaps.argmax()), gaps.shape[1])
+        return hour, state
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A belief beside a sample.
 
@@ -64,10 +102,9 @@ class Comparison:
         lags: of the autocorrelations.
         autocorrelation: (lags, k) of the sample: of being in each state, so many steps apart.
         believed: the same under the belief.
-        stays: the mean number of time points of a stay in each state of the sample; NaN where none
-            was seen to begin and to end.
-        ended: how many were.
-        believed_stays: the mean under the belief; NaN for a state that is never entered.
+        stays: of each state in the sample; None for one that was never entered.
+        believed_stays: the same under the belief.
+        hours: by time of day, where times are known.
     """
 
     belief: Belief
@@ -76,9 +113,9 @@ class Comparison:
     lags: tuple[int, ...]
     autocorrelation: FloatArray
     believed: FloatArray
-    stays: FloatArray
-    ended: IntArray
-    believed_stays: FloatArray
+    stays: tuple[Stays | None, ...]
+    believed_stays: tuple[Stays | None, ...]
+    hours: Hours | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +175,8 @@ def compare(belief: Belief, sample: Sample) -> Comparison:
 
     >>> chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
     >>> found = compare(chain, read_sample([0, 1, 1, 0, 1], chain))
-    >>> round(found.per_step, 4), found.outside, found.believed_stays.tolist()
-    (-0.6931, 0.0, [2.0, 2.0])
+    >>> round(found.per_step, 4), found.outside, found.believed_stays[0].mean
+    (-0.6931, 0.0, 2.0)
     """
     counts = counted(sample.paths, last_states(len(sample.states), 1))[0]
     told = _describe(belief, counts)
@@ -157,7 +194,6 @@ def compare(belief: Belief, sample: Sample) -> Comparison:
     pairs = {lag: np.maximum(lengths - lag, 0).sum() for lag in LAGS}  # few of them tell little
     lags = tuple(lag for lag in LAGS if lag == 1 or 2 * pairs[lag] > lengths.sum())
     size = len(sample.states)
-    stays, ended = _sample_stays(sample.paths, size)
     return Comparison(
         belief=belief,
         per_step=float(steps.mean()),
@@ -165,9 +201,9 @@ def compare(belief: Belief, sample: Sample) -> Comparison:
         lags=lags,
         autocorrelation=_sample_autocorrelation(sample.paths, size, lags),
         believed=_believed_autocorrelation(told, size, lags),
-        stays=stays,
-        ended=ended,
-        believed_stays=_believed_stays(told, size),
+        stays=tuple(_sample_stays(sample.paths, state) for state in range(size)),
+        believed_stays=tuple(_believed_stays(told, state) for state in range(size)),
+        hours=_hours(told, sample),
     )
 
 
@@ -292,29 +328,78 @@ def _correlations(together: FloatArray, shares: FloatArray) -> FloatArray:
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def _sample_stays(paths: Sequence[IntArray], size: int) -> tuple[FloatArray, IntArray]:
-    """Mean stays among those that were seen to begin, and how many ended.
+def _sample_stays(paths: Sequence[IntArray], state: int) -> Stays | None:
+    """Stays that were seen to begin; those that the end of a sequence cut off count while seen.
 
-    A stay that the end of a sequence cut off counts while it was seen: the mean is the number of
-    steps from within stays over those that ended one.
+    By Kaplan and Meier; beyond the longest that ended, stays end as often as before.
     """
-    seen, ended = np.zeros(size), np.zeros(size, dtype=np.int64)
+    ended, cut = [], []
     for path in paths:
         begins = np.flatnonzero(np.diff(path)) + 1
-        seen += np.bincount(path[begins[0] : -1] if len(begins) else [], minlength=size)
-        ended += np.bincount(path[begins[:-1]], minlength=size)
-    return _ratios(seen, ended), ended
+        lengths = np.diff(np.append(begins, len(path)))
+        mine = path[begins] == state
+        ended += lengths[:-1][mine[:-1]].tolist()
+        cut += lengths[-1:][mine[-1:]].tolist()
+    if not ended:
+        return None
+    most = max(ended)
+    ends = np.bincount(ended, minlength=most + 1)[: most + 1]
+    full, open_ = np.array(ended), np.array(cut, dtype=np.int64)
+    ages = np.arange(most + 1)
+    exposed = len(full) - np.searchsorted(np.sort(full), ages)
+    exposed = exposed + len(open_) - np.searchsorted(np.sort(open_), ages, side="right")
+    longer = np.cumprod(1 - ends / np.maximum(exposed, 1))
+    reached = np.flatnonzero(longer <= 0.1)
+    quantile = float(reached[0]) if len(reached) else None
+    hazard = len(full) / exposed[1:].sum()
+    mean = float(longer.sum() + longer[-1] * (1 - hazard) / hazard)
+    return Stays(mean, quantile, tuple(longer.tolist()), len(full))
 
 
-def _believed_stays(told: _Description, size: int) -> FloatArray:
-    """In the long run the mean stay is the time in a state over how often it is entered."""
-    shows = told.shown == np.arange(size)[:, np.newaxis]
-    within = [told.laws * mine for mine in shows]
-    entered = [(told.later(told.laws * ~mine) * mine).sum() for mine in shows]
-    return _ratios(np.array([one.sum() for one in within]), np.array(entered))
+def _believed_stays(told: _Description, state: int) -> Stays | None:
+    """Stays from when they begin in the long run; followed far, and from there geometric."""
+    mine = told.shown == state
+    mass = told.later(told.laws * ~mine) * mine
+    if mass.sum() <= 0:
+        return None
+    mass = mass / mass.sum()
+    longer = [1.0]
+    plain = told.period == 1 and int(mine.sum()) == 1
+    most = 2 if plain else max(_FOLLOWED, 2 * told.period)
+    while len(longer) < most and longer[-1] > _GONE:
+        mass = told.later(mass) * mine
+        longer.append(float(mass.sum()))
+    back = min(told.period, len(longer) - 1)
+    keeps = (longer[-1] / longer[-1 - back]) ** (1 / back)
+    tail = math.inf if keeps >= 1 else longer[-1] * keeps / (1 - keeps)
+    quantile = next((float(n) for n, share in enumerate(longer) if share <= 0.1), None)
+    if quantile is None:
+        beyond = math.inf if keeps >= 1 else math.log(0.1 / longer[-1]) / math.log(keeps)
+        quantile = math.inf if keeps >= 1 else len(longer) - 1 + math.ceil(beyond - 1e-9)
+    if plain and 0 < keeps < 1:
+        longer = [keeps**n for n in range(min(_FOLLOWED, int(quantile) * 3 + 2))]
+        return Stays(1 / (1 - keeps), quantile, tuple(longer))
+    return Stays(sum(longer) + tail, quantile, tuple(longer))
 
 
-def _ratios(above: FloatArray, below: Any) -> FloatArray:
-    """Divide; NaN where there is nothing to divide by."""
-    out = np.full(len(above), np.nan)
-    return np.asarray(np.divide(above, below, out=out, where=below > 0))
+def _hours(told: _Description, sample: Sample) -> Hours | None:
+    if sample.step is None or None in sample.starts:
+        return None
+    size = len(sample.states)
+    shows = (told.shown == np.arange(size)[:, np.newaxis]).T.astype(np.float64)
+    by_phase = told.laws @ shows
+    seen, said = np.zeros((_HOURS, size)), np.zeros((_HOURS, size))
+    days = np.zeros(_HOURS, dtype=np.int64)
+    for path, start in zip(sample.paths, sample.starts, strict=True):
+        moments = (start or 0) + sample.step * np.arange(len(path))
+        hour = moments % _DAY * _HOURS // _DAY
+        phases = (told.phase(start, sample.step) + np.arange(len(path))) % told.period
+        seen += np.bincount(hour * size + path, minlength=_HOURS * size).reshape(_HOURS, size)
+        np.add.at(said, hour, by_phase[phases])
+        pairs = np.unique(moments // _DAY * _HOURS + hour)
+        days += np.bincount(pairs % _HOURS, minlength=_HOURS)
+    totals = seen.sum(axis=1, keepdims=True)
+    if (totals > 0).sum() < 2:
+        return None
+    with np.errstate(invalid="ignore"):
+        return Hours(seen / totals, said / totals, days)

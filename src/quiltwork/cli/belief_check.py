@@ -16,7 +16,7 @@ from quiltwork.cli.series import Reading, read, read_beliefs
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quiltwork.beliefs.goodness_of_fit import Comparison
+    from quiltwork.beliefs.goodness_of_fit import Comparison, Stays
     from quiltwork.influence.checks import BeliefCheck
 
 _MOST_STATES = 8
@@ -48,8 +48,8 @@ def check(
     """Say how well a belief fits a public sample, and what that means for a release.
 
     The sample is scored under the belief and under beliefs fitted on its other half. Then follow
-    stays, memory and steps outside of the belief; and what a histogram calibrated with it would
-    leak if the belief that fits best were true. Several files make a set.
+    stays, memory, time of day and steps outside of the belief; and what a histogram calibrated with
+    it would leak if the belief that fits best were true. Several files make a set.
     """
     check_targets(None, html, plot)
     from quiltwork.beliefs.goodness_of_fit import refuse_incomparable
@@ -73,7 +73,7 @@ def check(
 
 
 def _lines(check: BeliefCheck, pictures: list[str]) -> Iterator[str]:
-    from quiltwork.influence.checks import outside
+    from quiltwork.influence.checks import traits
 
     said = check.explain().splitlines()
     yield said[0]
@@ -86,7 +86,7 @@ def _lines(check: BeliefCheck, pictures: list[str]) -> Iterator[str]:
         yield title
         yield from text_table(header, rows)
     yield ""
-    yield outside(check)
+    yield from traits(check)
     yield (
         f"A histogram of {check.length:,} time points calibrated with the belief has noise of "
         f"scale {check.scale:.4g}."
@@ -105,11 +105,11 @@ def _tables(check: BeliefCheck) -> Iterator[tuple[str, list[str], list[list[str]
         [[name, _number(score, 4), _number(score - best, 4)] for name, score in scored],
     )
     one, states = check.best, [str(state) for state in check.sample.states][:_MOST_STATES]
-    stays = zip(states, one.ended, one.stays, one.believed_stays, strict=False)
+    stays = zip(states, one.stays, one.believed_stays, strict=False)
     yield (
-        "Stays in time points, on average",
-        ["state", "stays", "sample", "belief"],
-        [[name, str(n), _number(seen, 1), _number(said, 1)] for name, n, seen, said in stays],
+        "Stays in time points: mean, and what nine of ten do not exceed",
+        ["state", "stays", "mean", "believed", "nine of ten", "believed"],
+        [[name, *_stay_cells(seen, said)] for name, seen, said in stays],
     )
     yield (
         "Autocorrelation: sample / belief",
@@ -120,6 +120,16 @@ def _tables(check: BeliefCheck) -> Iterator[tuple[str, list[str], list[list[str]
 
 def _member_name(place: int) -> str:
     return "this belief" if place == 0 else f"belief {place + 1}"
+
+
+def _stay_cells(seen: Stays | None, said: Stays | None) -> list[str]:
+    return [
+        "0" if seen is None else str(seen.ended),
+        "-" if seen is None else f"{seen.mean:.3g}",
+        "-" if said is None else _number(said.mean, 1),
+        "-" if seen is None or seen.most is None else f"{seen.most:.0f}",
+        "-" if said is None or said.most is None else _number(said.most, 0),
+    ]
 
 
 def _lag_cells(one: Comparison, state: int) -> list[str]:
@@ -137,7 +147,7 @@ def _page(check: BeliefCheck) -> str:
     from quiltwork.beliefs import MarkovChain
     from quiltwork.influence.caution import caution_chart, noise_by_distance
     from quiltwork.influence.check_charts import check_charts
-    from quiltwork.influence.checks import outside
+    from quiltwork.influence.checks import traits
     from quiltwork.report import bullets, figure, page, section, table
 
     said, charts = check.explain().splitlines(), check_charts(check)
@@ -150,7 +160,7 @@ def _page(check: BeliefCheck) -> str:
         said[0],
         [
             section(
-                "What was found", bullets([*said[1:], outside(check)]), *tables, anchor="found"
+                "What was found", bullets([*said[1:], *traits(check)]), *tables, anchor="found"
             ),
             section("Pictures", *map(figure, charts), anchor="pictures"),
         ],

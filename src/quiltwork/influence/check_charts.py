@@ -1,8 +1,9 @@
-"""A check of a belief as charts: likelihoods, memory and stays."""
+"""A check of a belief as charts: likelihoods, memory, stays and times of day."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from quiltwork.influence.checks import BeliefCheck
 
 _MOST_STATES = 4
+_MOST_POINTS = 200
 
 
 def check_charts(check: BeliefCheck) -> list[Chart]:
@@ -21,12 +23,11 @@ def check_charts(check: BeliefCheck) -> list[Chart]:
     sample, one = check.sample, check.best
     seen = np.bincount(np.concatenate(sample.paths), minlength=len(sample.states))
     chosen = np.sort(np.argsort(-seen, kind="stable")[:_MOST_STATES]).tolist()
-    names = {state: str(sample.states[state]) for state in chosen}
+    names = [str(state) for state in sample.states]
     return [
         _likelihoods(check),
         _leak(check),
-        _stays(one, names),
-        *(_memory(one, state, name) for state, name in names.items()),
+        *(chart for state in chosen for chart in _of_state(one, state, names[state])),
     ]
 
 
@@ -62,34 +63,52 @@ def _leak(check: BeliefCheck) -> BarChart:
     )
 
 
-def _stays(one: Comparison, names: dict[int, str]) -> BarChart:
-    pairs = [
-        (f"{name}: {who}", float(mean))
-        for state, name in names.items()
-        for who, mean in (("sample", one.stays[state]), ("belief", one.believed_stays[state]))
-    ]
-    return BarChart(
-        "How long states last",
-        "The mean number of time points of a stay.",
-        "time points",
-        tuple(pair for pair in pairs if math.isfinite(pair[1])),
-    )
-
-
-def _memory(one: Comparison, state: int, name: str) -> LineChart:
-    columns = ("sample", one.autocorrelation[:, state]), ("belief", one.believed[:, state])
-    return LineChart(
+def _of_state(one: Comparison, state: int, name: str) -> Iterator[Chart]:
+    lags = np.array(one.lags, dtype=np.float64)
+    yield LineChart(
         f"Memory of {name!r}",
         "The autocorrelation of being in this state, so many steps apart.",
         "steps apart",
         "autocorrelation",
-        tuple(
-            Line(
-                who,
-                tuple((lag, y) for lag, y in zip(one.lags, up.tolist(), strict=True) if y == y),
-                marks=who == "sample",
-            )
-            for who, up in columns
+        (
+            _line("sample", lags, one.autocorrelation[:, state], marks=True),
+            _line("belief", lags, one.believed[:, state]),
         ),
         log_x=len(one.lags) > 1,
     )
+    seen, said = one.stays[state], one.believed_stays[state]
+    if seen is not None and said is not None:
+        both = [np.array(stay.longer[:_MOST_POINTS]) for stay in (seen, said)]
+        yield LineChart(
+            f"Stays in {name!r}",
+            "The share of stays that last longer than so many time points.",
+            "time points",
+            "share of stays",
+            (
+                _line("sample", np.arange(len(both[0])), both[0], marks=True),
+                _line("belief", np.arange(len(both[1])), both[1]),
+            ),
+        )
+    if one.hours is not None:
+        hours = np.arange(24) + 0.5
+        yield LineChart(
+            f"Time of day of {name!r}",
+            "The share of time spent in this state by hour of the day.",
+            "hour",
+            "share of time",
+            (
+                _line("sample", hours, one.hours.sample[:, state], marks=True),
+                _line("belief", hours, one.hours.belief[:, state]),
+            ),
+        )
+
+
+def _line(
+    name: str,
+    across: np.ndarray[tuple[int, ...], np.dtype[np.generic]],
+    up: np.ndarray[tuple[int, ...], np.dtype[np.generic]],
+    *,
+    marks: bool = False,
+) -> Line:
+    points = zip(across.tolist(), up.tolist(), strict=True)
+    return Line(name, tuple((x, y) for x, y in points if math.isfinite(y)), marks)

@@ -19,6 +19,7 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.goodness_of_fit import (
     Comparison,
     Sample,
+    Stays,
     compare,
     read_sample,
     refuse_incomparable,
@@ -34,7 +35,7 @@ _DAY = 86_400
 _LONGEST = 10**6  # an exact level keeps a number for every time point
 _FEW = 10
 _MOST_WORDS = 3
-_LOUD = {"stays": math.log(1.25), "memory": 0.2, "outside": 0.01}
+_LOUD = {"stays": math.log(1.25), "memory": 0.2, "hours": 0.1, "outside": 0.01}
 _NAMES = {
     "order 1": "a chain that remembers one state",
     "order 2": "a chain that remembers two states",
@@ -58,7 +59,7 @@ class BeliefCheck(ResultBase):
         fitted: whether a belief is noticed to be fitted on this very sample.
     """
 
-    schema = ("belief-check", 2)
+    schema = ("belief-check", 1)
 
     members: tuple[Comparison, ...]
     candidates: tuple[Candidate, ...]
@@ -210,15 +211,32 @@ def _contradictions(one: Comparison, sample: Sample) -> Iterator[tuple[float, st
         f"the autocorrelation of {sample.states[state]!r} after {_steps(one.lags[row])} is "
         f"{one.autocorrelation[row, state]:.2f}, it says {one.believed[row, state]:.2f}",
     )
+    if one.hours is not None:
+        hour, state = one.hours.worst()
+        seen, said = one.hours.sample[hour, state], one.hours.belief[hour, state]
+        noise = 3 * math.sqrt(max(seen * (1 - seen), 0.01) / max(1, one.hours.days[hour]))
+        if abs(seen - said) > noise:
+            yield (
+                abs(seen - said) / _LOUD["hours"],
+                f"from {hour}:00 to {hour + 1}:00 {sample.states[state]!r} takes "
+                f"{_percent(seen)} of the time, it says {_percent(said)}",
+            )
 
 
 def _stay_words(one: Comparison, sample: Sample) -> Iterator[tuple[float, str]]:
-    unit = "steps" if sample.step is None else f"steps of {duration(sample.step)}"
-    columns = sample.states, one.stays, one.ended, one.believed_stays
-    for state, seen, ended, said in zip(*columns, strict=True):
-        if ended >= _FEW and not math.isnan(said):
-            loud = _apart(seen, said) / _LOUD["stays"]
-            yield loud, f"stays in {state!r} last {seen:.3g} {unit} on average, it says {said:.3g}"
+    pairs = zip(sample.states, one.stays, one.believed_stays, strict=True)
+    for state, seen, said in pairs:
+        if seen is None or said is None or seen.ended < _FEW:
+            continue
+        name = f"stays in {state!r} last"
+        loud = _apart(seen.mean, said.mean) / _LOUD["stays"]
+        yield loud, f"{name} {_points(seen.mean, sample)} on average, it says {said.mean:.3g}"
+        if seen.most is not None and said.most is not None:
+            yield (
+                0.9 * _apart(seen.most, said.most) / _LOUD["stays"],
+                f"{name} up to {_points(seen.most, sample)} in nine cases of ten, it says "
+                f"{said.most:.3g}",
+            )
 
 
 def _apart(one: float, other: float) -> float:
@@ -226,14 +244,27 @@ def _apart(one: float, other: float) -> float:
     return math.log((max(one, other) + 1) / (min(one, other) + 1))
 
 
+def _points(number: float, sample: Sample) -> str:
+    unit = "steps" if sample.step is None else f"steps of {duration(sample.step)}"
+    return f"{number:.3g} {unit}"
+
+
 def _steps(number: int) -> str:
     return "one step" if number == 1 else f"{number} steps"
 
 
-def outside(check: BeliefCheck) -> str:
-    """Say how much of the sample lies outside of the best belief."""
-    where = "outside the box" if isinstance(check.best.belief, ChainBox) else "ruled out"
-    return f"Steps {where}: {_percent(check.best.outside)}."
+def traits(check: BeliefCheck) -> Iterator[str]:
+    """Say how much lies outside of the best belief, and which hour differs most."""
+    one, states = check.best, check.sample.states
+    where = "outside the box" if isinstance(one.belief, ChainBox) else "ruled out"
+    yield f"Steps {where}: {_percent(one.outside)}."
+    if one.hours is not None:
+        hour, state = one.hours.worst()
+        yield (
+            f"Time of day: the largest difference is that of {states[state]!r} from {hour}:00 to "
+            f"{hour + 1}:00, {_percent(one.hours.sample[hour, state])} of the time against "
+            f"{_percent(one.hours.belief[hour, state])}."
+        )
 
 
 def _percent(share: float) -> str:
@@ -248,10 +279,19 @@ def _member_body(one: Comparison) -> dict[str, Any]:
         "lags": list(one.lags),
         "autocorrelation": _listed(one.autocorrelation),
         "believed_autocorrelation": _listed(one.believed),
-        "stays": [_finite(mean) for mean in one.stays],
-        "ended": one.ended.tolist(),
-        "believed_stays": [_finite(mean) for mean in one.believed_stays],
+        "stays": [_stay_body(stay) for stay in one.stays],
+        "believed_stays": [_stay_body(stay) for stay in one.believed_stays],
+        "hours": None
+        if one.hours is None
+        else {"sample": _listed(one.hours.sample), "belief": _listed(one.hours.belief)},
     }
+
+
+def _stay_body(stay: Stays | None) -> dict[str, Any] | None:
+    if stay is None:
+        return None
+    most = None if stay.most is None else _finite(stay.most)
+    return {"mean": _finite(stay.mean), "most": most, "ended": stay.ended}
 
 
 def _finite(number: float) -> float | None:
