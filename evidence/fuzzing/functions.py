@@ -265,7 +265,6 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("optimal_for_chain", "length"): lambda: 4,
     ("audit.odds", "length"): lambda: 6,
     ("series.clip", "release"): lambda: RELEASE,
-    ("tables.refute", "trials"): lambda: 20,
     ("Accountant", "length"): lambda: 20,
     ("Accountant.add", "release"): lambda: SPENDING,
     ("Accountant.add_all", "releases"): lambda: [SPENDING],

@@ -21,7 +21,6 @@ from quiltwork.tables import (
     max_m,
     own_view,
     query_error,
-    refute,
     risk,
     verify_m_privacy,
 )
@@ -105,7 +104,6 @@ CALLS = {
         own_view,
         {"published": TABLE, "own": TABLE, "constraint": K, "left_out": 0, "placed": None},
     ),
-    "refute": (refute, {"constraint": K, "which": "eg"}),
     "assess": (
         risk.assess,
         {"table": TABLE, "against": None, "learned": None, "refused": None, "downcoded": None},

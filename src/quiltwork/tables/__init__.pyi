@@ -14,7 +14,6 @@ from .constraints import KAnonymity as KAnonymity
 from .constraints import LDiversity as LDiversity
 from .constraints import RecursiveLDiversity as RecursiveLDiversity
 from .constraints import TCloseness as TCloseness
-from .constraints.monotonicity import refute as refute
 from .for_providers import write_placed as write_placed
 from .generalization.hierarchies import Hierarchy as Hierarchy
 from .metrics.query_error import query_error as query_error

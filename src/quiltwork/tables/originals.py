@@ -8,7 +8,7 @@ row is where it was then. Else whoever published the table can tell: it hands ea
 rows as they were published. m-privacy assumes that providers know where their rows are, so this
 gives nothing away.
 Cost: O(distinct rows × groups × quasi-identifiers), one maximum flow, one verification; and an
-anonymization where boxes overlap, `MOST_TRIES` of them if it was made for another m.
+anonymization where boxes overlap, a few of them if it was made otherwise than was said.
 
 Theorem: docs/theory/own-rows.md
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,13 @@ from quiltwork.tables.verification.one_group import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
 from quiltwork.tables.verification.verify import verify_counts
 
-MOST_TRIES = 8
+MOST_TRIES = 5
 """Numbers of colluding providers for which the table is made again."""
+_OTHER_WAYS: tuple[dict[str, Any], ...] = (
+    {"method": "baseline"},
+    {"method": "separate"},
+    {"quality": True},
+)
 
 
 @dataclass(frozen=True)
@@ -86,9 +92,9 @@ class PublishedVerdict(ResultBase):
             said = (
                 f"Cannot tell from these files: {self.known:,} of {self.groups:,} groups hold, and "
                 f"the others depend on where {self.ambiguous:,} rows are that fit several groups, "
-                "or are not all published. Made again from these rows it is another table; pass "
-                "the options that it was made with (made=…, --quality and so on), or what its "
-                "publisher knows, placed=… (anonymize --placed)."
+                "or are not all published. Made again from these rows it is another table: pass "
+                "the constraint, m and options that it was made with (made=…, --method, --quality "
+                "and so on), or what its publisher knows, placed=… (anonymize --placed)."
             )
         else:
             said = self.verdict.explain()
@@ -138,8 +144,8 @@ def verify_published(
             overlap. It is checked: together they are the published table, and each provider's are
             rows of its own.
         made: the options by which `anonymize` made it, such as `{"quality": True}`; without them
-            its defaults. Where boxes overlap it is made so again, with this constraint and for
-            this m, then for others.
+            its defaults, and then some others. Where boxes overlap it is made so again, with
+            this constraint and for this m, then for others near it.
 
     Raises:
         InvalidInputError: if columns do not match.
@@ -171,16 +177,14 @@ def verify_published(
     found = case.verdict(None, asked, size, limit)
     if found.private is not None:
         return found
-    options = dict(made or {})
-    for colluding in case.colluding(size, options):
+    for options in case.ways(size, made or {}):
         try:
-            again = made_here(anonymize(originals, asked, colluding, **options)).table
+            again = made_here(anonymize(originals, asked, **options)).table
         except (NotPrivateError, UnsupportedError):
             continue
         told = case.told(again)
         if told is not None:
-            said = {"m": colluding, **options}
-            chosen = ", ".join(f"{name}={value}" for name, value in said.items())
+            chosen = ", ".join(f"{name}={value}" for name, value in options.items())
             by = f"quiltwork {__version__}, anonymize({asked}, {chosen})"
             return replace(case.verdict(told, asked, size, limit), made_again=by)
     return found
@@ -195,14 +199,19 @@ class _Case:
     kinds: Kinds
     owner: Counts
 
-    def colluding(self, m: int, options: Mapping[str, Any]) -> list[int]:
-        """Return for which numbers of colluding providers it may have been made; m comes first."""
+    def ways(self, m: int, made: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return by which options it may have been made, the likeliest first.
+
+        As many rows as are absent may have been left out: more room would have left out the same.
+        """
         encoded = self.originals.encoded
-        left_out = encoded.rows - self.published.encoded.rows
-        if left_out and not options.get("suppression"):
-            return []
-        others = [number for number in range(len(encoded.providers)) if number != m]
-        return [m, *others][:MOST_TRIES]
+        gone = encoded.rows - self.published.encoded.rows
+        usual: dict[str, Any] = {"suppression": Fraction(gone, encoded.rows)} if gone else {}
+        usual |= made
+        others = sorted(range(len(encoded.providers)), key=lambda number: abs(number - m))
+        numbers = dict.fromkeys((m, *others))
+        found = [{"m": number, **usual} for number in list(numbers)[:MOST_TRIES]]
+        return found if made else [*found, *({"m": m, **usual, **way} for way in _OTHER_WAYS)]
 
     def told(self, placed: Table) -> Counts | None:
         """Count placed rows, provider × group × value; None if they are not the published table."""

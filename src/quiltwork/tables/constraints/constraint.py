@@ -80,7 +80,7 @@ def read_m(value: Any) -> int:
 class Constraint(ABC):
     """A privacy constraint on the records of one group.
 
-    Its monotonicity is declared; `monotonicity.refute` looks for records that contradict it.
+    Its monotonicity is declared, and pruning and shortcuts rely on it.
     """
 
     @property

@@ -269,17 +269,19 @@ def violations_of_group(group: Group, part: Constraint, kept: Ints) -> Corners:
     column, width = np.arange(len(group.values)), len(group.values)
     if isinstance(part, TCloseness):
         column, width = group.values, len(part.whole)
-    kinds = np.eye(len(group.values), dtype=np.int64) if group.kinds is None else group.kinds
-    values = np.zeros((len(kinds), width), dtype=np.int64)
-    values[:, column] = kinds
     high = np.broadcast_to(group.total, kept.shape)
-    alone = kinds.sum(axis=1) == 1
+    if group.kinds is None:  # a kind is a value
+        spread = np.zeros((2, len(kept), width), dtype=np.int64)
+        spread[:, :, column] = kept, high
+        found = find_violations(part, *spread)
+        return replace(found, point=found.point[:, column])
+    values = np.zeros((len(group.kinds), width), dtype=np.int64)
+    values[:, column] = group.kinds
+    alone = group.kinds.sum(axis=1) == 1
     more = np.where(alone, high - kept, 0)
     found = find_violations(part, kept @ values, (kept + more) @ values)
     raised = (found.point > kept @ values) @ values.T > 0
     found = replace(found, point=kept + np.where(raised, more, 0))
-    if alone.all():
-        return found
     # Fewer sets are in between than the box by value holds: it proves safety only.
     outer = find_violations(part, kept @ values, high @ values)
     return replace(found, safe=outer.safe, looked=found.looked + outer.looked)

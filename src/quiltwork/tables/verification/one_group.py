@@ -34,6 +34,7 @@ _SETS_EACH = 10
 """Sets of each coalition that are looked at in arrays, on average, at most."""
 LIMIT = 200_000
 """Checks within one group after which an exact verification gives up."""
+_FEW_MEMBERS = 8
 _MOST_SHRUNK = 100
 """Members of a coalition that are tried one by one for whether they are needed."""
 AnyMethod: TypeAlias = Literal["exact", Method]
@@ -134,7 +135,10 @@ def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
 
     Those who know most come first.
     """
-    power = _kept(group, np.eye(group.size, dtype=np.bool_)).sum(axis=1).tolist()
+    if group.held is None:
+        power = (-group.weights.sum(axis=1)).tolist()
+    else:
+        power = _kept(group, np.eye(group.size, dtype=np.bool_)).sum(axis=1).tolist()
     for space in spaces(group, m):
         teams = combinations(sorted(space.candidates, key=power.__getitem__), space.level)
         number = comb(len(space.candidates), space.level)
@@ -145,9 +149,18 @@ def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
 
 
 def _kept(group: Group, members: Flags) -> Weights:
-    """Return, for each coalition, the weights of those whom nobody in it knows."""
+    """Return, for each coalition, the weights of those whom nobody in it knows.
+
+    Coalitions are of one size, and few members are added up rather than multiplied.
+    """
+    size = int(members[0].sum())
+    if group.held is None and size <= _FEW_MEMBERS:
+        chosen = members.nonzero()[1].reshape(len(members), size)
+        left: Weights = group.total - group.weights[chosen].sum(axis=1)
+        return left
     known = members if group.held is None else (members @ group.held.T)
-    kept: Weights = group.total - known.astype(np.int64) @ group.weights
+    taken = known.astype(np.float64) @ group.weights.astype(np.float64)  # exact, and many times
+    kept: Weights = group.total - taken.astype(np.int64)  # faster than a product of integers
     return kept
 
 

@@ -113,7 +113,7 @@ def binary(space: Space, breached: Breached) -> int | None:
     broken: list[int] = []
 
     def known_safe(mask: int) -> bool:
-        return any(mask & ~whole == 0 for whole in safe)
+        return any(mask & ~whole == 0 for whole in reversed(safe))  # the last ones are like it
 
     def breaks(mask: int) -> bool:
         if known_safe(mask):
@@ -124,10 +124,14 @@ def binary(space: Space, breached: Breached) -> int | None:
         (broken if verdict else safe).append(mask)
         return verdict
 
+    settled: set[int] = set()  # each of the smallest is within many of the largest
     for largest in _largest(space):
         if not breaks(largest):
             continue
         for smallest in _strongest_first(_bits(largest), space.level):
+            if smallest in settled:
+                continue
+            settled.add(smallest)
             if known_safe(smallest):
                 continue
             if breaks(smallest):

@@ -32,12 +32,14 @@ from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, SparseCounts, count_groups, subset
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.all_groups import decide_together
+from quiltwork.tables.verification.branching import number_of_coalitions
 from quiltwork.tables.verification.one_group import (
     LIMIT,
     AnyMethod,
     GroupOutcome,
     exact_breach,
     group_breach,
+    needs_trying,
 )
 from quiltwork.tables.verification.quick_bounds import BROKEN, SAFE
 from quiltwork.tables.verification.verdict import Verdict
@@ -148,7 +150,11 @@ def _first_breach(
     limit: int,
     left: int | None = None,
 ) -> _First:
-    """Ask groups in order; with `left`, checks for all of them, stop at the first not proven."""
+    """Ask groups in order; with `left`, checks for all of them, stop at the first not proven.
+
+    One search may then take a third of what is left, less if many groups wait, and always its
+    share of the limit. What is tried counts by what it costs.
+    """
     some = subset(counts, groups)
     statuses = [
         decide_together(some, part, m)
@@ -160,9 +166,15 @@ def _first_breach(
     verdict = Verdict(True, (), (), checks, m, method, str(constraint))
     doubtful = np.any([status != SAFE for status in statuses], axis=0)
     first = _First(verdict, -1)
+    waiting = int(doubtful.sum())
     for at in np.flatnonzero(doubtful).tolist():
         g, group = int(groups[at]), some.cut(at)
-        most = limit if left is None else max((left - searched) // 4, limit // 50, 1)
+        most, weight = limit, 1
+        if left is not None:
+            weight = _weight(group, constraint)
+            share = (left - searched) // (3 + waiting // 3)
+            most = max(max(share, limit // counts.groups // 2) // weight, 1)
+            waiting -= 1
         if method != "exact":
             found = group_breach(group, constraint, m, method, most)
         else:
@@ -175,15 +187,23 @@ def _first_breach(
                     first = _First(replace(verdict, private=False, settled=False), g, error)
                 if left is None:
                     continue
+                searched += weight * most if number_of_coalitions(group, m) <= most else 0
                 break
             checks -= known  # naming the coalition is no further check
-        checks, searched = checks + found.checks, searched + found.checks
+        checks, searched = checks + found.checks, searched + weight * found.checks
         if found.breach is not None or not found.settled:
             named = replace(verdict, private=False, group=table.group_values(g), checks=checks)
             return _First(_named(named, found, group, table), g, searched=searched)
     if first.refused is not None:
         return first._replace(searched=searched)
     return _First(replace(verdict, checks=checks), -1, searched=searched)
+
+
+def _weight(group: Group, constraint: Constraint) -> int:
+    """Return what trying one coalition costs, in steps of `branching`."""
+    if not any(needs_trying(group, part) for part in constraint.parts):
+        return 1
+    return 2 + len(group.values) // 16 + group.size // 64
 
 
 def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled) -> Verdict:
@@ -252,7 +272,7 @@ class MaxM(int):
             safe = f"Proven {safe[0].lower()}{safe[1:]} More may be withstood."
         elif self.mending_k is not None:
             mend = f" With k = {self.mending_k} it would {asked}."
-        elif "-anonymity" in self.breach.constraint:
+        elif "-anonymity" in self.breach.constraint and "-anonymity" not in self.breach.broken:
             mend = f" No smaller k would make it {asked}."
         return f"{safe} At m = {self.breach.m}: {self.breach.explain()}{mend}"
 
@@ -262,9 +282,9 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
 
     Verifies every group about once, exactly, and the weakest ones O(log n) times. A group that
     cannot be settled within the limit, or a constraint with too many sets to try, counts as
-    breached. All searches together make about three times as many checks as `limit`, each at most
-    a quarter of those that are left: a second or two for many providers. The answer may then be too
-    small, and its `breach` is not settled.
+    breached. All searches together take about four times as many steps as `limit`, each at most a
+    third of those that are left: about a second. Steps are counted, not timed, so that the same
+    table has the same answer. It may then be too small, and its `breach` is not settled.
 
     Raises:
         InvalidInputError: if the constraint is none.
@@ -289,7 +309,7 @@ def max_m_from(
     bound = as_constraint(constraint).bind(read_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     safe, breach, start = len(table.encoded.providers) - 1, None, 0
-    left = 3 * limit
+    left = 4 * limit
 
     def first_breach(groups: NDArray[np.int64], m: int) -> _First:
         nonlocal left
@@ -314,7 +334,9 @@ def max_m_from(
             else:
                 high, breach = middle, found.verdict
         safe = low
-    mend = None if breach is None else _mending_k(table, counts, bound, breach.m, limit)
+    mend = None
+    if breach is not None and breach.settled:
+        mend = _mending_k(table, counts, bound, breach.m, max(left, limit // 4))
     return MaxM(safe, breach, mend)
 
 
