@@ -69,6 +69,21 @@ def _without_trees(above: Any, below: Any, closed: Any) -> float:
 
 
 @compiled
+def _copy(given: Any, taken: Any) -> None:
+    """`taken[:] = given`, which would compile sentences about shapes that do not fit as well."""
+    for u in range(given.shape[0]):
+        for w in range(given.shape[1]):
+            taken[u, w] = given[u, w]
+
+
+@compiled
+def _copy_tree(parent: Any, upper: Any, order: Any, m: int) -> None:
+    """Take the tree of m - 1."""
+    for z in range(parent.shape[1]):
+        parent[m, z], upper[m, z], order[m, z] = parent[m - 1, z], upper[m - 1, z], order[m - 1, z]
+
+
+@compiled
 def solve(
     above: Any,
     below: Any,
@@ -89,7 +104,7 @@ def solve(
     for m in range(count):
         if order[m, 0] == -2 and m > 0 and group[m - 1] == group[m]:
             # a tree of the same limits is feasible, whatever the rows it was found for
-            parent[m], upper[m], order[m] = parent[m - 1], upper[m - 1], order[m - 1]
+            _copy_tree(parent, upper, order, m)
         tree = parent, upper, order, m
         values[m] = best_tree(
             above[m], below[m], limits[group[m]], *tree, flow, numbers, places, flags
@@ -139,11 +154,11 @@ def sweep(
     order = np.empty((len(spans) * pairs, size), dtype=np.int64)
     for g in range(count):
         order[:, 0] = -2
-        ring[0] = start[g]
+        _copy(start[g], ring[0])
         for j in range(steps[g] + 1):
             node = begin[g] + toward * j
             if j == 0:
-                now[:] = start[g]
+                _copy(start[g], now)
             else:
                 now[:] = np.inf
                 for s in range(len(spans)):
@@ -191,8 +206,7 @@ def sweep(
                         else:
                             row = s * pairs + m
                             if order[row, 0] == -2 and m > 0 and order[row - 1, 0] > -2:
-                                parent[row], upper[row] = parent[row - 1], upper[row - 1]
-                                order[row] = order[row - 1]
+                                _copy_tree(parent, upper, order, row)
                             tree = parent, upper, order, row
                             value = best_tree(p, q, a, *tree, flow, numbers, places, flags)
                         if not any_start and (large or value == np.inf):
@@ -210,10 +224,10 @@ def sweep(
                         now[x[m], y[m]] = min(now[x[m], y[m]], value + gap)
                 for z in range(size):
                     now[z, z] = 0.0
-                ring[j % widest] = now
+                _copy(now, ring[j % widest])
             place = node - first[g]
             if 0 <= place < result.shape[1]:
-                result[g, place] = now
+                _copy(now, result[g, place])
 
 
 @compiled
