@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from quiltwork.beliefs import Clusters
 from quiltwork.budget import Accountant, Ledger, Spending
+from quiltwork.budget.ledger.notes import MOST_AN_HOUR
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,
@@ -267,6 +268,11 @@ class TestShares:
             with pytest.raises(InvalidInputError, match=words):
                 ledger.debit_all("d", [Spending.dp(0.1, 1, 3)], analyst=who)
         assert ledger.history("d") == ()
+        assert [note.who for note in ledger.notes()] == ["", "", "nobody", "nobody"]
+        for number in range(MOST_AN_HOUR):  # of new names there is no end
+            with pytest.raises(InvalidInputError, match="allot"):
+                ledger.debit("d", Spending.dp(0.1, 1, 3), analyst=f"nobody{number}")
+        assert len(ledger.notes()) == MOST_AN_HOUR
 
     def test_a_cap_also_bounds_what_the_analyst_learns_alone(self, ledger):
         """In one cluster a second point costs the joint total nothing where others have paid."""

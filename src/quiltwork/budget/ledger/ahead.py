@@ -61,19 +61,6 @@ def highest(spending: Spending) -> Fraction:
     return spending.per_point + 2 * spending.per_pair + spending.once
 
 
-def asks_as_much(spending: Spending, other: Spending) -> bool:
-    """Whether a release charges at least what another one does, whatever changes."""
-    return (
-        can_wait(spending)
-        and can_wait(other)
-        and spending.start <= other.start
-        and spending.stop >= other.stop
-        and spending.per_point >= other.per_point
-        and spending.per_pair >= other.per_pair
-        and spending.once >= other.once
-    )
-
-
 @dataclass(frozen=True)
 class Ahead:
     """Debits that are not in the rows of levels, which have everything up to entry `since`.

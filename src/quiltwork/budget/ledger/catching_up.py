@@ -8,7 +8,7 @@ Theorem: docs/theory/ledger.md
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
@@ -19,7 +19,7 @@ from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, read_charge
 from quiltwork.budget.ledger.ahead import Ahead, Recent
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState, replayed
-from quiltwork.budget.ledger.entries import Head
+from quiltwork.budget.ledger.entries import Entry, Head
 from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.total_rows import (
     analyst_text,
@@ -27,6 +27,7 @@ from quiltwork.budget.ledger.total_rows import (
     read_analyst,
     read_body,
     read_found,
+    texts,
 )
 
 Earlier: TypeAlias = Callable[[], tuple[Spending, ...]]
@@ -225,3 +226,9 @@ def as_begun(
 def read_safe(body: Mapping[str, Any]) -> Fraction | None:
     """Read the level that is safe; None if nobody has looked for it."""
     return None if body["safe"] is None else read_charge(body, "safe")
+
+
+def added_up(name: str, entries: Iterable[Entry]) -> tuple[DatasetState, dict[str, Account]]:
+    """Add up a dataset's entries: its state, and the account of each analyst alone."""
+    state, alone = replayed(name, entries)
+    return replace(state, digest=digest(texts(state.analysts))), alone

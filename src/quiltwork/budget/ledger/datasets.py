@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
 from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
-from quiltwork.budget.ledger.ahead import Ahead, asks_as_much, can_wait, everything, highest
+from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything, highest
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
@@ -62,46 +62,6 @@ class Grant:
     given: DatasetState
     safe: Fraction | None
     peak: Fraction
-
-
-class _Sized(Protocol):
-    """What is known of a dataset at a glance."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def created(self) -> int: ...
-
-    @property
-    def length(self) -> int: ...
-
-    @property
-    def budget(self) -> Fraction: ...
-
-
-@dataclass(frozen=True)
-class Exceeding:
-    """A debit that would have raised the total of a dataset of this length to `total`."""
-
-    spending: Spending
-    created: int
-    length: int
-    total: float
-
-    def refuse(self, state: _Sized, spending: Spending) -> None:
-        """Refuse another that asks for as much; since then no less is spent.
-
-        Raises:
-            BudgetExceeded: if it does.
-        """
-        same = (self.created, self.length) == (state.created, state.length)
-        if same and asks_as_much(spending, self.spending):
-            raise BudgetExceeded(
-                f"This would raise the total of {state.name!r} to {self.total:.9g} or more, "
-                f"above the budget of {float_down(state.budget):.9g}. Nothing was recorded. Ask "
-                "for more noise or a shorter window."
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +118,12 @@ class DatasetState:
     def by_levels(self) -> bool:
         """Whether the levels of time points are all that counts, under each belief."""
         return not any(isinstance(one, GaussianOutlook) for one in self.base.secrets.outlooks)
+
+    @property
+    def tells(self) -> bool:
+        """Whether levels are all that counts for another debit, and the dataset is open."""
+        levels = self.base.latest in (None, "levels") and not self.base.by_theorem_3_6
+        return self.retired is None and levels and self.by_levels
 
     @property
     def length(self) -> int:
@@ -224,15 +190,8 @@ class DatasetState:
         or it was `checked` with others. None if that does not say, or there are analysts; then
         `grant` does.
         """
-        if (
-            self.retired is not None
-            or self.analysts
-            or self.base.latest not in (None, "levels")
-            or self.base.by_theorem_3_6
-            or spending.stop > self.length
-            or not can_wait(spending)
-            or not self.by_levels
-        ):
+        outside = spending.stop > self.length
+        if self.analysts or outside or not can_wait(spending) or not self.tells:
             return None
         peak = self.ahead.peak_with(self.base, spending)
         total = self.ahead.total + everything(spending)

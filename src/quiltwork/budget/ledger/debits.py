@@ -90,7 +90,7 @@ def debited_at_once(
         return _repeated(tables, earlier, request, None)
     after = glance.plus(request.spending)
     if after is None:
-        totals.refuse_again(glance, request.spending)
+        totals.refuse_early(tables, glance, request.spending)
         return None
     if not isinstance(draft, Draft):
         draft = drafted(glance.name, identity, request, key)

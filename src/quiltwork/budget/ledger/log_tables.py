@@ -153,9 +153,9 @@ class Tables:
             last = found[-1].seq
             found = self._entries(statement, dataset, last) if len(found) == page else []
 
-    def retirements(self) -> list[Entry]:
-        """Return the entries that retire datasets, oldest first."""
-        return list(self._entries(f"{_LINKED} WHERE e.kind = 'retire' ORDER BY e.seq"))
+    def of_kind(self, kind: str) -> list[Entry]:
+        """Return the entries of a kind, oldest first. Cost: the database looks at all entries."""
+        return self._entries(f"{_LINKED} WHERE e.kind = ? ORDER BY e.seq", kind)
 
     def last_step(self, dataset: str) -> Head | None:
         """Return number and hash of a dataset's last entry without answers; None without any."""

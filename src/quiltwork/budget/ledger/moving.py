@@ -113,7 +113,7 @@ def refuse_moving(tables: Tables) -> None:
     Raises:
         InvalidInputError: if the ledger is moving, or has moved.
     """
-    latest = {entry.dataset: str(entry.content["reason"]) for entry in tables.retirements()}
+    latest = {entry.dataset: str(entry.content["reason"]) for entry in tables.of_kind("retire")}
     for reason in latest.values():
         if reason.startswith((_MOVED, MOVING)):
             raise InvalidInputError(

@@ -2,7 +2,7 @@
 
 A refusal that is decided under the lock is noted in the same transaction. Who asks again and again
 for what is refused must not fill the disk, so a process notes the first hundred refusals of an hour
-for each dataset and analyst; the last of them says so.
+for each dataset and analyst, of whom those without a share count as one; the last of them says so.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.log_tables import Tables, now
 from quiltwork.budget.ledger.records import NOTES
+from quiltwork.budget.ledger.shares import NotAllottedError
 from quiltwork.budget.ledger.store import Store
 from quiltwork.errors import BudgetExceeded, NotPrivateError, StorageError
 
-REFUSALS = (BudgetExceeded, NotPrivateError)
-Refusal: TypeAlias = BudgetExceeded | NotPrivateError
-"""A debit that is refused for what it would spend."""
+REFUSALS = (BudgetExceeded, NotPrivateError, NotAllottedError)
+Refusal: TypeAlias = BudgetExceeded | NotPrivateError | NotAllottedError
+"""A debit that is refused for what it would spend, or for whom."""
 
 MOST_AN_HOUR = 100
 _HOUR = 3600
@@ -90,7 +91,9 @@ class Noting:
                 store.write(lambda tables: write_once(tables, draft))
 
     def _counted(self, refusal: Refusal) -> Draft | None:
-        count, text = self.refusals.counted(self.dataset, self.who), str(refusal)
+        strange = isinstance(refusal, NotAllottedError)  # of such names there is no end
+        known = "" if strange else self.who
+        count, text = self.refusals.counted(self.dataset, known), str(refusal)
         if count > MOST_AN_HOUR:
             return None
         if count == MOST_AN_HOUR:

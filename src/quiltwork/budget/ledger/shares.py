@@ -69,13 +69,17 @@ def check_share(
         )
 
 
+class NotAllottedError(InvalidInputError):
+    """A debit for nobody, or for somebody without a share, where others have caps."""
+
+
 def check_named(dataset: str, shares: Mapping[str, Share], analyst: str | None) -> None:
     """Refuse a request that would get around a cap, by no name or by a new one.
 
     It names nobody else.
 
     Raises:
-        InvalidInputError: if somebody has a cap, and this analyst has no share.
+        NotAllottedError: if somebody has a cap, and this analyst has no share.
     """
     if analyst not in shares and any(share.cap is not None for share in shares.values()):
         problem = (
@@ -83,7 +87,7 @@ def check_named(dataset: str, shares: Mapping[str, Share], analyst: str | None) 
             if analyst is None
             else f"{analyst!r} has no share, so let the owner allot one"
         )
-        raise InvalidInputError(
+        raise NotAllottedError(
             f"The budget of {dataset!r} is shared out among analysts with caps: {problem}. "
             "Nothing was recorded."
         )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import secrets
 import sqlite3
 import sys
 import threading
@@ -42,12 +41,16 @@ _PRAGMAS = (
     "synchronous=FULL",
     *(("fullfsync=ON",) if sys.platform == "darwin" else ()),  # which no other system has
 )
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 150, 1000
-"""Microseconds at most between two attempts to take the write lock: of one process, of many.
+_LOOK = 0.00015
+"""Seconds between two attempts to take the write lock, of the one whose turn it is."""
+_GOES_ON, _DEBIT = 0.002, 0.001
+"""Seconds for which who debits may go on while several wait, and in which it debits at least once.
 
-A sleep and a look take a thirtieth of the CPU of a debit: with shorter ones those who wait cost
-more than those who debit. Longer ones let one debit often in a row, and others wait longer.
+What one process has written the next has to read, and while the lock changes hands nobody writes:
+some debits in a row take less time than as many of different processes.
 """
+_LONG_WAIT, _OFTEN = 0.02, 0.0003
+"""Seconds of waiting after which a process looks for its turn most often, and how often that is."""
 _PATIENCE = 0.5
 """Seconds after which a process looks for the lock though it is not its turn."""
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
@@ -266,28 +269,41 @@ class SqliteDatabase(Database):
         if self._locked(connection, last=False):
             return
         start = time.monotonic()
-        with self._turn(start + min(_PATIENCE, self.timeout)) as pause:
+        with self._turn(start, start + min(_PATIENCE, self.timeout)) as others_wait:
+            if others_wait:
+                self._let_go_on(connection)
             while not self._locked(connection, last=time.monotonic() > start + self.timeout):
-                _pause(pause)
+                time.sleep(_LOOK)
 
     @contextmanager
-    def _turn(self, until: float) -> Iterator[int]:
-        """Wait to be the one who looks for the lock at short intervals, and say how short.
+    def _turn(self, start: float, until: float) -> Iterator[bool]:
+        """Wait to be the one who looks for the lock; say whether others wait, too.
 
-        Whose turn it is says a lock on the ledger's folder, which ends with its process. Only
-        speed rests on it: where there is none, or it takes too long, all look for themselves.
+        Whose turn it is says a lock on the ledger's folder, which ends with its process. Who has
+        waited longer looks more often, so that it is hardly ever the last. Only speed rests on it:
+        where there is none, or it takes too long, all look for themselves.
         """
-        folder, pause = None, _LONGEST_PAUSE
+        folder, others_wait = None, False
         try:
             with suppress(OSError):  # a folder that may not be listed, or has no such locks
                 folder = os.open(self.path.parent, os.O_RDONLY)
-                while not (is_mine := _flocked(folder)) and time.monotonic() < until:
-                    _pause()
-                pause = _SHORTEST_PAUSE if is_mine else _LONGEST_PAUSE
-            yield pause
+                while not _flocked(folder) and (now := time.monotonic()) < until:
+                    others_wait = True
+                    time.sleep(max(_OFTEN, _GOES_ON * (1 - (now - start) / _LONG_WAIT)))
+            yield others_wait
         finally:
             if folder is not None:
                 os.close(folder)
+
+    def _let_go_on(self, connection: Connection) -> None:
+        """Leave the lock to who debits, as long as it does so without a break, and not for long."""
+        until, before = time.monotonic() + _GOES_ON, None
+        while time.monotonic() < until:
+            found = self.rows(connection, "PRAGMA data_version")
+            if found == before:
+                return
+            before = found
+            time.sleep(_DEBIT)
 
     def rows(self, connection: Connection, statement: str) -> list[Any]:
         """Run a statement that others may be in the way of: while they begin or end the log."""
@@ -299,7 +315,7 @@ class SqliteDatabase(Database):
                 busy = self._code(error).startswith("SQLITE_BUSY")
                 if not busy or time.monotonic() > deadline:
                     raise
-            _pause()
+            time.sleep(_LOOK)
 
     def _locked(self, connection: Connection, *, last: bool) -> bool:
         """Try to take the write lock; the `last` attempt raises SQLite's error."""
@@ -343,10 +359,6 @@ class SqliteDatabase(Database):
             raise StorageError(
                 f"The ledger {str(self.path)!r} {_SENTENCES['SQLITE_CORRUPT']}: {found[0]}."
             )
-
-
-def _pause(most: int = _LONGEST_PAUSE) -> None:
-    time.sleep((1 + secrets.randbelow(most)) / 1e6)
 
 
 def _flocked(descriptor: int) -> bool:

@@ -35,19 +35,19 @@ from quiltwork.budget.ledger.catching_up import (
     EVERYBODY,
     Overtaken,
     Unusable,
+    added_up,
     as_begun,
     caught_up,
     loaded,
     settled_account,
 )
-from quiltwork.budget.ledger.datasets import Analyst, DatasetState, Exceeding, Grant
+from quiltwork.budget.ledger.datasets import Analyst, DatasetState, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, Head
-from quiltwork.budget.ledger.glances import Glance, glanced
+from quiltwork.budget.ledger.glances import Glance, glanced, settling
 from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import unknown
-from quiltwork.budget.ledger.settling import settling
+from quiltwork.budget.ledger.refusing import Exceeding, refuse_alone
 from quiltwork.budget.ledger.store import Store
-from quiltwork.budget.ledger.total_checks import added_up
 from quiltwork.budget.ledger.total_rows import analyst_text, check_log_is_whole, sealed
 from quiltwork.errors import BudgetExceeded, StorageError
 from quiltwork.exact import float_up
@@ -125,15 +125,21 @@ class Totals:
 
     def beliefs(self, tables: Tables, glance: Glance) -> tuple[Belief, ...]:
         """What an adversary may believe about a dataset. Cost: reading its first entry, once."""
+        return self._as_begun(tables, glance).beliefs
+
+    def _as_begun(self, tables: Tables, glance: Glance) -> DatasetState:
         name, known = glance.name, self._known.get(glance.name)
         state = self._begun.get(name) if known is None else known.state
         self._begun[name] = as_begun(tables, name, glance.body, state) or self.found(tables, name)
-        return self._begun[name].beliefs
+        return self._begun[name]
 
-    def refuse_again(self, state: Glance | DatasetState, spending: Spending) -> None:
-        """Refuse what asks for as much as a debit that was refused (`Exceeding`)."""
-        if state.name in self._exceeding and state.retired is None:
-            self._exceeding[state.name].refuse(state, spending)
+    def refuse_early(self, tables: Tables, state: Glance | DatasetState, asked: Spending) -> None:
+        """Refuse what asks for as much as a debit that was refused, or for too much by itself."""
+        if state.tells:
+            if state.name in self._exceeding:
+                self._exceeding[state.name].refuse(state, asked)
+            begun = self._as_begun(tables, state) if isinstance(state, Glance) else state
+            refuse_alone(state, begun.base.secrets, asked)
 
     def debited_at_once(self, tables: Tables, after: Glance, entry: Entry) -> None:
         """Keep a debit in the dataset's own row alone. Cost: that row."""
@@ -208,7 +214,7 @@ class Totals:
                 self.dear.discard(state.name)
             return at_once
         if not checked:
-            self.refuse_again(state, spending)
+            self.refuse_early(tables, state, spending)
         start = time.perf_counter()
         alone = None if analyst is None else partial(self.alone, tables, state, analyst)
         account = state.account.plus([spending])

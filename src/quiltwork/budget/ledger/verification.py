@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.ledger.account_rows import Kept, digest
+from quiltwork.budget.ledger.catching_up import added_up, loaded, settled_account
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
+from quiltwork.budget.ledger.datasets import Analyst, DatasetState
 from quiltwork.budget.ledger.entries import (
     Entry,
     Head,
@@ -17,10 +22,13 @@ from quiltwork.budget.ledger.entries import (
     scoped_key,
 )
 from quiltwork.budget.ledger.log_tables import Tables
-from quiltwork.budget.ledger.records import NOTES, read_note
-from quiltwork.budget.ledger.total_checks import are_bound, are_right
+from quiltwork.budget.ledger.records import NOTES, Share, read_note, read_share
+from quiltwork.budget.ledger.total_rows import check_log_reaches, seal, summed
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import StorageError
+from quiltwork.exact import float_down, float_up
+
+_SAME_TOTAL = Fraction(1, 2**26)
 
 
 def check_log(tables: Tables, checkpoint: Checkpoint | None) -> Checkpoint:
@@ -69,14 +77,29 @@ def verified_since(tables: Tables, totals: Totals, since: Checkpoint) -> Checkpo
     touched = {entry.dataset for entry in new}
     for name in tables.datasets():
         if name in touched:
-            if not are_bound(tables, name):
+            if not _are_bound(tables, name):
                 raise StorageError(
                     f"The totals kept for {name!r} are not those of its last entry: somebody "
                     "changed them. verify() adds up all entries; find out who writes to the "
                     "ledger's tables."
                 )
-            totals.found(tables, name).check_budget()
+            state = totals.found(tables, name)
+            state.check_budget()
+            for who, cap in _held_to(tables, name, new).items():
+                _check_cap(state, who, cap, totals.alone(tables, state, who))
     return Checkpoint(tables.ledger_id, head.count, head.hash)
+
+
+def _held_to(tables: Tables, name: str, new: Iterable[Entry]) -> dict[str, Fraction | None]:
+    """The cap that the last of the `new` debits of each analyst with a share was granted under."""
+    debits = (entry for entry in new if (entry.dataset, entry.kind) == (name, "debit"))
+    last = {entry.content["analyst"]: entry.seq for entry in debits}
+    caps: dict[str, Fraction | None] = {}
+    for entry in tables.of_kind("allot") if any(last) else ():
+        who = entry.content["analyst"]
+        if entry.dataset == name and entry.seq < last.get(who, 0):
+            caps[who] = read_share(entry.content).cap
+    return caps
 
 
 def _progress(tables: Tables, new: Iterable[Entry], until: int) -> dict[str, _Progress]:
@@ -178,7 +201,7 @@ def verified(totals: Totals, against: Checkpoint | None) -> Checkpoint:
 
     def work(tables: Tables) -> tuple[Checkpoint, list[str]]:
         found = check_log(tables, against)
-        return found, [name for name in tables.datasets() if not are_right(tables, name)]
+        return found, [name for name in tables.datasets() if not _are_right(tables, name)]
 
     found, wrong = totals.store.read(work)
     may_write = not totals.store.database.read_only
@@ -192,3 +215,85 @@ def verified(totals: Totals, against: Checkpoint | None) -> Checkpoint:
             f"totals {then} set right; find out who writes to the ledger's tables."
         )
     return found
+
+
+def _are_right(tables: Tables, name: str) -> bool:
+    """Add up a dataset's entries, check its budget and caps, and say whether its rows are right.
+
+    Totals that were never written, or not since an older version, are not wrong.
+
+    Raises:
+        StorageError: if an entry is damaged, or the debits exceed the budget or a cap.
+    """
+    expected, alone = added_up(name, tables.steps(name))
+    expected.check_budget()
+    for analyst, own in alone.items():
+        _check_cap(expected, analyst, expected.analysts[analyst].held_to, own)
+    stored = tables.total(name)
+    if stored is None:
+        return True
+    if stored[1] == seal(name, stored[0]):
+        check_log_reaches(tables, name, stored[0])
+    return _is_right(tables, stored, expected)
+
+
+def _check_cap(state: DatasetState, analyst: str, then: Fraction | None, own: Account) -> None:
+    """Check that what was granted to an analyst fits the cap she had then, or has now.
+
+    Raises:
+        StorageError: if it does not, by more than rounding can explain.
+    """
+    known, now = state.analysts[analyst], state.shares.get(analyst, Share()).cap
+    if then is None or now is None:
+        return
+    cap = max(then, now)
+    limit = cap * (1 + _SAME_TOTAL)
+    if known.charged > limit or (state.account.total > limit and not own.fits(limit)):
+        raise StorageError(
+            f"{analyst!r} was granted {float_up(max(known.charged, own.total)):.9g} of "
+            f"{state.name!r}, above the cap of {float_down(cap):.9g}: totals were changed or "
+            "entries put in. Allot that much, or retire the dataset."
+        )
+
+
+def _is_right(tables: Tables, stored: tuple[str, str], expected: DatasetState) -> bool:
+    """Whether a dataset's own row and its levels say what was added up, and nothing below."""
+    state = loaded(tables, expected.name, expected.last, stored, None, tuple)
+    if state is None or summed(replace(state, digest=0)) != summed(replace(expected, digest=0)):
+        return False
+    total, safe = expected.account.worst.exact, state.safe
+    return (
+        Kept.of(state.account)[0] == expected.kept
+        and state.ahead.peak >= expected.kept.peak
+        and abs(state.ahead.total - expected.ahead.total) * 2**200 <= 1
+        and (state.found is None or abs(state.found.worst.exact - total) <= total * _SAME_TOTAL)
+        and (not safe or expected.is_safe_level(safe))
+        and state.analysts.keys() == expected.analysts.keys()
+        and all(_is_own_right(tables, state, *one) for one in expected.analysts.items())
+    )
+
+
+def _is_own_right(tables: Tables, state: DatasetState, name: str, expected: Analyst) -> bool:
+    """Whether an analyst's row and her levels say what was added up."""
+    known = state.analysts[name]
+    try:
+        settled = settled_account(tables, state, name)
+    except (ArithmeticError, ValueError):
+        return False
+    kept = Kept.of(settled.plus(state.ahead.of(name)))[0]
+    return replace(known, kept=kept) == expected
+
+
+def _are_bound(tables: Tables, name: str) -> bool:
+    """Whether a dataset's rows are bound to its last entry, or were never written.
+
+    Cost: its rows. That they are what all entries add up to is for `_are_right`.
+    """
+    stored, last = tables.total(name), tables.last_step(name)
+    if stored is None or last is None:
+        return True
+    state = loaded(tables, name, last, stored, None, tuple)
+    if state is None:
+        return False
+    found = state.analysts.items()
+    return all(digest(tables.levels(name, who)) == one.kept.digest for who, one in found)
