@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Without Numba, since each worker would spend half a minute on compiling."""
+    """Without Numba, since each worker would spend a quarter of a minute on compiling."""
     if config.getoption("--quick"):
         sys.modules["numba"] = None  # type: ignore[assignment]
 
