@@ -16,24 +16,24 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2760,
     "beliefs": 6370,
-    "budget": 9500,
+    "budget": 9570,
     "cli": 7030,
     "client": 820,
     "counts": 4170,
     "demo": 530,
     "foundations": 1420,
     "holdout": 5890,
-    "influence": 10810,
+    "influence": 10820,
     "noise": 660,
-    "queries": 1620,
+    "queries": 1790,
     "report": 1130,
     "series": 5610,
     "service": 8820,
-    "tables": 14430,
+    "tables": 14390,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 80_940  # lines of the whole package: one room grows by what another has lost
+WHOLE = 81_150  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

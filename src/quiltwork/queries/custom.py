@@ -21,13 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.arguments import instance
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened
 from quiltwork.queries.base import IntArray, Integers, Moves, Query, States
+from quiltwork.queries.identity import digest_of
 
 _STEPS_BITS = 16
 _LARGEST_ANSWER = int(1e300)
@@ -42,7 +42,8 @@ class CustomQuery(Query):
 
     The function must answer every sequence with numbers between −1e300 and 1e300; where a ledger
     pays, one that does not counts as 0, since an error would tell about the data. A query
-    read from a file has no function. Under a ledger's key `name` stands for the function.
+    read from a file has no function, but its digest in `known_digest`. Under a ledger's key the
+    function is part of the request (`quiltwork.queries.identity` says what of it is noticed).
     """
 
     kind: ClassVar[str] = "custom"
@@ -51,6 +52,7 @@ class CustomQuery(Query):
     lipschitz: Fraction
     labels: tuple[Label, ...] | None = None
     name: str = "custom"
+    known_digest: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,9 +61,16 @@ class CustomQuery(Query):
             raise InvalidInputError(
                 f"A custom query needs a function of the sequence, not {self.function!r}."
             )
-        instance(self.name, str, "A query's name")
+        for text in (self.name, self.known_digest or ""):
+            if not isinstance(text, str):
+                raise InvalidInputError(f"A query's name and digest are text, not {text!r}.")
         if self.labels is not None:
             object.__setattr__(self, "labels", list_states(self.labels))
+
+    @property
+    def digest(self) -> str | None:
+        """What tells functions of one name apart; None if nothing does (`identity`)."""
+        return self.known_digest if self.function is None else digest_of(self.function)
 
     @property
     def step(self) -> Fraction:
@@ -163,9 +172,11 @@ class CustomQuery(Query):
         return values[0] if self.labels is None else np.array(values)
 
     def parameters(self) -> dict[str, Any]:
-        """Everything but the function, which is code and stays out of files."""
+        """Everything but the function, which is code and stays out of files, but for its digest."""
         cells = {} if self.labels is None else {"cells": labels_to_json(self.labels)}
-        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells}
+        digest = self.digest
+        told = {} if digest is None else {"digest": digest}
+        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells, **told}
 
 
 def real_numbers(answer: Any) -> list[Fraction]:

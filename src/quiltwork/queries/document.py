@@ -1,7 +1,8 @@
 """Queries as JSON values inside other documents, and back.
 
 `{"kind": "count", "state": "walk", "window": [3, 9]}`; exact numbers are strings such as "1/2",
-labels are written as in beliefs. A custom query keeps its name and its constant, not its code.
+labels are written as in beliefs. A custom query keeps its name, its constant and a digest of its
+code, not the code itself.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def from_document(document: Mapping[str, Any]) -> Query:
     fields = {name: v for name, v in document.items() if name not in _PLACES}
     if kind == CustomQuery.kind:
         cells = {"labels": fields.pop("cells")} if "cells" in fields else {}
-        fields |= {"function": None, "name": fields.get("name"), **cells}
+        digest = fields.pop("digest", None)
+        fields |= {"function": None, "name": fields.get("name"), "known_digest": digest, **cells}
     window = document.get("window", [1, None])
     if not isinstance(window, list) or len(window) != 2:
         raise InvalidInputError(f"A window is written as [start, stop], not {window!r}.")

@@ -146,22 +146,30 @@ def test_rows_without_states_say_nothing_before_they_are_paid_for(ledger, rows):
         assert len(ledger.history("d")) == number
 
 
-def test_under_a_key_a_custom_query_is_known_by_its_name(ledger, chain, data):
+def test_a_key_stands_for_one_function(ledger, chain, data):
     ledger.create("d", chain, 40, 1)
     asked = {"epsilon": 0.1, "ledger": ledger, "dataset": "d", "key": "k"}
 
-    def counted(name, lipschitz=1):
-        return qw.queries.custom(lambda x: (x == "walk").sum(), lipschitz=lipschitz, name=name)
+    def counted(state, scale=1):
+        return qw.queries.custom(
+            lambda x: scale * (x == state).sum(), lipschitz=Fraction(scale), name="count"
+        )
 
-    first = qw.release(data, counted("walks"), chain, **asked)
-    assert qw.release(data, counted("walks"), chain, **asked) == first
-    for other in (counted("others"), counted("walks", 2)):
+    first = qw.release(data, counted("walk"), chain, **asked)
+    assert qw.release(data, counted("walk"), chain, **asked) == first
+    for other in (counted("rest"), counted("walk", scale=2)):
         with pytest.raises(InvalidInputError, match="another request"):
             qw.release(data, other, chain, **asked)
-    with pytest.raises(UnsupportedError, match="known by its name"):
-        qw.release(data, counted(None), chain, **asked)
     assert len(ledger.history("d")) == 1
-    qw.release(data, counted(None), chain, epsilon=0.1, ledger=ledger, dataset="d")
+
+    class Counter:
+        def __call__(self, labels):
+            return len(labels)
+
+    query = qw.queries.custom(Counter(), lipschitz=1)
+    with pytest.raises(UnsupportedError, match="cannot be told from others"):
+        qw.release(data, query, chain, **asked)
+    qw.release(data, query, chain, epsilon=0.1, ledger=ledger, dataset="d")
 
 
 def test_a_crash_while_drawing_leaves_the_debit_and_no_second_draw(

@@ -84,7 +84,8 @@ def release(
         ledger: debited before the data are used; needs `dataset`.
         dataset: the ledger's name for the data.
         key: repeating a request under the same key costs nothing and returns the stored answer.
-            Of a custom query its name, constant and cells are the request, not its function.
+            It names the request: of a custom query, its function with what the function uses of
+            its own module; `quiltwork.queries.identity` says what cannot be noticed.
         analyst: for whom, where the ledger keeps shares.
         secrets: (start, stop) restricts what is protected; by default every time point.
         episode: how many time points in a row are one secret, whatever they are; by default as
@@ -317,10 +318,11 @@ def _request(
             "level that a ledger could account for. Release it with beliefs that do."
         )
     query = unanswered.query
-    if key is not None and isinstance(query, CustomQuery) and query.name == "<lambda>":
+    if key is not None and isinstance(query, CustomQuery) and not query.digest:
         raise UnsupportedError(
-            "Under a key a custom query is known by its name, and this one has none of its own; "
-            "give it one with queries.custom(…, name='switches'), or leave key out."
+            f"The function of the custom query {query.name!r} cannot be told from others of its "
+            "name, so a repeated key might return another one's answer; write it as a plain "
+            "function with numbers, text or arrays, or leave key out."
         )
     document = {
         **json.loads(unanswered.to_json()),
