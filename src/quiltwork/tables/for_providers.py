@@ -24,7 +24,7 @@ from quiltwork.tables.writing import Formulas, write_table
 if TYPE_CHECKING:
     from quiltwork.tables.publication import LocalPublication
 
-_LIMIT = 5_000  # checks within a group; what takes more counts as not withstood
+_LIMIT = 10_000  # steps within a group; what takes more counts as not withstood
 
 
 @dataclass(frozen=True)
