@@ -10,6 +10,7 @@ Theorem: docs/theory/own-rows.md
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.encoding import group_rows
-from quiltwork.tables.generalization.reading import fitting_groups
-from quiltwork.tables.meanings import meaning
+from quiltwork.tables.generalization.reading import fitting_groups, label_of
+from quiltwork.tables.meanings import meaning, number
 from quiltwork.tables.table import Table
 
 Counts = NDArray[np.int64]
@@ -183,14 +184,18 @@ def told_counts(published: Table, placed: Table, names: tuple[str, ...]) -> Coun
         InvalidInputError: if one of them is in no published group, or nobody's.
     """
     check_columns(published, placed)
-    group_of = {_texts(published, g): g for g in range(published.groups.count)}
+    read: Callable[[str], Hashable] = _read
+    shown = [_texts(published, g) for g in range(published.groups.count)]
+    group_of = {tuple(map(read, texts)): g for g, texts in enumerate(shown)}
+    if len(group_of) < len(shown):  # groups that differ in how a number is written
+        read, group_of = str, {texts: g for g, texts in enumerate(shown)}
     value_of = {meaning(v): c for c, v in enumerate(published.encoded.sensitive_values)}
     there = placed.encoded
     columns = [placed.quasi_identifiers.index(name) for name in published.quasi_identifiers]
     texts = (_texts(placed, g) for g in range(placed.groups.count))
     found = [
         [names.index(str(name)) if str(name) in names else -1 for name in there.providers],
-        [group_of.get(tuple(text[c] for c in columns), -1) for text in texts],
+        [group_of.get(tuple(read(text[c]) for c in columns), -1) for text in texts],
         [value_of.get(meaning(value), -1) for value in there.sensitive_values],
     ]
     rows = (there.provider, placed.groups.labels, there.sensitive)
@@ -204,6 +209,14 @@ def told_counts(published: Table, placed: Table, names: tuple[str, ...]) -> Coun
     counts = np.zeros(shape, dtype=np.int64)
     np.add.at(counts, tuple(cells), 1)
     return counts
+
+
+def _read(text: str) -> Hashable:
+    """Read a label such that `20..25` and `20.0..25.0` are the same one."""
+    label = label_of(text)
+    values = (value if (found := number(value)) is None else found for value in label.values)
+    ends = tuple(values) if label.form == "range" else frozenset(values)
+    return label.form, label.missing, ends
 
 
 def _texts(table: Table, group: int) -> tuple[str, ...]:
