@@ -149,7 +149,7 @@ def test_whole_numbers_written_as_floats_are_the_same_ids_and_labels(cli, folder
 
 @pytest.mark.parametrize(
     ("target", "file", "words"),
-    [("rent", "words.csv", "no number"), ("label", "rents.csv", "No tar")],
+    [("rent", "words.csv", "needs numbers here"), ("label", "rents.csv", "No tar")],
 )
 def test_text_where_a_metric_needs_numbers_costs_nothing(cli, folder, target, file, words):
     said = ["100"] * (2 * ROWS - 1) + ["high"]
@@ -209,8 +209,8 @@ def test_missing_cells_and_some_words_among_numbers_are_no_other_kind(cli, folde
     [
         ("label", "1", (), "'1', a label that no training row has"),
         ("label", "Yes", (), "'Yes', a label that no training row has"),
-        ("label", "", (), "'', a label that no training row has"),
-        ("rent", "yes", (), "'yes', no number, and the targets are"),
+        ("label", "", (), "needs labels here"),
+        ("rent", "yes", (), "needs numbers here"),
         ("label", "yes", ("--share", "age=old"), "has numbers, and the condition compares it with"),
         ("label", "yes", ("--share", "label>=1"), "has text, and the condition compares it with"),
     ],

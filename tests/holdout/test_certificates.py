@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from contextlib import closing
 from fractions import Fraction
 
 import pytest
@@ -64,6 +65,27 @@ def test_what_is_stated_is_told_exactly_with_the_rows_of_the_holdout(scoring, wo
     told = verify_certificate(made.to_json()).explain()
     assert all(one in told for one in words)
     assert ("What is stated" in told) == bool(words)
+
+
+def test_a_mean_is_not_certified_under_the_name_of_a_metric(tmp_path):
+    study = folders.read_study("train.csv", "labels.csv", COLUMNS)
+    rows = (study.train, study.holdout)
+    folders.make_folder("study")
+    path = folders.transcript_path("study")
+    folders.save("study", folders.Places("train.csv", "labels.csv", None))
+    asked = qw.holdout.ReusableHoldout(
+        *rows, threshold=0.5, noise=0.01, budget=2, path=path, columns=COLUMNS
+    )
+    with closing(asked) as opened:
+        for label in ("f1", "root mean squared error", "accuracy where home=3", "mine"):
+            opened.ask_many([lambda row: row[:, 1] == "1"] * 2, label=label)
+            with pytest.raises(qw.InvalidInputError, match="worked out from"):
+                certify("study", "key.pem")
+        for label in ("accuracy", "accuracy", "share of home=3", "yours"):
+            opened.ask(lambda row: row[:, 1] == "1", label=label)
+            made = certify("study", "key.pem")
+            assert (made.scoring, made.rows, made.asked) == (None, ROWS, opened.asked)
+            assert made.metric == f"mean over rows, asked as {label!r}"
 
 
 def test_no_field_can_be_changed_added_or_left_out():

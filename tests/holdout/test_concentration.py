@@ -145,7 +145,6 @@ def test_the_coupling_covers_statistics_that_are_no_means():
     here the share of rows equal to their left neighbour, which moves by 2/n."""
     chain, n = two_state(0.6), 12
     found = concentration(chain, means_only=False)
-    assert not found.means_only
     paths = np.array(np.meshgrid(*[[0, 1]] * n)).reshape(n, -1).T
     stays = (paths[:, 1:] == paths[:, :-1]).sum(axis=1)
     weight = 0.5 * 0.6**stays * 0.4 ** (n - 1 - stays)
@@ -205,7 +204,6 @@ def test_networks_under_dobrushins_condition_stay_below_their_bound(strength):
         sums = (paths == np.array(signs)).sum(axis=1)
         law = np.bincount(sums, weights=weight, minlength=size + 1)
         assert worst_excess(law, size, size, found) <= 1
-    assert not found.means_only
 
 
 def test_networks_beyond_dobrushins_condition_are_refused():

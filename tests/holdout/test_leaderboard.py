@@ -77,6 +77,8 @@ def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing():
         submit("race", "ada", short)
     with pytest.raises(qw.InvalidInputError, match="1 predictions cannot be read"):
         submit("race", "ada", {**whole, "7": " "})
+    with pytest.raises(qw.InvalidInputError, match="accuracy needs numbers here"):
+        submit("race", "ada", dict.fromkeys(whole, "yes"))
     with pytest.raises(qw.InvalidInputError, match="no name"):
         submit("race", " ", whole)
     for team in ("\x1b[2Jada", "ada\nbob", "=cmd|' /C calc'!A0", "ada\u202e"):

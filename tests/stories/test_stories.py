@@ -87,7 +87,7 @@ def test_the_minutes_that_the_tracker_lost_are_not_counted(told):
     shown = Counter(row["Activity"] for row in rows_of(folder / "export.csv"))
     del shown[""]
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert f"{shown.total():,} time points of 9 series" in page  # six users, three gaps
+    assert f"{shown.total():,} time points of 9 sequences" in page  # six users, three gaps
     assert re.search(r"^(Useful|Rough|Useless): ", done[-1][2], flags=re.M)
 
 

@@ -3,7 +3,9 @@
 The number of visits to a state is itself random and depends on the path, so intervals for a fixed
 sample size do not apply. The exits from a state are independent draws from its row, and each
 interval here holds for all sample sizes at once (a Beta mixture martingale and Ville's
-inequality), hence also at the random one (`docs/theory/confidence-box.md`).
+inequality), hence also at the random one.
+
+Theorem: docs/theory/confidence-box.md
 """
 
 from __future__ import annotations

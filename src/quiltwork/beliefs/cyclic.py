@@ -16,16 +16,16 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from quiltwork.beliefs import evolution, structure
-from quiltwork.beliefs.base import Belief, Initial, StateBelief
-from quiltwork.beliefs.chain import LONGEST_SAMPLE, read_initial, start_law
+from quiltwork.beliefs.base import Belief, Initial, SimulatedBelief
+from quiltwork.beliefs.chain import read_initial, start_law
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
 from quiltwork.beliefs.origins import grid_of, known_grid, refuse_clock_changes, start_of
 from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
-from quiltwork.beliefs.sequences import label_array, split_sequences
+from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states
 from quiltwork.beliefs.stationary import irreducible_stationary
@@ -37,7 +37,7 @@ _TINY = 2.0**-960
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class CyclicChain(StateBelief):
+class CyclicChain(SimulatedBelief):
     """A chain with one transition matrix per phase, started from `initial` in phase 0.
 
     Args:
@@ -278,19 +278,8 @@ class CyclicChain(StateBelief):
             return 0
         return (begins - self.anchor) // step % self.period
 
-    def sample(self, length: int, seed: int | None = None) -> NDArray[Any]:
-        """Simulate `length` steps and return their labels; for simulation, never for noise.
-
-        Raises:
-            UnsupportedError: for initial="any".
-
-        >>> CyclicChain([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], initial=[1, 0]).sample(5, seed=0)
-        array([0, 1, 1, 0, 0])
-        """
-        steps = integer(length, "length", 1, LONGEST_SAMPLE)
-        chosen = None if seed is None else integer(seed, "seed", 0)
-        codes = evolution.simulate_cycle(self.start, self.matrices, steps, chosen)
-        return label_array(self.states)[codes]
+    def _simulated(self, steps: int, seed: int | None) -> IntArray:
+        return evolution.simulate_cycle(self.start, self.matrices, steps, seed)
 
     def __repr__(self) -> str:
         """Name the states, the period, the start and the grid, not the matrices."""

@@ -144,6 +144,7 @@ def _weight(scope: Iterable[int], sizes: Sequence[int]) -> int:
 
 
 def _aligned(one: Weights, scope: tuple[int, ...], values: np.ndarray) -> np.ndarray:
+    """Return values with an axis for every node of `scope`, of size 1 where the table has none."""
     order = sorted(range(len(one.scope)), key=lambda axis: scope.index(one.scope[axis]))
     moved = values.transpose(order)
     shape = iter(moved.shape)

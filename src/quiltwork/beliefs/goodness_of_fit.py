@@ -309,6 +309,7 @@ def _sample_autocorrelation(
 
 
 def _believed_autocorrelation(told: _Description, size: int, lags: Sequence[int]) -> FloatArray:
+    """(lags, k): `mass` (p, n) is how likely inner states follow one that shows `state`."""
     shows = told.shown == np.arange(size)[:, np.newaxis]
     shares = told.laws.mean(axis=0) @ shows.T
     together = np.zeros((len(lags), size))

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from quiltwork.arguments import hashable, listed
 from quiltwork.beliefs import evolution
-from quiltwork.beliefs.base import Initial, StateBelief, read_field
-from quiltwork.beliefs.chain import LONGEST_SAMPLE, MarkovChain
+from quiltwork.beliefs.base import Initial, SimulatedBelief, read_field
+from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import (
     BoolArray,
@@ -28,17 +28,15 @@ from quiltwork.beliefs.matrices import (
     read_numbers,
     read_stochastic,
 )
-from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, list_states, read_states, show_labels
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer
 
 _WRITTEN = ("transition", "shows", "initial", "states", "grid", "sources")
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class HiddenChain(StateBelief):
+class HiddenChain(SimulatedBelief):
     """A chain of inner states, each of which shows one state.
 
     Args:
@@ -168,16 +166,9 @@ class HiddenChain(StateBelief):
             able = self.inner.possible[able].any(axis=0) & (self.shown == code)
         return bool(able.any())
 
-    def sample(self, length: int, seed: int | None = None) -> NDArray[Any]:
-        """Simulate `length` steps and return what they show; for simulation, never for noise.
-
-        Raises:
-            UnsupportedError: for initial="any".
-        """
-        steps = integer(length, "length", 1, LONGEST_SAMPLE)
-        chosen = None if seed is None else integer(seed, "seed", 0)
-        inner = evolution.simulate(self.inner.start, self.inner.transition, steps, chosen)
-        return label_array(self.states)[self.shown[inner]]
+    def _simulated(self, steps: int, seed: int | None) -> IntArray:
+        inner = evolution.simulate(self.inner.start, self.inner.transition, steps, seed)
+        return np.asarray(self.shown[inner])
 
     def _written(self) -> dict[str, Any]:
         told = {**self.inner._written(), **super()._written(), "shows": self.shown.tolist()}

@@ -222,27 +222,20 @@ def moment_of(sequence: Any) -> int | None:
 
 
 def index_step(table: Any) -> int | None:
-    """Return the step of a pandas series or frame with an index of regular moments, in seconds."""
+    """Return the step of a pandas series or frame with an index of regular moments, in seconds.
+
+    Most gaps must be one step, the others several: records that are missing do not hide it.
+    """
     index = getattr(table, "index", None)
     if getattr(getattr(index, "dtype", None), "kind", "") != "M":
         return None
     moments = np.asarray(index, dtype="datetime64[us]").astype(np.int64)
-    return regular_step(np.diff(moments), 10**6)
-
-
-def regular_step(gaps: NDArray[np.int64], ticks: int = 1) -> int | None:
-    """Return the step of times with these gaps between them, in seconds of so many ticks.
-
-    Most gaps must be one step, the others several: records that are missing do not hide it.
-
-    >>> regular_step(np.array([600, 600, 1200])), regular_step(np.array([600, 1200, 900]))
-    (600, None)
-    """
+    gaps = np.diff(moments)
     step = int(gaps.min(initial=2**62))
     single = int((gaps == step).sum())
-    if step <= 0 or step % ticks or (gaps % step).any() or 2 * single <= len(gaps):
+    if step <= 0 or step % 10**6 or (gaps % step).any() or 2 * single <= len(gaps):
         return None
-    return step // ticks
+    return step // 10**6
 
 
 def grid_of(sequences: Iterable[Any], given: Grid | None = None) -> Grid | None:

@@ -145,7 +145,7 @@ def release(
 
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
     split, persons = reading.missing == "split", protect == "person"
-    if window is not None and (split or not apart):
+    if window is not None and (split or preview or not apart):
         paid = bool(debit)
         query, series = _on_window(query, series, window, beliefs, paid=paid, persons=persons)
         window = None
@@ -164,7 +164,8 @@ def release(
         from quiltwork.series.releases.protection import has_pieces
 
         level = float(confidence)
-        foreseen = foresee(query, beliefs, length=series.lengths, confidence=level, **asked)
+        lengths = max(series.lengths) if apart else series.lengths
+        foreseen = foresee(query, beliefs, length=lengths, confidence=level, **asked)
         if has_pieces(series.data):  # a person's noise is for all of theirs
             less = tuple(one for one in foreseen.others if one.protect != "person")
             said = "Whole persons are protected with --missing state, which cuts no series."

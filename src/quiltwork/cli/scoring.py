@@ -62,7 +62,7 @@ def certify(
     key: str = option("Ed25519 in PEM; made if not there.", "FILE"),
     output: str | None = output_option,
 ) -> None:
-    """Sign the best score of a leaderboard in FOLDER."""
+    """Sign the best score of a leaderboard in FOLDER, or the last answer of a holdout."""
     from quiltwork.holdout.certificates import certify as sign
 
     check_targets(output)

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
-from quiltwork.exact import shortened
+from quiltwork.exact import nearest_float, shortened
 from quiltwork.holdout import folders
 from quiltwork.holdout.leaderboard import first_line, read_leaderboard
-from quiltwork.holdout.metrics import CLIP, Scoring, read_scoring
+from quiltwork.holdout.metrics import CLIP, NAMES, Scoring, read_scoring
 from quiltwork.holdout.storage import check_text, line_hash, read_chained, split_lines
 from quiltwork.results import ResultBase
 
@@ -28,6 +28,11 @@ SCHEMA = "holdout-certificate"
 _PRIME = 2**255 - 19
 _EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
 """The height of the points of order 8 on the curve, with the sign for which it is less."""
+_THEOREMS = {
+    "ladder": "docs/theory/ladder.md",
+    "counting": "docs/theory/counting.md",
+    "max-information": "docs/theory/reusable-holdout.md",
+}
 
 
 @dataclass(frozen=True)
@@ -35,17 +40,17 @@ class Certificate(ResultBase):
     """A signed statement of a score.
 
     Attributes:
-        metric: the name of the metric.
-        scoring: the metric with its limits, positive class, variance and floor.
+        metric: the name of the metric, or what mean was asked for.
+        scoring: the metric with its limits, positive class, variance and floor; None for a mean.
         value: what was shown.
         low: where the truth of what is stated begins, with the stated confidence.
         high: where it ends.
         confidence: of that.
         rows: of the holdout, without training rows.
-        asked: submissions before this one was last told.
-        mode: "ladder".
+        asked: questions or submissions before this one was last told.
+        mode: "ladder", "counting" or "max-information".
         theorem: where the promise is proven.
-        team: whose submission.
+        team: whose submission; empty for a question to a holdout.
         transcript: the SHA-256 of the transcript's last line.
         public_key: of who signed, 64 hexadecimal digits.
         signature: over all of this, 128 hexadecimal digits.
@@ -70,11 +75,12 @@ class Certificate(ResultBase):
 
     def explain(self) -> str:
         """Say what is certified, by whom."""
+        whose = f" of {self.team}" if self.team else ""
         stated = "" if self.scoring is None else _stated(read_scoring(self.scoring))
         return (
-            f"{self.metric} of {self.team}: {self.value:.6g}, with probability "
-            f"{self.confidence:g} between {self.low:.6g} and {self.high:.6g} in truth ({self.mode} "
-            f"on {self.rows:,} rows after {self.asked:,} submissions; {self.theorem}).\n{stated}"
+            f"{self.metric}{whose}: {self.value:.6g}, with probability {self.confidence:g} between "
+            f"{self.low:.6g} and {self.high:.6g} in truth ({self.mode} on {self.rows:,} rows after "
+            f"{self.asked:,} questions; {self.theorem}).\n{stated}"
             f"Transcript {self.transcript}\nSigned by {self.public_key}"
         )
 
@@ -103,7 +109,7 @@ def _stated(scoring: Scoring) -> str:
 
 
 def certify(folder: str, key: str | Path) -> Certificate:
-    """Sign the best score of a leaderboard.
+    """Sign the best score of a leaderboard, or the last answer of a holdout.
 
     `key` is a file with an Ed25519 key in PEM; if there is none it is made, for its owner only.
 
@@ -202,12 +208,22 @@ def _is_small(public_key: str) -> bool:
 
 
 def _statement(folder: str) -> dict[str, Any]:
+    folders.load(folder)
+    board = folders.board_path(folder)
+    if board.exists():
+        path, told = board, _best_score(folder)
+    else:
+        path, told = folders.transcript_path(folder), _answer(folder)
+    digest = line_hash(split_lines(folders.sealed_lines(path))[-1])
+    return {**told, "theorem": _THEOREMS[told["mode"]], "transcript": digest}
+
+
+def _best_score(folder: str) -> dict[str, Any]:
     """State the best score of a leaderboard."""
     found, scoring = read_leaderboard(folder), first_line(folder).scoring
     if not found.places:
         raise InvalidInputError("No score was told yet; submit something.")
     first = found.places[0]
-    lines = split_lines(folders.sealed_lines(folders.board_path(folder)))
     return {
         "metric": found.metric,
         "scoring": None if scoring is None else scoring.body(),
@@ -218,10 +234,47 @@ def _statement(folder: str) -> dict[str, Any]:
         "rows": found.rows,
         "asked": found.submitted,
         "mode": "ladder",
-        "theorem": "docs/theory/ladder.md",
         "team": first.team,
-        "transcript": line_hash(lines[-1]),
     }
+
+
+def _answer(folder: str) -> dict[str, Any]:
+    """State the last answer of a holdout that is asked questions of many kinds."""
+    found = folders.read_transcript_of(folder)
+    answers = [entry for entry in found.entries if entry.value is not None]
+    if not answers or answers[-1].value is None:
+        raise InvalidInputError("Nothing was answered yet.")
+    asked, settings = answers[-1].question, found.settings
+    value = nearest_float(answers[-1].value)
+    if not _is_a_mean(asked, [entry.question for entry in answers[:-1]]):
+        raise InvalidInputError(
+            f"The last answer is a mean of those that {asked!r} was worked out from, not its value,"
+            " so it cannot be certified under that name. Certify accuracy or a share, or score it "
+            "by a leaderboard."
+        )
+    promise = found.promise()
+    return {
+        "metric": f"mean over rows, asked as {asked!r}",
+        "scoring": None,
+        "value": value,
+        "low": max(0.0, value - promise.tolerance),
+        "high": min(1.0, value + promise.tolerance),
+        "confidence": promise.confidence,
+        "rows": settings.rows,
+        "asked": len(found.entries),
+        "mode": "max-information" if settings.values is None else "counting",
+        "team": "",
+    }
+
+
+def _is_a_mean(asked: str, before: Sequence[str]) -> bool:
+    """Whether a question is one mean over rows, as far as its label and those before it tell."""
+    if asked == "accuracy" or asked.startswith("share of "):
+        return True
+    named = asked.partition(" where ")[0] in {
+        name.removeprefix("neg_").replace("_", " ") for name in NAMES
+    }
+    return not named and asked not in before[-1:]
 
 
 def _private_key(path: Path) -> Any:

@@ -23,6 +23,8 @@ from quiltwork.errors import UnsupportedError
 
 _DOWN = 1 - 2.0**-40
 """Rates round down by more than the few float operations behind them can lose."""
+_ROUNDING = 2.0**-21
+"""By how much rounding values of rows to at least 2^20 steps may move a mean."""
 _LONGEST_MEMORY = 20_000
 """Steps after which a chain that has not forgotten its state is refused by the coupling."""
 _STRIDES = 64
@@ -36,17 +38,22 @@ class Concentration:
     Attributes:
         rate: κ per row; 2 for independent rows.
         theorem: whose inequality it is.
-        means_only: whether it holds for means over rows only, not for every statistic with
-            bounded differences.
     """
 
     rate: float
     theorem: str
-    means_only: bool = False
 
     def tail(self, rows: int, tolerance: float) -> float:
         """Return the bound on the probability of an error of `tolerance` or more."""
         return min(1.0, 2 * math.exp(-self.rate * rows * max(tolerance, 0.0) ** 2))
+
+    def width(self, rows: int, log_questions: float, failure: float) -> float:
+        """Return w with P(some of N fixed questions is off by w or more) ≤ failure, from ln N.
+
+        κnw² = ln(2N/β), and what rounding values of rows to steps may add.
+        """
+        exponent = math.log(2 / failure) + log_questions
+        return math.sqrt(exponent / (self.rate * rows)) * (1 + 2.0**-40) + _ROUNDING
 
     @property
     def independent_rows(self) -> float:
@@ -103,7 +110,7 @@ def spectral(chain: MarkovChain) -> Concentration:
     """
     norm = chain.second_singular_value
     rate = 2 * (1 - norm) / (1 + norm) * _DOWN
-    return Concentration(rate, "the spectral Hoeffding inequality for stationary chains", True)
+    return Concentration(rate, "the spectral Hoeffding inequality for stationary chains")
 
 
 def coupling(transition: FloatArray) -> Concentration:

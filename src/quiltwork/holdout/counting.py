@@ -21,8 +21,6 @@ from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
 
-ROUNDING = 2.0**-21
-"""By how much rounding values of rows to at least 2^20 steps may move a mean."""
 _UP = 1 + 2.0**-40
 _MOST_TERMS = 4096
 
@@ -73,13 +71,10 @@ def counting_width(
 ) -> float:
     """Return w with P(∃ a question that is ever asked: |Q(X) − Q(P)| ≥ w) ≤ failure.
 
-    κnw² = ln(2N/β), and what rounding to steps may add.
-
     Theorem: docs/theory/counting.md
     """
-    rate = concentration(beliefs, means_only).rate
-    exponent = math.log(2 / failure) + log_possible_questions(queries, overfits, values)
-    return math.sqrt(exponent / (rate * rows)) * _UP + ROUNDING
+    possible = log_possible_questions(queries, overfits, values)
+    return concentration(beliefs, means_only).width(rows, possible, failure)
 
 
 def fresh_width(

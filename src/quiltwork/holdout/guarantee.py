@@ -25,7 +25,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.counting import ROUNDING, counting_width
+from quiltwork.holdout.counting import counting_width
 from quiltwork.results import ResultBase, plain
 
 
@@ -131,20 +131,15 @@ def overfit_width(
 ) -> float:
     """Return τ with P(∃ i ≤ m: |Q_i(X) − Q_i(P)| ≥ τ) ≤ failure for adaptively chosen questions.
 
-    κnτ² = ln(4m/β) + V/8 + √(V·ln(2/β)/2), with κ the belief's concentration rate and V its sum
-    of squared leakages, and what rounding values of rows to steps may add. With `dp_epsilon` 0 it
-    is the width for questions fixed in advance.
+    That of 2m·e^(V/8 + √(V·ln(2/β)/2)) fixed questions, with V the belief's sum of squared
+    leakages. With `dp_epsilon` 0 it is the width for questions fixed in advance.
 
     Theorem: docs/theory/reusable-holdout.md
     """
-    rate = concentration(beliefs, means_only).rate
     squares = squared_leakages(beliefs, dp_epsilon, rows) if dp_epsilon else 0.0
-    exponent = (
-        math.log(4 * questions / failure)
-        + squares / 8
-        + math.sqrt(squares * math.log(2 / failure) / 2)
-    )
-    return math.sqrt(exponent / (rate * rows)) * _UP + ROUNDING
+    told = squares / 8 + math.sqrt(squares * math.log(2 / failure) / 2)
+    found = concentration(beliefs, means_only)
+    return found.width(rows, math.log(2 * questions) + told, failure)
 
 
 def noise_failure(

@@ -33,7 +33,6 @@ from quiltwork.holdout.arrays import (
 )
 from quiltwork.holdout.board import Board, Standing, read_board, read_steps
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.counting import ROUNDING
 from quiltwork.holdout.evaluation import Statistic, check_statistic, sums_in_private
 from quiltwork.holdout.guarantee import VACUOUS, read_share
 from quiltwork.holdout.metrics import Metric, Scoring
@@ -68,15 +67,15 @@ def width_at(
     steps: int,
     metric: Metric = MEAN,
 ) -> float:
-    """Return the width with a given grid: s(√((ln(2c/β) + ln N)/(κn)) + rounding) + 1/g.
+    """Return the width with a given grid: s(that of c·N fixed questions) + 1/g.
 
     c is the number of means that the metric is made of, s its spread.
 
     Theorem: docs/theory/ladder.md
     """
-    exponent = math.log(2 * len(metric.signs) / beta) + log_possible_submissions(submissions, steps)
-    worth = concentration(beliefs).rate * rows
-    return (metric.spread(math.sqrt(exponent / worth) + ROUNDING) + 1 / steps) * _UP
+    possible = math.log(len(metric.signs)) + log_possible_submissions(submissions, steps)
+    width = concentration(beliefs).width(rows, possible, beta)
+    return (metric.spread(width) + 1 / steps) * _UP
 
 
 def least_width(

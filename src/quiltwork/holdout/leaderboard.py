@@ -34,8 +34,8 @@ from quiltwork.holdout.metrics import Metric, Scoring, pair_rows
 from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
 from quiltwork.holdout.studies import (
     check_ids,
+    check_readable,
     is_number,
-    kind_of_text,
     plain_label,
     prediction_question,
     read_table,
@@ -205,15 +205,7 @@ class ScoredRows:
         That is which rows there are, what the metric takes, and whether targets are numbers.
         """
         check_ids(self.ids, said)
-        numbers = not metric.labels or kind_of_text(self.cells[:, 1]) == "numbers"
-        wrong = [
-            row for row, one in said.items() if not (is_number(one) if numbers else one.strip())
-        ]
-        if wrong:
-            raise InvalidInputError(
-                f"{len(wrong):,} predictions cannot be read, the first that for {wrong[0]!r}: "
-                f"{metric.name} needs {'numbers' if numbers else 'labels'} here. Nothing was asked."
-            )
+        check_readable(said, self.cells[:, 1], metric)
         places = range(0, self.cells.shape[1], 2)
         return prediction_question(list(places), [at + 1 for at in places], said, metric)
 

@@ -138,28 +138,34 @@ def check_ids(known: Iterable[str], predictions: Mapping[str, str], hint: str = 
         )
 
 
-def check_readable(predictions: Mapping[str, str], training: NDArray[Any], metric: Metric) -> None:
-    """Refuse predictions, or training targets, of which the metric can make nothing.
+def check_readable(predictions: Mapping[str, str], targets: NDArray[Any], metric: Metric) -> None:
+    """Refuse predictions that are no numbers where the metric or the targets are, or no labels.
 
-    Where a metric or the targets are numbers, predictions must be; others must be labels that a
-    training row has.
+    Whether targets are numbers is public.
     """
+    numbers = not metric.labels or kind_of_text(targets) == "numbers"
+    wrong = [
+        row for row, one in predictions.items() if not (is_number(one) if numbers else one.strip())
+    ]
+    if wrong:
+        raise InvalidInputError(
+            f"{len(wrong):,} predictions cannot be read, the first that for {wrong[0]!r}: "
+            f"{metric.name} needs {'numbers' if numbers else 'labels'} here. Nothing was asked."
+        )
+
+
+def check_known(predictions: Mapping[str, str], training: NDArray[Any], metric: Metric) -> None:
+    """Refuse training targets of which the metric can make nothing, and labels that none has."""
     kind = kind_of_text(training)
     if not metric.labels and kind == "text":
         raise InvalidInputError(
             f"No target of the training rows is a number, and {metric.name} needs numbers. "
             "Nothing was asked."
         )
-    numeric = not metric.labels or kind == "numbers"
+    check_readable(predictions, training, metric)
     labels = {plain_label(str(label)) for label in training}
     for row, said in predictions.items():
-        if numeric and not math.isfinite(_number(said)):
-            needs = "the targets are" if metric.labels else f"{metric.name} needs some"
-            raise InvalidInputError(
-                f"The prediction for {row!r} is {shortened(said)}, no number, and {needs}. "
-                "Nothing was asked."
-            )
-        if not numeric and plain_label(said) not in labels:
+        if metric.labels and kind != "numbers" and plain_label(said) not in labels:
             raise InvalidInputError(
                 f"The prediction for {row!r} is {shortened(said)}, a label that no training row "
                 "has. Nothing was asked."
@@ -265,7 +271,7 @@ class Study:
                 "ones; make a leaderboard with this metric."
             )
         identity, target = self.position(self.columns.identity), self.position(self.columns.target)
-        check_readable(said, self.train[:, target], metric)
+        check_known(said, self.train[:, target], metric)
         known = [*self.train[:, identity], *self.holdout[:, identity]]
         check_ids(known, said, " Rows of the training table need predictions too.")
         return prediction_question([identity], [target], said, metric)

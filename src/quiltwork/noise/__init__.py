@@ -1,7 +1,9 @@
 """Exact noise: integers and the operating system's randomness.
 
 No function here takes a seed. Every sampler draws from its distribution exactly, not up to
-rounding (`docs/theory/exact-sampling.md`).
+rounding.
+
+Theorem: docs/theory/exact-sampling.md
 """
 
 from quiltwork.noise.exponential import exponential_mechanism

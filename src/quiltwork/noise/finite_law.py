@@ -3,7 +3,7 @@
 A uniform real U, revealed 32 bits at a time, falls below the cumulative probability t_j or not.
 The first word decides unless it hits the cell of a threshold (probability thresholds/2^32); then
 further words decide against a finer enclosure of t_j. So the sample has exactly the distribution
-with cumulative probabilities t_j (`docs/theory/exact-sampling.md`, Lemma 1), and the number of
+with cumulative probabilities t_j (Lemma 1), and the number of
 words is fixed but for a vanishing fraction of draws. Cost: one binary search per draw.
 
 Theorem: docs/theory/exact-sampling.md

@@ -20,7 +20,7 @@ from quiltwork import files
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, index_step
 from quiltwork.beliefs.sequences import label_array, position_of
-from quiltwork.beliefs.states import Label, show_labels
+from quiltwork.beliefs.states import Label, show_labels, sorted_labels
 from quiltwork.delimited import GivenDialect, joined
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
@@ -306,7 +306,7 @@ def _coded(
     else:
         read = as_labels(cells, textual=column.textual, apart=believed, dialect=column.dialect)
     found = list(dict.fromkeys(label for label in read if label is not None))
-    known = list(states) if states is not None else _sorted(found)
+    known = list(states) if states is not None else list(sorted_labels(found))
     others = [label for label in found if label not in set(known)]
     if others and not believed:
         row = position_of(column.join(), read.index(others[0]))
@@ -372,10 +372,3 @@ def sequences(
 def _pieces(codes: NDArray[Any]) -> list[tuple[int, int]]:
     turns = np.flatnonzero(np.diff(codes != GAP, prepend=False, append=False))
     return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
-
-
-def _sorted(labels: list[Any]) -> list[Any]:
-    try:
-        return sorted(labels)
-    except TypeError:
-        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))

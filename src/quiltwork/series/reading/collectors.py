@@ -210,10 +210,7 @@ class TimeCollector(Collector):
             self.counted |= aware
             seconds = as_seconds(cells, self.name, self.rows)
         else:
-            texts = [str(cell) for cell in cells]
-            reader = self._reader or TimeReader.of(texts[:200], None, self.name)
-            aware, seconds = reader.seconds(texts, self.rows)
-            self.counted |= reader.kind == "seconds"
+            aware, seconds = self._from_texts(cells)
         if aware is not None and self.aware not in (None, aware):
             raise InvalidInputError(
                 f"Column {self.name!r} mixes times with and without an offset from UTC; make them "
@@ -238,8 +235,12 @@ class TimeCollector(Collector):
         if kind.startswith(("int", "uint")):
             self.counted = True
             return True, cells.to_numpy().astype(np.int64)
-        texts = [str(cell) for cell in cells.to_pylist()]
+        return self._from_texts(cells.to_pylist())
+
+    def _from_texts(self, cells: Sequence[Any]) -> tuple[bool, NDArray[np.int64]]:
+        texts = [str(cell) for cell in cells]
         reader = self._reader or TimeReader.of(texts[:200], None, self.name)
+        self.counted |= reader.kind == "seconds"
         return reader.seconds(texts, self.rows)
 
 

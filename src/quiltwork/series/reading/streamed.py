@@ -79,6 +79,7 @@ class Outline:
         return list(zip(*(part.tolist() for part in parts), strict=True))
 
     def _compare(self, who: NDArray[Any], gaps: IntArray) -> None:
+        """Take in gaps, one for each record, sorted by subject; `own` are the subjects met."""
         if not len(who):
             return
         begins = _turns(who)

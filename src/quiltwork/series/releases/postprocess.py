@@ -59,7 +59,7 @@ def nonnegative(release: Release) -> Release:
     """Project onto the answers without negative cells that add up to the public total.
 
     Values become max(x − θ, 0) with one θ for all cells. Of all such answers it is the nearest
-    in L2, and none is nearer in L1 (`docs/theory/public-grid-queries.md`), so it is never further
+    in L2, and none is nearer in L1, so it is never further
     from the truth than the noisy answer is in L2. Cost: one sort.
 
     Theorem: docs/theory/public-grid-queries.md

@@ -96,7 +96,7 @@ def title_of(release: Release) -> str:
     )
     if runs := release.query.runs:
         when = f"{release.query.points(release.length):,} time points in {len(runs):,} runs"
-    who = "" if release.subjects == 1 else f" of each of {release.subjects:,} series"
+    who = "" if release.subjects == 1 else f" of each of {release.subjects:,} sequences"
     return f"{release.query.words.capitalize()}: {when}{who}"
 
 
@@ -126,7 +126,7 @@ def release_page(
     shown = {
         "privacy level": f"ε = {release.epsilon:g}",
         "protected": secret,
-        "asked about": f"{release.points:,} time points of {release.subjects:,} series",
+        "asked about": f"{release.points:,} time points of {release.subjects:,} sequences",
         "noise": f"scale {release.scale:.4g}",
     }
     if release.period is not None:
