@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "quiltwork"
 LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2760,
-    "beliefs": 6370,
+    "beliefs": 6270,
     "budget": 9570,
     "cli": 7030,
     "client": 820,
@@ -24,16 +24,16 @@ CEILINGS = {
     "foundations": 1420,
     "holdout": 5890,
     "influence": 10820,
-    "noise": 660,
-    "queries": 1790,
+    "noise": 670,
+    "queries": 1780,
     "report": 1130,
-    "series": 5610,
+    "series": 5560,
     "service": 8820,
     "tables": 14390,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_150  # lines of the whole package: one room grows by what another has lost
+WHOLE = 81_050  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
