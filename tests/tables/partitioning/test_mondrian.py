@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -143,6 +145,43 @@ def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted,
                 left = codes[rows] <= found.last[axis, at]
                 assert allowed(rows[left].tolist())
                 assert allowed(rows[~left].tolist())
+
+
+@pytest.mark.parametrize("bins", [128, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_are_cut_where_they_and_those_below_them_lose_least(seed, bins, monkeypatch):
+    """Leaves a to l, pairs or triples of them, halves and all; labels are looked up in paths."""
+    monkeypatch.setattr(best_cuts, "BINS", bins)
+    size = 2 + seed % 2
+    paths = [(leaf, 100 + leaf // size, 200 + leaf // 6, 300) for leaf in range(12)]
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 12, (1, 40)).astype(np.int16)
+    base = random_records(seed, rows=40, quasi=1)
+    records = replace(
+        base, codes=codes, places=(np.linspace(0, 1, 12),), trees=(np.array(paths).T,)
+    )
+
+    def lost(side: list[int]) -> float:
+        level = next(i for i in range(4) if len({paths[leaf][i] for leaf in side}) == 1)
+        below = max(level - 1, 0)
+        label = [leaf for leaf in range(12) if paths[leaf][level] == paths[side[0]][level]]
+        ends = paths[min(side)][below], paths[max(side)][below]
+        touched = [leaf for leaf in range(12) if ends[0] <= paths[leaf][below] <= ends[1]]
+        return len(side) * (len(label) + len(touched) - 2) / 11
+
+    def between_blocks(last: int) -> bool:
+        few = next(i for i in range(4) if len({path[i] for path in paths}) <= bins)
+        return last == 11 or paths[last][few] != paths[last + 1][few]
+
+    held = sorted(codes[0].tolist())
+    cuts = {
+        last: lost([c for c in held if c <= last]) + lost([c for c in held if c > last])
+        for last in held
+        if last < held[-1] and between_blocks(last)
+    }
+    found = best_cuts.best_cuts(records, mondrian.root_node(records), np.array([1]), 1)
+    assert found.loss[0, 0] == pytest.approx(min(cuts.values()))
+    assert cuts[int(found.last[0, 0])] == pytest.approx(min(cuts.values()))
 
 
 def test_many_codes_are_cut_in_bins():

@@ -71,12 +71,12 @@ def test_counts_are_those_of_the_records(seed, asked, m):
 
 def test_labels_of_hierarchies_do_not_tell_which_values_occur():
     towns = [("Rome", "south", "*"), ("Nice", "south", "*"), ("Bonn", "north", "*")]
-    frame = pd.DataFrame({"town": ["Rome"] * 7 + ["Nice"] + ["Bonn"] * 3, "ill": [*"abcabcabcab"]})
+    frame = pd.DataFrame({"town": ["Rome"] * 5 + ["Nice"] + ["Bonn"] * 3, "ill": [*"abcabcabc"]})
     table = Table(frame, None, ["town"], "ill", hierarchies={"town": towns})
     made = anonymize(table, KAnonymity(3), 0)
     assert set(made.frame["town"]) == {"south", "Bonn"}
     found = downcoding(made)
-    assert (found.generalized, found.told) == (8, 0)
+    assert (found.generalized, found.told) == (6, 0)
 
 
 def test_sets_with_more_members_than_records_were_not_made_by_this_rule():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,33 +54,40 @@ class Boxes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """The boxes in one quasi-identifier."""
+class ColumnBoxes:
+    """The boxes in one quasi-identifier; attributes as of `Boxes`.
+
+    Attributes:
+        keys: gives a number to each box, equal for equal texts.
+        write: writes the text of one box.
+    """
 
     lower: Counts
     upper: Counts
     missing: Flags
     members: NumberSets | None
     widths: NDArray[np.float64]
-    texts: tuple[str, ...]
-    text_of: NDArray[np.int32]
+    keys: Callable[[], Counts]
+    write: Callable[[int], str]
 
 
 def boxes_of(columns: tuple[Column, ...], order: Counts, starts: Counts) -> Boxes:
     """Return the box of each run of rows order[starts[i]:starts[i+1]]. O(rows · columns)."""
-    sides = [_side(column, column.codes[order], starts) for column in columns]
+    sides = [column_boxes(column, column.codes[order], starts) for column in columns]
+    texts = [_texts(side) for side in sides]
     return Boxes(
         lower=np.stack([side.lower for side in sides], axis=1).astype(np.int32),
         upper=np.stack([side.upper for side in sides], axis=1).astype(np.int32),
         missing=np.stack([side.missing for side in sides], axis=1),
         members=tuple(side.members for side in sides),
         widths=np.stack([side.widths for side in sides], axis=1),
-        texts=tuple(side.texts for side in sides),
-        text_of=np.stack([side.text_of for side in sides], axis=1),
+        texts=tuple(written for written, _ in texts),
+        text_of=np.stack([of_box for _, of_box in texts], axis=1),
     )
 
 
-def _side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side:
+def column_boxes(column: Column, codes: NDArray[np.int32], starts: Counts) -> ColumnBoxes:
+    """Return the boxes of runs of codes in one quasi-identifier; no text is written yet."""
     if is_unordered(column):
         return _set_side(column, codes, starts)
     last = len(column.values) - 1
@@ -95,7 +103,7 @@ def _side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side:
     return _range_side(column, low, high, mixed)
 
 
-def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> _Side:
+def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> ColumnBoxes:
     where = places(column)
     widths = np.where(mixed, where[-1], where[high]) - where[low]
     values = column.values
@@ -103,13 +111,15 @@ def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> _Sid
     def write(box: int) -> str:
         return range_text(values[low[box]], values[high[box]], bool(mixed[box]))
 
-    texts = _texts((low * len(values) + high) * 2 + mixed, low, high, write)
-    return _Side(low, high, mixed, None, widths, *texts)
+    def keys() -> Counts:
+        return (low * len(values) + high) * 2 + mixed
+
+    return ColumnBoxes(low, high, mixed, None, widths, keys, write)
 
 
 def _hierarchy_side(
     column: Column, tree: Hierarchy, low: Counts, high: Counts, mixed: Flags
-) -> _Side:
+) -> ColumnBoxes:
     """Cover leaves by labels. Codes count the leaves that occur, so places are looked up."""
     known = [value for value in column.values if value is not None]
     leaf = np.array([tree.leaf(value) for value in known], dtype=np.int64)
@@ -126,11 +136,14 @@ def _hierarchy_side(
         label = value_text(None if alone[box] else tree.paths[leaf_low[box]][level[box]])
         return f"{{{label}, {MISSING}}}" if mixed[box] else label
 
-    key = ((first * len(tree.paths) + final) * 2 + mixed) * 2 + alone
-    return _Side(lower, upper, mixed, None, widths, *_texts(key, lower, upper, write))
+    def keys() -> Counts:
+        found: Counts = ((first * len(tree.paths) + final) * 2 + mixed) * 2 + alone
+        return found
+
+    return ColumnBoxes(lower, upper, mixed, None, widths, keys, write)
 
 
-def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side:
+def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> ColumnBoxes:
     boxes, size = len(starts), len(column.values)
     sizes = np.diff(starts, append=len(codes))
     key = np.repeat(np.arange(boxes, dtype=np.int64) * size, sizes) + codes
@@ -147,8 +160,8 @@ def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side
     def write(box: int) -> str:
         return set_text([column.values[code] for code in members[box]])
 
-    texts = _texts(_set_keys(inside, first, size), low, high, write)
-    return _Side(low, high, np.zeros(boxes, dtype=bool), members, widths, *texts)
+    keys = partial(_set_keys, inside, first, size)
+    return ColumnBoxes(low, high, np.zeros(boxes, dtype=bool), members, widths, keys, write)
 
 
 def _set_keys(inside: Counts, first: Counts, size: int) -> Counts:
@@ -166,15 +179,13 @@ def _set_keys(inside: Counts, first: Counts, size: int) -> Counts:
     return keys
 
 
-def _texts(
-    keys: Counts, low: Counts, high: Counts, write: Callable[[int], str]
-) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+def _texts(side: ColumnBoxes) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Write each distinct box once; number the texts in an order that content alone decides."""
-    _, example, which = np.unique(keys, return_index=True, return_inverse=True)
-    written = [write(box) for box in example.tolist()]
-    content = list(zip(low[example].tolist(), high[example].tolist(), written, strict=True))
+    _, example, which = np.unique(side.keys(), return_index=True, return_inverse=True)
+    written = [side.write(box) for box in example.tolist()]
+    ends = side.lower[example].tolist(), side.upper[example].tolist()
     rank: dict[str, int] = {}
-    for *_, text in sorted(content):
+    for *_, text in sorted(zip(*ends, written, strict=True)):
         rank.setdefault(text, len(rank))
     return tuple(rank), np.array([rank[text] for text in written], dtype=np.int32)[which]
 

@@ -26,10 +26,10 @@ from quiltwork.tables.generalization.reading import LabelReader
 from quiltwork.tables.metrics.range_queries import (
     LEAST_SHARE,
     Coverage,
-    RangeLabels,
     RangeQuery,
     SetLabels,
     answers,
+    box_labels,
     random_queries,
     sets_of_codes,
     small_codes,
@@ -47,17 +47,16 @@ _TRIES = 1000  # draws per query before giving up on finding one that is not emp
 
 def coverage_of_boxes(columns: Sequence[Column], boxes: Boxes, sizes: NDArray[Any]) -> Coverage:
     """Return the coverage of a publication's boxes over the columns they were made from."""
-    covers: list[RangeLabels | SetLabels] = []
-    for place, column in enumerate(columns):
-        members = boxes.members[place]
-        if members is None:
-            lower, upper = (side[:, place].astype(np.int64) for side in (boxes.lower, boxes.upper))
-            covers.append(
-                RangeLabels(lower, upper, boxes.missing[:, place], len(column.values) - 1)
-            )
-        else:
-            owners = np.repeat(np.arange(boxes.count), members.sizes)
-            covers.append(sets_of_codes(owners, members.members, boxes.count, len(column.values)))
+    covers = [
+        box_labels(
+            len(column.values),
+            boxes.lower[:, place],
+            boxes.upper[:, place],
+            boxes.missing[:, place],
+            boxes.members[place],
+        )
+        for place, column in enumerate(columns)
+    ]
     every = np.arange(boxes.count, dtype=np.int64)
     label_of = np.repeat(every[:, None], len(columns), axis=1)
     return Coverage(tuple(covers), label_of, np.asarray(sizes, dtype=np.int64))

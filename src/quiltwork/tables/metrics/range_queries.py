@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.distinct import NumberSets
 from quiltwork.tables.encoding import Column
 
 Shares: TypeAlias = NDArray[np.float64]
@@ -71,6 +72,21 @@ class Coverage:
     columns: tuple[RangeLabels | SetLabels, ...]
     label_of: NDArray[np.int64]
     sizes: NDArray[np.int64]
+
+
+def box_labels(
+    values: int,
+    lower: NDArray[Any],
+    upper: NDArray[Any],
+    missing: NDArray[np.bool_],
+    members: NumberSets | None,
+) -> RangeLabels | SetLabels:
+    """Return what boxes cover of a column with so many values: ranges, or sets of its codes."""
+    if members is None:
+        ends = lower.astype(np.int64), upper.astype(np.int64)
+        return RangeLabels(*ends, missing, values - 1)
+    owners = np.repeat(np.arange(len(lower)), members.sizes)
+    return sets_of_codes(owners, members.members, len(lower), values)
 
 
 def sets_of_codes(owners: NDArray[Any], codes: NDArray[Any], labels: int, values: int) -> SetLabels:

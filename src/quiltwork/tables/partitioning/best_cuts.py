@@ -2,7 +2,8 @@
 
 A node loses its number of records × (the sum of the roots of its normalized widths − density × the
 logarithm of that number). By roots a narrow box that gets narrower counts for more than a wide one,
-as it does to counts; by density a crowd in one place is cut off from what surrounds it.
+as it does to counts; by density a crowd in one place is cut off from what surrounds it. Of labels
+see `Axes.lost`.
 For each quasi-identifier the codes are counted per node (in at most `BINS` bins), and running
 minima and maxima from both ends give the box on either side of every cut. Cost:
 O(quasi-identifiers² · (rows + nodes · bins)) per level.
@@ -121,30 +122,31 @@ def _losses(
     Tables are node × cut, where cut c lies after bin c: bins 0..c are left, the others right.
     Running extremes from both ends give the boxes of the two sides in every quasi-identifier.
     """
-    shape = len(left), left.shape[1] + 1
+    shape, axes = (len(left), left.shape[1] + 1), records.axes
     right = sizes[:, None] - left
     loss, highest = np.zeros(left.shape), np.zeros(left.shape, dtype=np.int64)
-    for number, (place, column) in enumerate(zip(records.places, codes, strict=True)):
+    for number, column in enumerate(codes):
         low, high = _extremes(column, cell, shape)
         top, bottom = np.maximum.accumulate(high, axis=1), np.minimum.accumulate(low, axis=1)
-        loss += left * _extent(place, bottom[:, :-1], top[:, :-1])
+        loss += left * axes.lost(number, bottom[:, :-1], top[:, :-1])
         if number == axis:
             highest = top[:, :-1].astype(np.int64)
         top = np.maximum.accumulate(high[:, ::-1], axis=1)[:, ::-1]
         bottom = np.minimum.accumulate(low[:, ::-1], axis=1)[:, ::-1]
-        loss += right * _extent(place, bottom[:, 1:], top[:, 1:])
+        loss += right * axes.lost(number, bottom[:, 1:], top[:, 1:])
     return loss, highest
 
 
 def _binned(
     records: CodedRecords, nodes: Nodes, codes: NDArray[Any], axis: int
 ) -> tuple[NDArray[np.int32], int]:
-    """Return each row's bin: its code, the block of its hierarchy, or one of `BINS` equal parts."""
+    """Return each row's bin: its code, the least block of few enough, or one of `BINS` parts."""
     size = len(records.places[axis])
     blocks = records.trees[axis]
     if blocks is not None:
-        low = np.minimum.reduceat(codes, nodes.starts)
-        level = below_common_label(blocks, low, np.maximum.reduceat(codes, nodes.starts))
+        low, high = (end.reduceat(codes, nodes.starts) for end in (np.minimum, np.maximum))
+        few = blocks[:, high] - blocks[:, low] < BINS
+        level = np.minimum(few.argmax(axis=0), below_common_label(blocks, low, high))
         block = blocks[np.repeat(level, nodes.sizes), codes]
         within = block - np.repeat(blocks[level, low], nodes.sizes)
         return within.astype(np.int32), int(within.max()) + 1
@@ -167,12 +169,6 @@ def _extremes(
     np.minimum.at(low.reshape(-1), cell, column)  # faster than sorting rows by cell
     np.maximum.at(high.reshape(-1), cell, column)
     return low, high
-
-
-def _extent(place: Reals, low: NDArray[Any], high: NDArray[Any]) -> Reals:
-    """Return the root of the width between two codes; a side without rows may get any."""
-    extent: Reals = place[high] - place[np.minimum(low, len(place) - 1)]
-    return np.sqrt(np.maximum(extent, 0.0, out=extent), out=extent)
 
 
 def _diverse(

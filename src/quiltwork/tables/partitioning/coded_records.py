@@ -49,7 +49,7 @@ class CodedRecords:
     ids: NDArray[np.integer[Any]]
     trees: tuple[NDArray[np.int64] | None, ...]
 
-    @property
+    @cached_property
     def axes(self) -> Axes:
         """The quasi-identifiers as directions of cuts."""
         return Axes(self.places, self.trees)

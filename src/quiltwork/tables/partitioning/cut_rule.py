@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,38 @@ class Axes:
     places: tuple[Reals, ...]
     trees: tuple[Counts | None, ...]
 
+    @cached_property
+    def ends(self) -> tuple[tuple[Counts, Counts] | None, ...]:
+        """Under a hierarchy, level × code: the first and the last code of its block."""
+        return tuple(None if tree is None else _block_ends(tree) for tree in self.trees)
+
     def widths(self, low: NDArray[Any], high: NDArray[Any]) -> Reals:
         """Return quasi-identifier × node: the share of the whole that codes low..high span."""
-        extents = [at[b] - at[a] for at, a, b in zip(self.places, low, high, strict=True)]
-        for axis, blocks in enumerate(self.trees):
-            if blocks is not None:
-                extents[axis] = _label_widths(blocks, low[axis], high[axis])
-        return np.stack(extents)
+        ends = zip(low, high, strict=True)
+        return np.stack([self.width(axis, *both) for axis, both in enumerate(ends)])
+
+    def width(self, axis: int, low: NDArray[Any], high: NDArray[Any]) -> Reals:
+        """Return the same along one quasi-identifier; under a hierarchy, of the lowest label."""
+        place, blocks, ends = self.places[axis], self.trees[axis], self.ends[axis]
+        width: Reals = place[high] - place[low]
+        if blocks is not None and ends is not None:
+            level = _common_label(blocks, low, high)
+            width = (ends[1][level, low] - ends[0][level, low]) / max(1, len(place) - 1)
+        return width
+
+    def lost(self, axis: int, low: NDArray[Any], high: NDArray[Any]) -> Reals:
+        """Return what a record loses in a box from low to high along one quasi-identifier.
+
+        The root of the width. Of a label its width and, as it takes several cuts to come to a lower
+        one, the share of those below it that are touched. For low > high anything.
+        """
+        low = np.minimum(low, len(self.places[axis]) - 1)
+        width, blocks, ends = self.width(axis, low, high), self.trees[axis], self.ends[axis]
+        if blocks is None or ends is None:
+            return np.sqrt(np.maximum(width, 0.0, out=width), out=width)
+        level = below_common_label(blocks, low, high)
+        touched: Reals = (ends[1][level, high] - ends[0][level, low]) / max(1, blocks.shape[1] - 1)
+        return width + touched
 
     def widest_first(self, low: NDArray[Any], high: NDArray[Any]) -> tuple[Counts, Reals]:
         """Return rank × node, the quasi-identifiers by falling width; and their widths."""
@@ -92,14 +118,17 @@ def belongs_left(up_to: Counts, without: Counts, sizes: Counts) -> Flags:
 
 def below_common_label(blocks: Counts, low: NDArray[Any], high: NDArray[Any]) -> Counts:
     """Return the level below the lowest label that covers low..high; the leaves' at least."""
-    common = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
-    level: Counts = np.maximum(common - 1, 0)
+    level: Counts = np.maximum(_common_label(blocks, low, high) - 1, 0)
     return level
 
 
-def _label_widths(blocks: Counts, low: NDArray[Any], high: NDArray[Any]) -> Reals:
-    """Return the share of the other values that the lowest common label covers."""
-    level = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
-    inside = np.stack([np.bincount(row)[row] for row in blocks])
-    widths: Reals = (inside[level, low] - 1) / max(1, blocks.shape[1] - 1)
-    return widths
+def _common_label(blocks: Counts, low: NDArray[Any], high: NDArray[Any]) -> Counts:
+    """Return the level of the lowest label that covers low..high."""
+    level: Counts = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
+    return level
+
+
+def _block_ends(blocks: Counts) -> tuple[Counts, Counts]:
+    first = np.stack([np.searchsorted(row, row, side="left") for row in blocks])
+    last = np.stack([np.searchsorted(row, row, side="right") - 1 for row in blocks])
+    return first, last

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.distinct import runs, starts_of
 from quiltwork.tables.encoding import Column, code_type
+from quiltwork.tables.generalization.boxes import column_boxes
 from quiltwork.tables.metrics.range_queries import (
     LEAST_SHARE,
     Coverage,
@@ -27,12 +28,12 @@ from quiltwork.tables.metrics.range_queries import (
     RangeQuery,
     SetLabels,
     answers,
+    box_labels,
     random_queries,
-    sets_of_codes,
     small_codes,
     true_count,
 )
-from quiltwork.tables.partitioning.coded_records import CodedRecords, is_unordered
+from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import (
@@ -245,17 +246,10 @@ class Questions:
 
     def _coverage(self, groups: Nodes) -> Coverage:
         every = np.repeat(np.arange(groups.count)[:, None], len(self.columns), axis=1)
-        return Coverage(tuple(self._labels(groups)), every, groups.sizes)
+        return Coverage(tuple(map(partial(_labels, groups), self.columns)), every, groups.sizes)
 
-    def _labels(self, groups: Nodes) -> Iterator[RangeLabels | SetLabels]:
-        owners, none = groups.owners(), np.zeros(groups.count, dtype=bool)
-        for column in self.columns:
-            codes = column.codes[groups.rows]
-            if is_unordered(column):
-                yield sets_of_codes(owners, codes, groups.count, len(column.values))
-            else:
-                low, high = (
-                    side.reduceat(codes, groups.starts).astype(np.int64)
-                    for side in (np.minimum, np.maximum)
-                )
-                yield RangeLabels(low, high, none, len(column.values) - 1)
+
+def _labels(groups: Nodes, column: Column) -> RangeLabels | SetLabels:
+    """Return what groups will publish of a column."""
+    side = column_boxes(column, column.codes[groups.rows], groups.starts)
+    return box_labels(len(column.values), side.lower, side.upper, side.missing, side.members)
