@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork.cli.belief_check import check, turn
-from quiltwork.cli.command import command, exact_number, option
+from quiltwork.cli.command import command, exact_number, option, split_list
 from quiltwork.cli.output import Read, check_targets, deliver, prompted, text_table
-from quiltwork.cli.series import split_list
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ after a result, it calls `click.get_current_context().exit(1)`.
 
 from __future__ import annotations
 
+import csv
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -246,6 +247,19 @@ def confidence_number(text: str) -> Fraction:
     if not 0 < level < 1:
         raise click.BadParameter(f"{text!r} is not between 0 and 1; write 0.95 for 95 %")
     return level
+
+
+def split_list(text: str) -> list[str]:
+    """Return what commas separate; quoted, a part may hold some.
+
+    >>> split_list('age, zip,"Last, first"')
+    ['age', 'zip', 'Last, first']
+    """
+    try:
+        parts = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error:
+        raise click.UsageError(f"{text!r} is no line of names separated by commas") from None
+    return [part.strip() for part in parts if part.strip()]
 
 
 _READ_AS: dict[str, Any] = {

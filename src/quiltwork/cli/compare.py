@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from quiltwork.cli.command import command, exact_number, gathered, option, plot_option
+from quiltwork.cli.command import command, exact_number, gathered, option, plot_option, split_list
 from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
 from quiltwork.cli.tables import (
     MAKING,
@@ -17,7 +17,6 @@ from quiltwork.cli.tables import (
     declarations,
     read_table,
     require_provider,
-    split,
 )
 
 _CHOICES: dict[str, Any] = {"k": int, "l": int, "t": exact_number, "m": int}
@@ -102,7 +101,7 @@ def compare(
 
 def _listed(name: str, text: str) -> list[Any]:
     """Read the values of an option, each once."""
-    kind, found = _CHOICES[name], list(dict.fromkeys(split(text)))
+    kind, found = _CHOICES[name], list(dict.fromkeys(split_list(text)))
     try:
         values = [one if isinstance(kind, tuple) else kind(one) for one in found]
     except ValueError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,11 +20,9 @@ from quiltwork.cli.command import (
     gathered,
     level_number,
     option,
-    output_option,
-    plot_option,
-    report_option,
+    split_list,
 )
-from quiltwork.cli.output import check_targets, deliver, pictures, text_table
+from quiltwork.cli.output import Targets, text_table
 from quiltwork.cli.paying import (
     TypedLedger,
     asked_counts,
@@ -118,9 +115,7 @@ def count(
     payer: TypedLedger = gathered(TypedLedger),
     curator: str | None = curator_option("--by, --where COLUMN=VALUE, --epsilon, --key"),
     confidence: Fraction = confidence_option("Of the intervals."),
-    output: str | None = output_option,
-    plot: str | None = plot_option,
-    report: str | None = report_option,
+    to: Targets = gathered(Targets),
 ) -> None:
     """Release private counts with their intervals.
 
@@ -130,18 +125,14 @@ def count(
     the column that tells them apart with --subject. Rows with a category that was not declared are
     not counted. With --ledger the cost is debited, durably, before any noise is drawn.
     """
-    check_targets(output, report, plot)
+    to.check()
     if value is not None:
-        described = (file, by, where, categories, categories_from_data, subject, preview)
-        if (
-            any((*described, delimiter, encoding, report, plot))
-            or total is not None
-            or at_most is not None
-        ):
+        described = (file, by, where, categories, categories_from_data, subject, preview, at_most)
+        if any((*described, delimiter, encoding, to.report, to.plot)) or total is not None:
             raise click.UsageError(
                 "--value releases a number: leave out FILE, --by and what else describes a table"
             )
-        _release_number(value, n, epsilon, alpha, beliefs, confidence, payer, output)
+        _release_number(value, n, epsilon, alpha, beliefs, confidence, payer, to)
         return
     if file is None:
         raise click.UsageError("Give a CSV file, or a number with --value and --n")
@@ -149,8 +140,7 @@ def count(
         raise click.UsageError("Give the privacy level with --epsilon, for example --epsilon 1")
     if n is not None:
         raise click.UsageError("--n goes with --value")
-    from quiltwork.cli.series import split_list
-    from quiltwork.cli.tabulate import Contributor, read_condition
+    from quiltwork.cli.tabulate import Contributor, cells_of, read_categories, read_condition
     from quiltwork.counts import release_table
     from quiltwork.counts.people import LimitedCounts
 
@@ -160,7 +150,7 @@ def count(
     if curator is not None:
         refuse_with_curator("by", "where", "epsilon")
         told = asked_counts(curator, file, by, where, epsilon, payer.key)
-        _show_table(told, where, confidence, pictures(told, report, plot, confidence), output)
+        _show_table(told, where, confidence, to)
         return
     conditions = [read_condition(text) for text in where]
     limit = None if subject is None else Contributor(subject, at_most or 1)
@@ -181,10 +171,10 @@ def count(
         return counts if limit is None else LimitedCounts(counts, limit.at_most, limit.column)
 
     if preview:
-        if categories_from_data or report or plot:
+        if categories_from_data or to.report or to.plot:
             raise click.UsageError("--preview goes with --categories, and makes no page or chart")
-        empty = dict.fromkeys(_declared(by, categories), 0)
-        _show_errors(released(limited(empty)), confidence, output)
+        empty = dict.fromkeys(map(_cell, cells_of(read_categories(categories, by))), 0)
+        _show_errors(released(limited(empty)), confidence, to)
         return
     if paid := payer.open():
         from quiltwork.series.registration import refuse_unregistered
@@ -193,18 +183,10 @@ def count(
         refuse_unregistered(paid["ledger"], paid["dataset"], file, "", written)
     counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, given)
     table = released(limited(counts), people=people if beliefs else None, **paid)
-    _show_table(table, where, confidence, pictures(table, report, plot, confidence), output)
+    _show_table(table, where, confidence, to)
 
 
-def _declared(by: tuple[str, ...], categories: tuple[str, ...]) -> list[object]:
-    """Return the public cells: text for one column and tuples for more."""
-    from quiltwork.cli import tabulate
-
-    cells = tabulate.cells_of(tabulate.read_categories(categories, by))
-    return [cell[0] if len(cell) == 1 else cell for cell in cells]
-
-
-def _show_errors(table: CountTable, confidence: Fraction, output: str | None) -> None:
+def _show_errors(table: CountTable, confidence: Fraction, to: Targets) -> None:
     """Show how far off a table is, of which one was drawn from no rows at all."""
     from quiltwork.noise import TwoSidedGeometric
 
@@ -226,7 +208,7 @@ def _show_errors(table: CountTable, confidence: Fraction, output: str | None) ->
         f"useless below; a count up to {each} cannot be told from 0.",
         table.explain(),
     ]
-    deliver(files.dump("counts-preview", 1, body), lines, output=output)
+    to.deliver(files.dump("counts-preview", 1, body), lines)
 
 
 def _cells(
@@ -259,11 +241,12 @@ def _cells(
             QuiltworkWarning,
             stacklevel=1,
         )
-    labels = tabulate.cells_of(declared)
-    cells: dict[object, int] = {
-        label[0] if len(label) == 1 else label: tallied[label] for label in labels
-    }
-    return cells, people
+    return {_cell(label): tallied[label] for label in tabulate.cells_of(declared)}, people
+
+
+def _cell(label: tuple[str, ...]) -> object:
+    """Return a public cell: text for one column and a tuple for more."""
+    return label[0] if len(label) == 1 else label
 
 
 def _beliefs(paths: tuple[str, ...]) -> Any:
@@ -275,11 +258,7 @@ def _beliefs(paths: tuple[str, ...]) -> Any:
 
 
 def _show_table(
-    table: CountTable,
-    where: tuple[str, ...],
-    confidence: Fraction,
-    writes: Iterable[Callable[[], object]],
-    output: str | None,
+    table: CountTable, where: tuple[str, ...], confidence: Fraction, to: Targets
 ) -> None:
     each = list(table.intervals(confidence).values())
     together = list(table.intervals(confidence, simultaneous=True).values())
@@ -304,7 +283,7 @@ def _show_table(
     else:
         lines = text_table([*header, "all at once"], rows)
     said = ["", table.explain(), str(table.usefulness)]
-    deliver(files.dump("counts", 1, body), [*lines, *said], writes, output)
+    to.deliver(files.dump("counts", 1, body), [*lines, *said], table, confidence)
 
 
 def _labels(cell: object, where: tuple[str, ...]) -> tuple[object, ...]:
@@ -325,7 +304,7 @@ def _release_number(
     beliefs: tuple[str, ...],
     confidence: Fraction,
     payer: TypedLedger,
-    output: str | None,
+    to: Targets,
 ) -> None:
     from quiltwork.counts import GeometricMechanism
 
@@ -354,4 +333,4 @@ def _release_number(
         f"count of {n}: {released}, {float(100 * confidence):g} % interval [{low}, {high}]",
         f"epsilon = {level:.6g} for {one}. {taken}",
     ]
-    deliver(files.dump("count", 1, body), lines, output=output)
+    to.deliver(files.dump("count", 1, body), lines)

@@ -19,10 +19,11 @@ from quiltwork.cli.command import (
     confidence_number,
     gathered,
     option,
+    split_list,
 )
 from quiltwork.cli.config import config_options
 from quiltwork.cli.output import check_targets, emit, progress, text_table
-from quiltwork.cli.series import Reading, read, split_list
+from quiltwork.cli.series import Reading, read
 from quiltwork.errors import QuiltworkWarning
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from quiltwork.cli.command import argument, command, exact_number, option
+from quiltwork.cli.command import argument, command, exact_number, option, split_list
 from quiltwork.cli.output import check_targets, emit
-from quiltwork.cli.tables import counted, split
+from quiltwork.cli.tables import counted
 from quiltwork.files import dump
 
 
@@ -52,11 +52,11 @@ def hierarchy(
             raise click.UsageError(f"{name} has no column {column!r}")
         values += arrow_column(frame, column).to_pylist()
     if intervals is not None:
-        made = Hierarchy.intervals(values, map(exact_number, split(intervals)), origin)  # type: ignore[arg-type]
+        made = Hierarchy.intervals(values, map(exact_number, split_list(intervals)), origin)  # type: ignore[arg-type]
     elif prefixes is not None:
         made = Hierarchy.prefixes(values, _whole(prefixes))
     else:
-        made = Hierarchy.dates(values, split(dates))  # type: ignore[arg-type]
+        made = Hierarchy.dates(values, split_list(dates))  # type: ignore[arg-type]
     made.write(output)
     body = {"column": column, "values": len(made.paths), "levels": made.depth, "output": output}
     line = f"{counted(len(made.paths), 'value')} in {made.depth} levels: {output}"
@@ -64,6 +64,6 @@ def hierarchy(
 
 
 def _whole(numbers: str) -> list[int]:
-    if not all(number.isdecimal() for number in split(numbers)):
+    if not all(number.isdecimal() for number in split_list(numbers)):
         raise click.UsageError("--prefixes are whole numbers, such as 3,2")
-    return [int(number) for number in split(numbers)]
+    return [int(number) for number in split_list(numbers)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, gathered, option
+from quiltwork.cli.command import command, gathered, option, split_list
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
     TableFiles,
@@ -14,7 +14,6 @@ from quiltwork.cli.tables import (
     m_option,
     read_constraint,
     read_table,
-    split,
 )
 from quiltwork.files import contents, dump
 
@@ -52,8 +51,8 @@ def joint(
     if len(source.files) > 1 or source.provider is not None or source.subject is not None:
         raise click.UsageError("give your own file alone, without --provider and --subject")
     agreed = Agreement(
-        tuple(split(providers)),
-        read_boxes(boxes, split(source.quasi), split(source.text)),
+        tuple(split_list(providers)),
+        read_boxes(boxes, split_list(source.quasi), split_list(source.text)),
         constraint,
         m,
         contents(salt).strip(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,18 +11,13 @@ from quiltwork.cli.command import (
     belief_option,
     command,
     exact_number,
+    gathered,
     level_number,
     option,
-    output_option,
-    plot_option,
-    report_option,
 )
-from quiltwork.cli.output import check_targets, deliver, pictures
+from quiltwork.cli.output import Targets
 from quiltwork.cli.series import protect_option, read_beliefs, read_episode
 from quiltwork.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    pass
 
 
 @command(
@@ -46,9 +40,7 @@ def monitor(
         "Also say which level keeps every moment under this bound.", kind=level_number
     ),
     protect: str | None = protect_option,
-    output: str | None = output_option,
-    plot: str | None = plot_option,
-    report: str | None = report_option,
+    to: Targets = gathered(Targets),
 ) -> None:
     """Tell what plain DP at every step leaks about each moment.
 
@@ -60,11 +52,11 @@ def monitor(
 
     if (epsilon is None) == (levels is None) or (levels is not None and length is not None):
         raise click.UsageError("Give --epsilon with --length, or --levels with one level a line")
-    check_targets(output, report, plot)
+    to.check()
     beliefs = read_beliefs(belief)
     spent = _listed(levels) if levels is not None else epsilon
     seen = watch(beliefs, spent, length, under, read_episode(protect, beliefs))  # type: ignore[arg-type]
-    deliver(seen.to_json(), seen.explain().splitlines(), pictures(seen, report, plot), output)
+    to.deliver(seen.to_json(), seen.explain().splitlines(), seen)
 
 
 def _listed(path: str) -> list[Fraction]:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import JSON_KEY
+from quiltwork.cli.command import JSON_KEY, output_option, plot_option, report_option
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -113,6 +114,26 @@ def deliver(
         raise
     if failures:
         raise failures[0]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Where an answer goes, as it was typed."""
+
+    output: str | None = output_option
+    plot: str | None = plot_option
+    report: str | None = report_option
+
+    def check(self) -> None:
+        """Refuse, before anything is spent, files that cannot be written."""
+        check_targets(self.output, self.report, self.plot)
+
+    def deliver(
+        self, document: str, lines: Iterable[str], result: Any = None, *choices: Any, **more: Any
+    ) -> None:
+        """Write and print an answer, with the page and the chart of a result if there is one."""
+        found = () if result is None else pictures(result, self.report, self.plot, *choices, **more)
+        deliver(document, lines, found, self.output)
 
 
 def _failure(write: Callable[[], object]) -> Exception | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,12 +20,9 @@ from quiltwork.cli.command import (
     gathered,
     level_number,
     option,
-    output_option,
-    plot_option,
-    report_option,
 )
 from quiltwork.cli.config import config_options, from_config
-from quiltwork.cli.output import check_targets, deliver, note, pictures, progress, text_table
+from quiltwork.cli.output import Targets, note, progress, text_table
 from quiltwork.cli.paying import (
     TypedLedger,
     curator_option,
@@ -98,9 +94,7 @@ def release(
     ),
     curator: str | None = curator_option("--query, --window, --epsilon, --key, --preview"),
     confidence: Fraction = confidence_option("Of the intervals."),
-    output: str | None = output_option,
-    plot: str | None = plot_option,
-    report: str | None = report_option,
+    to: Targets = gathered(Targets),
     others: tuple[str, ...] = option(
         "With --report: beliefs that may fit better; what would be told if they were true.", "FILE"
     ),
@@ -113,10 +107,17 @@ def release(
     """
     if curator is not None:
         refuse_with_curator("question", "window", "epsilon", "preview")
-        asker = partial(_ask, curator, file, question, window, epsilon, payer.key)
-        asker(confidence, preview, plot, report, output)
+        asked_of = open_curator(curator)
+        query = read_question(asked_of, file, question, window)
+        _check_delivery(query, to)
+        if preview:
+            told = asked_of.preview(file, query, epsilon)
+            to.deliver(files.dump("curator-preview", 1, asdict(told)), preview_lines(told))
+        else:
+            released = asked_of.ask(file, query, epsilon, payer.key).result
+            to.deliver(released.to_json(), _lines(released, confidence), released, confidence)
         return
-    if apart and (payer.ledger or plot or report):
+    if apart and (payer.ledger or to.plot or to.report):
         raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
     if apart and backend == "spark":
         raise click.UsageError("--apart needs --backend local")
@@ -131,8 +132,8 @@ def release(
             "--missing split makes several series of one person, and --protect person would hide "
             "each alone; use --missing state"
         )
-    alternatives = _alternatives(others, report, beliefs)
-    _check_delivery(query, output, report, plot)
+    alternatives = _alternatives(others, to.report, beliefs)
+    _check_delivery(query, to)
     check: Callable[..., None] | None = None
     if debit:
         from quiltwork.series.registration import refuse_unregistered
@@ -170,14 +171,12 @@ def release(
             less = tuple(one for one in foreseen.others if one.protect != "person")
             said = "Whole persons are protected with --missing state, which cuts no series."
             foreseen = replace(foreseen, others=less, advice=(*foreseen.advice, said))
-        shown = foreseen.explain().splitlines()
-        deliver(foreseen.to_json(), shown, pictures(foreseen, report, plot), output)
+        to.deliver(foreseen.to_json(), foreseen.explain().splitlines(), foreseen)
         return
 
     from quiltwork.beliefs.origins import CodedSequences
     from quiltwork.series import release as answer
 
-    writes: Iterable[Callable[[], object]] = ()
     if apart:
         subjects: dict[Any, dict[Any, Any]] = {}
         for subject, one in series.data.coded.items():
@@ -193,16 +192,19 @@ def release(
                 for who, data in bar
             }
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
-        document = files.dump("releases", 1, body)
-        lines: Iterator[str] = _lines_apart(each, confidence)
+        to.deliver(files.dump("releases", 1, body), _lines_apart(each, confidence))
     else:
         whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
         if whole and whole > max(series.lengths):
             debit["beginning_of"] = whole
         released = answer(series.data, query, beliefs, **asked, **debit)
-        document, lines = released.to_json(), _lines(released, confidence)
-        writes = pictures(released, report, plot, confidence, others=alternatives)
-    deliver(document, lines, writes, output)
+        to.deliver(
+            released.to_json(),
+            _lines(released, confidence),
+            released,
+            confidence,
+            others=alternatives,
+        )
 
 
 def _on_window(
@@ -224,33 +226,6 @@ def _on_window(
     if not persons:
         refuse_cutting(beliefs)
     return query, series.during(window)
-
-
-def _ask(
-    url: str,
-    dataset: str,
-    question: str,
-    window: str | None,
-    epsilon: Fraction,
-    key: str | None,
-    confidence: Fraction,
-    preview: bool,
-    plot: str | None,
-    report: str | None,
-    output: str | None,
-) -> None:
-    """Ask a curator, and deliver its answer as one about a file is."""
-    curator = open_curator(url)
-    query = read_question(curator, dataset, question, window)
-    _check_delivery(query, output, report, plot)
-    if preview:
-        foreseen = curator.preview(dataset, query, epsilon)
-        document = files.dump("curator-preview", 1, asdict(foreseen))
-        deliver(document, preview_lines(foreseen), (), output)
-        return
-    released = curator.ask(dataset, query, epsilon, key).result
-    writes = pictures(released, report, plot, confidence)
-    deliver(released.to_json(), _lines(released, confidence), writes, output)
 
 
 def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) -> Any:
@@ -298,10 +273,10 @@ def _protected(
     return {"episode": read_episode(text, beliefs, every)}
 
 
-def _check_delivery(query: Query, output: str | None, report: str | None, plot: str | None) -> None:
+def _check_delivery(query: Query, to: Targets) -> None:
     """Refuse, before anything is spent, what would keep the answer from being delivered."""
-    check_targets(output, report, plot)
-    if plot is not None:
+    to.check()
+    if to.plot is not None:
         from quiltwork.series.releases.error_bars import refuse_label_interval
 
         if query.mechanism == "exponential":

@@ -84,7 +84,7 @@ def _chain(rest: str, text: str) -> Any:
     path, _, state = rest.rpartition(":")
     if not path:
         raise InvalidInputError(f"Cannot read the prior {text!r}; write chain:FILE:STATE.")
-    chain = MarkovChain.from_json(_text(path))
+    chain = MarkovChain.from_json(files.text_of(path))
     named = {str(label): label for label in chain.states}
     if state not in named:
         raise InvalidInputError(f"The chain has no state {state!r}; it has {', '.join(named)}.")
@@ -95,7 +95,7 @@ def _numbers(path: str, known: str) -> list[list[Fraction]]:
     """Read a file of numbers: JSON lists, or lines with commas; a header line is skipped."""
     if not Path(path).exists():
         raise InvalidInputError(f"{path!r} is no file and none of: {known}.")
-    text = _text(path)
+    text = files.text_of(path)
     rows = _json_rows(text, path) if text.lstrip()[:1] in ("[", "{") else _csv_rows(text)
     found = [[_number(cell, path) for cell in row] for row in rows]
     if not any(found):
@@ -123,13 +123,6 @@ def _csv_rows(text: str) -> list[list[str]]:
     if rows and all(typed_fraction(cell) is None for cell in rows[0]):
         rows = rows[1:]
     return rows
-
-
-def _text(path: str) -> str:
-    try:
-        return files.contents(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"{path!r} is not UTF-8 text.") from None
 
 
 def _number(text: str, where: str) -> Fraction:

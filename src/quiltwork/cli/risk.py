@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, gathered, option
+from quiltwork.cli.command import command, gathered, option, split_list
 from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.tables import (
     TableFiles,
     counted,
     declarations,
     read_table,
-    split,
 )
 from quiltwork.files import dump
 
@@ -54,7 +53,7 @@ def risk(
 
     read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
     check_targets(None, target, None, read)
-    orders = _of_sensitive(declared, split(source.sensitive), bool(against or original))
+    orders = _of_sensitive(declared, split_list(source.sensitive), bool(against or original))
     table = read_table(source, ordinal=orders)
     compared = None if against is None else _compared(table, against, source, declared)
     learned = None
@@ -93,7 +92,7 @@ def _compared(
     from quiltwork.tables.risk import intersection
     from quiltwork.tables.table import Table
 
-    frame = opened(against, split(source.text), source.written)
+    frame = opened(against, split_list(source.text), source.written)
     shared = table.subject is not None and table.subject in column_names(frame)
     earlier = Table(
         frame,

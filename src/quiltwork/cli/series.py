@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import encoding_option, exact_number, option
+from quiltwork.cli.command import encoding_option, exact_number, option, split_list
 from quiltwork.cli.output import in_options, note
-from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 
@@ -114,11 +113,6 @@ def read(
     if series.reading and check is None:
         note(in_options(series.reading))
     return series
-
-
-def split_list(text: str) -> list[str]:
-    """Split `a,b,"c,d"` as CSV does, without the blanks around."""
-    return [part.strip() for part in split_line(text)]
 
 
 def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:

@@ -131,17 +131,13 @@ def _own_name() -> str:
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-        made.listen(_BACKLOG)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        made.close()
+        why = os.strerror(error.errno or 0)
         raise StorageError(
-            f"Cannot listen on {host}, port {port}: {error.strerror}; choose another --port."
+            f"Cannot listen on {host}, port {port}: {why}; choose another --port."
         ) from None
-    return made
 
 
 def _tell(found: dict[str, str], tokens: Mapping[str, str] | None = None) -> None:

@@ -6,7 +6,6 @@ the files.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import argument, delimiter_option, encoding_option, exact_number, option
+from quiltwork.cli.command import (
+    argument,
+    delimiter_option,
+    encoding_option,
+    exact_number,
+    option,
+    split_list,
+)
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
 
@@ -104,7 +110,9 @@ def declarations(
 ) -> dict[str, dict[str, Any]]:
     """Return the declared orders and hierarchies by column, as `Table` takes them."""
     return {
-        "ordinal": {name: split(values) for name, values in _pairs(ordinal, "--ordinal").items()},
+        "ordinal": {
+            name: split_list(values) for name, values in _pairs(ordinal, "--ordinal").items()
+        },
         "hierarchies": _pairs(hierarchy, "--hierarchy"),
     }
 
@@ -138,7 +146,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     from quiltwork.tables.frames import column_names, opened, opened_alike
     from quiltwork.tables.table import Table
 
-    files, provider, as_text = source.files, source.provider, split(source.text)
+    files, provider, as_text = source.files, source.provider, split_list(source.text)
     roles: dict[str, Any] = {"subject": source.subject, "missing": source.missing, **declarations}
     roles["quasi_identifiers"] = _columns(source.quasi, "--quasi")
     roles["sensitive"] = _columns(source.sensitive, "--sensitive")
@@ -254,23 +262,10 @@ def counted(number: int, what: str) -> str:
 
 
 def _columns(text: str, option: str) -> tuple[str, ...]:
-    names = tuple(split(text))
+    names = tuple(split_list(text))
     if not names:
         raise click.UsageError(f"{option} names no column")
     return names
-
-
-def split(text: str) -> list[str]:
-    """Return the names in a text of names separated by commas; quoted, a name may hold some.
-
-    >>> split('age, zip,"Last, first"')
-    ['age', 'zip', 'Last, first']
-    """
-    try:
-        names = next(csv.reader([text], skipinitialspace=True), [])
-    except csv.Error:
-        raise click.UsageError(f"{text!r} is no line of names separated by commas") from None
-    return [name.strip() for name in names if name.strip()]
 
 
 def _stem(file: str) -> str:
