@@ -23,13 +23,13 @@ Result = TypeVar("Result")
 _QUESTIONS = frozenset(
     {
         "after",
-        "asked",
         "beliefs",
         "budget",
         "chart",
         "cost_after",
         "exact_remaining",
         "fits",
+        "for_audit",
         "how_many_more",
         "largest_factor",
         "largest_next",
