@@ -22,7 +22,7 @@ def test_an_unknown_name_is_an_attribute_error():
         quiltwork.laplace  # noqa: B018
 
 
-LAZY = ["budget", "counts", "holdout", "series", "tables"]
+LAZY = ["budget", "client", "counts", "holdout", "series", "tables"]
 WITHOUT_EXTRAS = """
 import sys
 

@@ -23,8 +23,7 @@ BAD = {
     "not UTF-8": b'{"epsilon": "\xff"}',
     "a key twice": b'{"query": {}, "epsilon": 1, "epsilon": 2}',
     "a key twice inside": b'{"query": {"kind": "a", "kind": "b"}, "epsilon": 1}',
-    "NaN": b'{"query": {}, "epsilon": NaN}',
-    "infinite": b'{"query": {}, "epsilon": -Infinity}',
+    "deep lists": b"[" * 100_000,
     "endless digits": b'{"query": {}, "epsilon": ' + b"1" * 5000 + b"}",
     "a byte order mark": b"\xef\xbb\xbf" + GOOD,
     "a text without end": b'"' + b'\\"' * 500_000,  # took an hour, and stopped everybody else
@@ -32,9 +31,9 @@ BAD = {
 OTHER = {
     "too large": b'{"query": {}, "epsilon": 1e999}',
     "subnormal": b'{"query": {}, "epsilon": 5e-324}',
-    "underflowing": b'{"query": {}, "epsilon": 1e-999}',
+    "NaN": b'{"query": {}, "epsilon": NaN}',
+    "infinite": b'{"query": {}, "epsilon": -Infinity}',
     "deep": b'{"query": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b', "epsilon": 1}',
-    "deep lists": b"[" * 100_000,
     "half a surrogate": b'{"query": {"kind": "\\ud800"}, "epsilon": 1}',
     "a zero": b'{"query": {"kind": "a\\u0000"}, "epsilon": 1}',
     "unknown field": b'{"query": {}, "epsilon": 1, "code": "x"}',

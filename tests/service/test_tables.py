@@ -10,7 +10,7 @@ import numpy as np
 import pandas
 import pytest
 
-from quiltwork.service import jobs, tables, worker
+from quiltwork.service import jobs, worker
 from quiltwork.service.settings import Limits
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, verify_m_privacy
 
@@ -159,7 +159,7 @@ def test_a_publication_that_is_cancelled_or_fails_can_be_asked_for_again(clinic)
 def test_a_worker_that_lost_its_lease_publishes_nothing(clinic):
     name, service = published(clinic)["id"], clinic.service
     lost = jobs.claim(service.storage, "slow", 0.0)
-    outcome = tables.publish(service, lost, jobs.Progress())
+    outcome = jobs.WORKS["publish"](service, lost, jobs.Progress())
     worker.finish_waiting(service, worker.Pace())
     before = clinic.told("anna", "GET", "/v1/tables/clinic/publication")
     with pytest.raises(jobs.LeaseLostError):

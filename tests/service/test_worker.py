@@ -28,7 +28,7 @@ def submitted(service, mark="a"):
 
 
 def carried_out(service, monkeypatch, function, mark="a", stop=None):
-    monkeypatch.setitem(worker.WORKS, "try", function)
+    monkeypatch.setitem(jobs.WORKS, "try", function)
     name = submitted(service, mark)
     lease = jobs.claim(service.storage, "w", PACE.lease, only=name)
     worker.carry_out(service, lease, PACE, stop)
@@ -76,7 +76,7 @@ def test_a_cancelled_job_ends_at_its_next_point_of_progress(team, monkeypatch):
     def cancel():
         team.told("olga", "POST", f"/v1/jobs/{name}/cancellation")
 
-    monkeypatch.setitem(worker.WORKS, "try", endless)
+    monkeypatch.setitem(jobs.WORKS, "try", endless)
     name = submitted(team.service)
     lease = jobs.claim(team.service.storage, "w", PACE.lease)
     threading.Timer(0.1, cancel).start()

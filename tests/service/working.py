@@ -23,6 +23,6 @@ def count(service, lease, progress):
 
 
 if __name__ == "__main__":
-    worker.WORKS["count"] = count
+    jobs.WORKS["count"] = count
     opened = open_service(Settings(sys.argv[1], Path(sys.argv[2])), clean=False)
     worker.run(opened, PACE, supervised=True)

@@ -3,30 +3,6 @@
 `Curator` asks one, `records` is what it tells, `connection` how it is reached.
 """
 
-from quiltwork.client.curator import Curator
-from quiltwork.client.records import (
-    AnswerPreview,
-    CollaborativeTable,
-    Dataset,
-    Holdout,
-    Job,
-    Released,
-    Schedule,
-    ScheduledRun,
-    Score,
-    Verification,
-)
+from quiltwork._offered import offered
 
-__all__ = [
-    "AnswerPreview",
-    "CollaborativeTable",
-    "Curator",
-    "Dataset",
-    "Holdout",
-    "Job",
-    "Released",
-    "Schedule",
-    "ScheduledRun",
-    "Score",
-    "Verification",
-]
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -1,6 +1,11 @@
 """The curator: the trusted third party as a service that a team can live with.
 
-Owners register data, providers upload, analysts ask, auditors check. `app.create_app(settings)` is
-the application; `features.py` lists what it is made of. A feature is a module with its tables
-(`storage.py`), its routes (`routes.py`) and its lines in the table of rights (`rights.py`).
+Owners register data, providers upload, analysts ask, auditors check. `open_service(settings)`
+opens one, `create_app(service)` is its application; `features.py` lists what it is made of. A
+feature is a module with its tables (`storage.py`), its routes (`routes.py`) and its lines in the
+table of rights (`rights.py`).
 """
+
+from quiltwork._offered import offered
+
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

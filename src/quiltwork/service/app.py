@@ -169,7 +169,7 @@ def _admitted(service: Service, route: Route, secret: str, path: dict[str, str])
         check(route, service, caller, path)
         return caller
 
-    return service.storage.read(work)
+    return service.read(work)
 
 
 def recognised(service: Service, secret: str) -> Caller:

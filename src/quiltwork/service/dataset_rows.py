@@ -119,7 +119,7 @@ def counted_rows(service: Service, name: str) -> Counted:
 
 def _loaded(service: Service, name: str, join: Callable[[Pieces], Rows]) -> Rows:
     """Return rows from memory, or from their files if others were added since."""
-    files = service.storage.read(lambda t: _files(t, name))
+    files = service.read(lambda t: _files(t, name))
     if not files:
         raise Problem(409, "conflict", "The dataset has no rows: none were added, or all deleted.")
     known = service.loaded.get(name)
@@ -158,7 +158,7 @@ def add(service: Service, found: Registered, upload: Upload, by: str) -> Added:
 
 def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
     """Check a piece with those before it, write it, note it, and let the ledger grow."""
-    before = service.storage.read(lambda t: _files(t, found.name))
+    before = service.read(lambda t: _files(t, found.name))
     length = None
     if isinstance(found.about, SeriesOf):
         whole = _series(found.about, [*_pieces(service, before), (piece, by)])
@@ -343,7 +343,7 @@ def _unpacked(content: bytes) -> _Piece:
 def _add_rows(call: Call) -> Added:
     """Add rows from a CSV or Parquet file; a series grows by them."""
     found = registered(call.service, call.path["dataset"])
-    return add(call.service, found, call.sent, call.caller.member)
+    return add(call.service, found, call.sent, call.who)
 
 
 def delete(service: Service, dataset: str, by: str) -> None:
@@ -364,7 +364,7 @@ def delete(service: Service, dataset: str, by: str) -> None:
 @_routes.at("DELETE", _DATA, "data.delete", status=204)
 def _delete_rows(call: Call) -> None:
     """Delete all rows and retire the dataset; its ledger and releases stay."""
-    delete(call.service, call.path["dataset"], call.caller.member)
+    delete(call.service, call.path["dataset"], call.who)
 
 
 def in_use(t: Transaction) -> list[str]:

@@ -32,7 +32,6 @@ from quiltwork.service.structs import (
     PageQuery,
     Text,
     exact_number,
-    paged,
     shown_as,
 )
 
@@ -150,7 +149,7 @@ def beliefs_of(about: SeriesOf) -> tuple[Belief, ...]:
 
 def dataset_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a dataset was registered by the caller, or she was given access."""
-    found = service.storage.read(
+    found = service.read(
         lambda t: t.row(
             "SELECT d.owner, a.member FROM curator_datasets d LEFT JOIN curator_access a "
             "ON a.dataset = d.name AND a.member = ? WHERE d.name = ?",
@@ -162,9 +161,13 @@ def dataset_is_own(service: Service, caller: Caller, name: str) -> bool | None:
 
 def registered(service: Service, name: str) -> Registered:
     """Return a dataset as it was registered; 404 if there is none."""
-    found = service.storage.read(lambda t: _DATASETS.one(t, name=name))
+    found = service.read(lambda t: _DATASETS.one(t, name=name))
     if found is None:
         raise not_found()
+    return _read(found)
+
+
+def _read(found: StoredDataset) -> Registered:
     read: type[SeriesOf | CountsOf] = SeriesOf if found.kind == "series" else CountsOf
     about, text = msgspec.convert(found.about["about"], read), found.about["text"]
     return shown_as(Registered, found, about=about, text=text)
@@ -187,7 +190,7 @@ def register(service: Service, owner: str, asked: NewDataset) -> Registered:
     else:
         raise InvalidInputError("Give one of series and counts: what the dataset is about.")
     taken = Problem(409, "conflict", f"There is, or was, a dataset {asked.name!r}; names stay.")
-    if service.storage.read(lambda t: _known(t, asked.name)):
+    if service.read(lambda t: _known(t, asked.name)):
         raise taken
     _begin(service, asked, believed, length, episode, taken)
     document = {"about": msgspec.to_builtins(about), "text": asked.text}
@@ -199,7 +202,7 @@ def register(service: Service, owner: str, asked: NewDataset) -> Registered:
         _DATASETS.add(t, StoredDataset(asked.name, kind, owner, at, document))
         t.note("act", f"registered {kind} {asked.name}", owner, asked.name)
 
-    service.storage.write(work)
+    service.write(work)
     return registered(service, asked.name)
 
 
@@ -275,33 +278,21 @@ def _share(status: Status, member: str) -> MemberShare:
 @_routes.at("POST", "/v1/datasets", "dataset.create", request=NewDataset, status=201)
 def _register_dataset(call: Call) -> Dataset:
     """Register a dataset: what it is about, and its budget, set once."""
-    found = register(call.service, call.caller.member, call.body)
+    found = register(call.service, call.who, call.body)
     return shown(call.service, found, call.caller)
 
 
 @_routes.at("GET", "/v1/datasets", "dataset.list", query=PageQuery)
 def _list_datasets(call: Call) -> Page[Dataset]:
     """List the datasets that you may use."""
-    caller, query = call.caller, call.query
-    all_of_them = "1 = 1" if caller.role == "auditor" else "(owner = ? OR a.member IS NOT NULL)"
-    who = () if caller.role == "auditor" else (caller.member,)
-    names = [
-        row[0]
-        for row in call.service.storage.read(
-            lambda t: t.rows(
-                "SELECT d.name FROM curator_datasets d LEFT JOIN curator_access a "  # noqa: S608
-                f"ON a.dataset = d.name AND a.member = ? WHERE {all_of_them} AND d.name > ? "
-                "ORDER BY d.name",
-                *(caller.member, *who, query.after or ""),
-            )
-        )
-    ]
-    names = [name for name in names if caller.datasets is None or name in caller.datasets]
-    page = [
-        shown(call.service, registered(call.service, name), caller)
-        for name in names[: query.limit + 1]
-    ]
-    return paged(page, query.limit, lambda one: one.name)
+    caller, only = call.caller, call.caller.datasets
+    given = "SELECT dataset FROM curator_access WHERE member = ?"
+    where = f"(? = 'auditor' OR owner = ? OR name IN ({given}))"
+    if only is not None:
+        where += f" AND name IN ({', '.join('?' * len(only))})"
+    who = (caller.role, caller.member, caller.member, *(only or ()))
+    found = call.read(lambda t: _DATASETS.page(t, call.query, "name", where, *who))
+    return found.shown(lambda one: shown(call.service, _read(one), caller))
 
 
 @_routes.at("GET", _OF_DATASET, "dataset.read")
@@ -313,7 +304,7 @@ def _show_dataset(call: Call) -> Dataset:
 @_routes.at("POST", f"{_OF_DATASET}/retirement", "dataset.retire", request=Reason)
 def _retire_dataset(call: Call) -> Dataset:
     """Release nothing more from a dataset, for good."""
-    retire(call.service, call.path["dataset"], call.body.reason, call.caller.member)
+    retire(call.service, call.path["dataset"], call.body.reason, call.who)
     return _show_dataset(call)
 
 
@@ -343,9 +334,9 @@ def _share_dataset(call: Call) -> Dataset:
 
     def work(t: Transaction) -> None:
         _ACCESSES.add(t, StoredAccess(dataset, member, now()))
-        t.note("act", f"gave {member} access", call.caller.member, dataset)
+        t.note("act", f"gave {member} access", call.who, dataset)
 
-    service.storage.write(work)
+    service.write(work)
     return shown(service, registered(service, dataset), call.caller)
 
 
@@ -356,9 +347,9 @@ def _unshare_dataset(call: Call) -> None:
 
     def work(t: Transaction) -> None:
         t.delete("curator_access", dataset=dataset, member=member)
-        t.note("act", f"took access from {member}", call.caller.member, dataset)
+        t.note("act", f"took access from {member}", call.who, dataset)
 
-    service.storage.write(work)
+    service.write(work)
     status = service.ledger.status(dataset)
     if member in status.shares and status.retired is None and status.shares[member].reserved:
         service.ledger.allot(dataset, member, status.shares[member].cap)

@@ -9,14 +9,13 @@ from quiltwork.service import (
     datasets,
     holdout_routes,
     jobs,
-    log,
     members,
     objects,
     plans,
     questions,
     releases,
     schedule_routes,
-    table_routes,
+    tables,
 )
 from quiltwork.service.door import Turns
 from quiltwork.service.routes import Feature, Service
@@ -34,9 +33,8 @@ FEATURES: tuple[Feature, ...] = (
     jobs.FEATURE,
     schedule_routes.FEATURE,
     objects.FEATURE,
-    table_routes.FEATURE,
+    tables.FEATURE,
     holdout_routes.FEATURE,
-    log.FEATURE,
     dashboard.FEATURE,
 )
 

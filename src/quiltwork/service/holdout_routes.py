@@ -20,7 +20,7 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Page, PageQuery, paged, shown_as
+from quiltwork.service.structs import Document, Page, PageQuery, shown_as
 
 _Label = Annotated[str, Meta(max_length=1000)]
 
@@ -71,7 +71,7 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
     state, used, remaining = "ready to open" if ready else "waiting for tables", 0, asked.budget
     if "deleted" in stored.made:
         state, remaining = "deleted", 0
-        used = len(service.storage.read(lambda t: holdouts.scores(t, stored.name)))
+        used = len(service.read(lambda t: holdouts.scores(t, stored.name)))
     elif told is not None:
         state, used, remaining = "open", len(told.labels), told.remaining
     own = holdouts.attempts_of(told, caller.member)
@@ -87,7 +87,7 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
         asked=used,
         rows=None if told is None else told.rows,
         promise=None if told is None else _promise(told),
-        admitted=service.storage.read(lambda t: HOLDOUTS.admitted(t, stored, caller)),
+        admitted=service.read(lambda t: HOLDOUTS.admitted(t, stored, caller)),
     )
 
 
@@ -102,14 +102,14 @@ def _promise(told: Board | Transcript) -> HoldoutPromise:
 @_routes.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)
 def _register_holdout(call: Call) -> Holdout:
     """Register a holdout: which column is what, and how often it may answer."""
-    asked, who = call.body, call.caller.member
+    asked, who = call.body, call.who
     holdouts.check_asked(asked)
 
     def work(t: Transaction) -> holdouts.Held:
         HOLDOUTS.create(t, asked.name, who, asked)
         return HOLDOUTS.current(t, asked.name)
 
-    return _described(call.service, call.service.storage.write(work), call.caller)
+    return _described(call.service, call.write(work), call.caller)
 
 
 @_routes.at("GET", _ONE, "holdout.read")
@@ -121,9 +121,8 @@ def _show_holdout(call: Call) -> Holdout:
 @_routes.at("GET", _ALL, "holdout.list", query=PageQuery)
 def _list_holdouts(call: Call) -> Page[Holdout]:
     """List the holdouts that you may use."""
-    found = call.service.storage.read(lambda t: HOLDOUTS.listed(t, call.caller, call.query))
-    items = [_described(call.service, one, call.caller) for one in found]
-    return paged(items, call.query.limit, lambda one: one.name)
+    found = call.read(lambda t: HOLDOUTS.listed(t, call))
+    return found.shown(lambda one: _described(call.service, one, call.caller))
 
 
 @_routes.at("PUT", f"{_ONE}/access/{{member}}", "holdout.admit")
@@ -136,7 +135,7 @@ def _admit_to_holdout(call: Call) -> Holdout:
 @_routes.at("DELETE", f"{_ONE}/access/{{member}}", "holdout.admit", status=204)
 def _dismiss_from_holdout(call: Call) -> None:
     """Take access back; her answers stay."""
-    call.service.storage.write(lambda t: HOLDOUTS.dismiss(t, call))
+    call.write(lambda t: HOLDOUTS.dismiss(t, call))
 
 
 @_routes.at("PUT", f"{_ONE}/tables/{{side}}", "holdout.give", upload=True, free=("side",))
@@ -152,7 +151,7 @@ def _give_side(call: Call) -> SideRows:
 @_routes.at("DELETE", f"{_ONE}/tables", "holdout.delete", status=204)
 def _delete_tables(call: Call) -> None:
     """Delete both tables, for good; answers, transcript and ledger stay."""
-    holdouts.delete(call.service, HOLDOUTS.named(call), call.caller.member)
+    holdouts.delete(call.service, HOLDOUTS.named(call), call.who)
 
 
 @_routes.at("POST", f"{_ONE}/opening", "holdout.open")
@@ -183,23 +182,23 @@ def _ask_holdout_by_file(call: Call) -> Score:
 
 def _asked(call: Call, metric: str, said: Mapping[str, str]) -> Score:
     stored = HOLDOUTS.named(call)
-    return holdouts.ask(call.service, stored, call.caller.member, call.key, metric, said)
+    return holdouts.ask(call.service, stored, call.who, call.key, metric, said)
 
 
 @_routes.at("GET", f"{_ONE}/standings", "holdout.standings")
 def _show_standings(call: Call) -> Standings:
     """Show every member's best answers."""
     name = HOLDOUTS.named(call).name
-    found = call.service.storage.read(lambda t: holdouts.standings(t, name))
+    found = call.read(lambda t: holdouts.standings(t, name))
     return Standings(name=name, items=found)
 
 
 @_routes.at("GET", f"{_ONE}/scores", "holdout.scores")
 def _show_scores(call: Call) -> Standings:
     """Show your own answers, in order; who made it sees everybody's."""
-    stored, who = HOLDOUTS.named(call), call.caller.member
+    stored, who = HOLDOUTS.named(call), call.who
     member = None if who == stored.owner else who
-    found = call.service.storage.read(lambda t: holdouts.scores(t, stored.name, member))
+    found = call.read(lambda t: holdouts.scores(t, stored.name, member))
     return Standings(name=stored.name, items=found)
 
 

@@ -159,7 +159,7 @@ def put_side(service: Service, stored: Held, side: str, upload: Upload) -> int:
 def open_holdout(service: Service, stored: Held) -> None:
     """Check both tables, set the budget in the ledger and begin the transcript."""
     with service.turn("holdout", stored.name):
-        stored = service.storage.read(lambda t: HOLDOUTS.current(t, stored.name))
+        stored = service.read(lambda t: HOLDOUTS.current(t, stored.name))
         _refuse_deleted(stored)
         if "transcript" in stored.made:
             return
@@ -181,7 +181,7 @@ def open_holdout(service: Service, stored: Held) -> None:
                 HOLDOUTS.update(t, now, transcript=name)
                 t.note("act", f"opened holdout {stored.name}", stored.owner, dataset_of(stored))
 
-        service.storage.write(work)
+        service.write(work)
 
 
 def delete(service: Service, stored: Held, by: str) -> None:
@@ -203,7 +203,7 @@ def delete(service: Service, stored: Held, by: str) -> None:
             return files
 
         service.forget(work)
-        now = service.storage.read(lambda t: HOLDOUTS.current(t, stored.name))
+        now = service.read(lambda t: HOLDOUTS.current(t, stored.name))
         if "transcript" in now.made:
             overwrite(secret_path(_path(service, now)))
         _study.cache_clear()
@@ -269,14 +269,14 @@ def ask(
     digest = hashlib.sha256(json.dumps([metric, sorted(given.items())]).encode()).hexdigest()
     with service.turn("holdout", stored.name):
         asked = {"name": stored.name, "member": member, "mark": key}
-        found = service.storage.read(lambda t: KEPT.one(t, **asked))
+        found = service.read(lambda t: KEPT.one(t, **asked))
         if found is not None:
             if found.digest != digest:
                 raise InvalidInputError(
                     "This Idempotency-Key asked another question; use a new one."
                 )
             return found.score
-        _refuse_deleted(service.storage.read(lambda t: HOLDOUTS.current(t, stored.name)))
+        _refuse_deleted(service.read(lambda t: HOLDOUTS.current(t, stored.name)))
         mark = hashlib.sha256(json.dumps([key, digest]).encode()).hexdigest()
         label = f"{member} {mark} {metric}"
         if stored.asked.mode == "ladder":
@@ -291,7 +291,7 @@ def ask(
             KEPT.add(t, KeptScore(**asked, digest=digest, number=score.number, score=score))
             t.note("act", f"asked holdout {stored.name}", member, dataset_of(stored))
 
-        service.storage.write(work)
+        service.write(work)
         return score
 
 

@@ -116,6 +116,9 @@ class KnownWorker:
     beat: int
 
 
+Work: TypeAlias = "Callable[[Service, StoredJob, Progress], Outcome]"
+WORKS: dict[str, Work] = {}
+"""By kind of job, the function that carries it out."""
 JOBS = TableOf("curator_jobs", StoredJob, "number", unique=("id", "mark"))
 SCHEMA = Schema(
     "jobs",
@@ -362,7 +365,7 @@ def _waiting_for(job: StoredJob, ahead: int | None, age: float | None) -> str:
 
 def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a job is the caller's: she asked for it."""
-    found = service.storage.read(lambda t: find(t, name))
+    found = service.read(lambda t: find(t, name))
     return None if found is None else found.owner == caller.member
 
 
@@ -374,11 +377,11 @@ def _list_jobs(call: Call) -> Page[Job]:
         after = call.query.after
         before = int(after) if after and after.isdecimal() and len(after) < 16 else _LAST
         where = "owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
-        found = JOBS.all(t, where, call.caller.member, before, call.query.limit + 1)
+        found = JOBS.all(t, where, call.who, before, call.query.limit + 1)
         page = paged(found, call.query.limit, lambda one: one.number)
-        return Page(items=[shown(t, job) for job in page.items], next=page.next)
+        return page.shown(lambda job: shown(t, job))
 
-    return call.service.storage.read(read)
+    return call.read(read)
 
 
 @_routes.at("GET", "/v1/jobs/{job}", "job.read")
@@ -396,7 +399,7 @@ def shown_by_id(service: Service, identity: str) -> Job:
             raise not_found()
         return shown(t, found)
 
-    return service.storage.read(read)
+    return service.read(read)
 
 
 @_routes.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")
@@ -407,10 +410,10 @@ def _cancel_job(call: Call) -> Job:
         found = cancel(t, call.path["job"])
         if found is None:
             raise not_found()
-        t.note("act", f"cancelled job {found.id} at {written(now())}", call.caller.member)
+        t.note("act", f"cancelled job {found.id} at {written(now())}", call.who)
         return shown(t, found)
 
-    return call.service.storage.write(work)
+    return call.write(work)
 
 
 FEATURE = Feature(schema=SCHEMA, belongs={"job": job_is_own}, routes=tuple(_routes))

@@ -28,7 +28,7 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import RIGHTS, Caller, Role
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, paged, shown_as
+from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, shown_as
 
 _SECONDS_BETWEEN_WRITES = 30
 
@@ -121,7 +121,7 @@ def authenticated(service: Service, secret: str) -> Caller | None:
 
 def caller_by(service: Service, column: Literal["id", "hash"], value: str) -> Caller | None:
     """Return whose token has this value; None for one that is expired, revoked or unknown."""
-    found = service.storage.read(
+    found = service.read(
         lambda t: t.row(
             "SELECT t.member, m.role, t.id, t.datasets, t.actions, t.expires "  # noqa: S608
             "FROM curator_tokens t JOIN curator_members m ON m.name = t.member "
@@ -137,7 +137,7 @@ def caller_by(service: Service, column: Literal["id", "hash"], value: str) -> Ca
 
 def member_of(service: Service, name: str) -> Member | None:
     """Return a member who was not removed."""
-    found = service.storage.read(lambda t: _MEMBERS.one(t, name=name))
+    found = service.read(lambda t: _MEMBERS.one(t, name=name))
     return None if found is None or found.removed else found
 
 
@@ -151,7 +151,7 @@ def invite(service: Service, name: str, role: Role, by: str) -> Member:
         _MEMBERS.add(t, made)
         t.note("act", f"invited {name} as {role}", by)
 
-    service.storage.write(work)
+    service.write(work)
     return made
 
 
@@ -180,13 +180,13 @@ def issue(
         _TOKENS.add(t, token)
         t.note("act", f"made token {token.id} for {member}, until {token.expires}", by)
 
-    service.storage.write(work)
+    service.write(work)
     return IssuedToken(secret=secret, token=shown_as(Token, token))
 
 
 def first_owner(service: Service, name: str) -> str | None:
     """Make the first owner and a token for her; None if there are members already."""
-    if service.storage.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
+    if service.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
         return None
     invite(service, name, "owner", name)
     return issue(service, name, name, NewToken(label="first token", days=365)).secret
@@ -201,7 +201,7 @@ def write_uses(service: Service) -> None:
             t.update("curator_tokens", {"id": token}, used=at)
 
     if gathered:
-        service.storage.write(work)
+        service.write(work)
 
 
 def member_is_own(service: Service, caller: Caller, name: str) -> bool | None:
@@ -212,7 +212,7 @@ def member_is_own(service: Service, caller: Caller, name: str) -> bool | None:
 
 def token_is_own(service: Service, caller: Caller, token: str) -> bool | None:
     """Whether a token is the caller's, or of somebody whom she invited."""
-    found = service.storage.read(lambda t: _TOKENS.one(t, id=token))
+    found = service.read(lambda t: _TOKENS.one(t, id=token))
     return None if found is None else member_is_own(service, caller, found.member)
 
 
@@ -233,28 +233,23 @@ def _show_self(call: Call) -> Self:
 @_routes.at("POST", "/v1/members", "member.create", request=NewMember, status=201)
 def _invite_member(call: Call) -> Member:
     """Invite somebody, in one role."""
-    return invite(call.service, call.body.name, call.body.role, call.caller.member)
+    return invite(call.service, call.body.name, call.body.role, call.who)
 
 
 @_routes.at("GET", "/v1/members", "member.list", query=PageQuery)
 def _list_members(call: Call) -> Page[Member]:
     """List yourself and those whom you invited."""
-    items = call.service.storage.read(
-        lambda t: _MEMBERS.all(
-            t,
-            "(name = ? OR invited_by = ?) AND name > ? ORDER BY name LIMIT ?",
-            *(call.caller.member, call.caller.member),
-            *(call.query.after or "", call.query.limit + 1),
-        )
+    who = (call.who, call.who)
+    return call.read(
+        lambda t: _MEMBERS.page(t, call.query, "name", "name = ? OR invited_by = ?", *who)
     )
-    return paged(items, call.query.limit, lambda one: one.name)
 
 
 @_routes.at("DELETE", _OF_MEMBER, "member.remove", status=204)
 def _remove_member(call: Call) -> None:
     """Remove somebody whom you invited, with all tokens."""
     name, at = call.path["member"], now()
-    if name == call.caller.member:
+    if name == call.who:
         raise InvalidInputError("Nobody can remove herself: a curator would be without an owner.")
 
     def work(t: Transaction) -> None:
@@ -262,9 +257,9 @@ def _remove_member(call: Call) -> None:
         t.rows(
             "UPDATE curator_tokens SET revoked = ? WHERE member = ? AND revoked IS NULL", at, name
         )
-        t.note("act", f"removed {name}", call.caller.member)
+        t.note("act", f"removed {name}", call.who)
 
-    call.service.storage.write(work)
+    call.write(work)
 
 
 @_routes.at("POST", f"{_OF_MEMBER}/tokens", "token.create", request=NewToken, status=201)
@@ -282,23 +277,16 @@ def _make_token(call: Call) -> IssuedToken:
 
 def _end(service: Service, caller: Caller) -> str:
     """When the caller's token ends; one that is made with a narrowed token ends with it."""
-    found = service.storage.read(lambda t: _TOKENS.one(t, id=caller.token))
+    found = service.read(lambda t: _TOKENS.one(t, id=caller.token))
     return now() if found is None else found.expires
 
 
 @_routes.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
 def _list_tokens(call: Call) -> Page[Token]:
     """List tokens, with their last use."""
-    found = call.service.storage.read(
-        lambda t: _TOKENS.all(
-            t,
-            "member = ? AND id > ? ORDER BY id LIMIT ?",
-            *(call.path["member"], call.query.after or "", call.query.limit + 1),
-        )
-    )
-    uses = call.service.uses
-    items = [shown_as(Token, one, used=uses.get(one.id, one.used)) for one in found]
-    return paged(items, call.query.limit, lambda one: one.id)
+    uses, member = call.service.uses, call.path["member"]
+    found = call.read(lambda t: _TOKENS.page(t, call.query, "id", "member = ?", member))
+    return found.shown(lambda one: shown_as(Token, one, used=uses.get(one.id, one.used)))
 
 
 @_routes.at("DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", status=204)
@@ -310,9 +298,9 @@ def _revoke_token(call: Call) -> None:
         if _TOKENS.one(t, id=token, member=member) is None:
             raise not_found()
         t.rows("UPDATE curator_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", at, token)
-        t.note("act", f"revoked token {token} of {member}", call.caller.member)
+        t.note("act", f"revoked token {token} of {member}", call.who)
 
-    call.service.storage.write(work)
+    call.write(work)
 
 
 @asynccontextmanager

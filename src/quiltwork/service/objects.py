@@ -18,7 +18,7 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
-from quiltwork.service.structs import PageQuery
+from quiltwork.service.structs import Page
 
 Asked = TypeVar("Asked", bound=msgspec.Struct)
 
@@ -92,19 +92,17 @@ class Kind(Generic[Asked]):
 
     def named(self, call: Call) -> StoredObject[Asked]:
         """Return the one that a request is about."""
-        return call.service.storage.read(lambda t: self.current(t, call.path[self.word]))
+        return call.read(lambda t: self.current(t, call.path[self.word]))
 
-    def listed(self, t: Transaction, caller: Caller, asked: PageQuery) -> list[StoredObject[Asked]]:
-        """Return those on a page, and one more: an auditor's are all, others' their own."""
-        rows = _OBJECTS.all(
-            t,
-            "kind = ? AND name > ? AND (? = 'auditor' OR owner = ? OR name IN "
-            "(SELECT name FROM curator_admissions WHERE kind = ? AND member = ?)) "
-            "ORDER BY name LIMIT ?",
-            *(self.word, asked.after or "", caller.role, caller.member, self.word),
-            *(caller.member, asked.limit + 1),
+    def listed(self, t: Transaction, call: Call) -> Page[StoredObject[Asked]]:
+        """Return those on a page: an auditor's are all, others' their own."""
+        admitted = "SELECT name FROM curator_admissions WHERE kind = ? AND member = ?"
+        found = _OBJECTS.page(
+            *(t, call.query, "name"),
+            f"kind = ? AND (? = 'auditor' OR owner = ? OR name IN ({admitted}))",
+            *(self.word, call.caller.role, call.who, self.word, call.who),
         )
-        return [self._stored(row) for row in rows]
+        return found.shown(self._stored)
 
     def update(self, t: Transaction, stored: StoredObject[Asked], **made: Any) -> None:
         """Write down what has become of one, beside what had before."""
@@ -121,9 +119,9 @@ class Kind(Generic[Asked]):
 
         def work(t: Transaction) -> None:
             _ADMISSIONS.add(t, Admission(self.word, name, member))
-            t.note("act", f"admitted {member} to {self.word} {name}", call.caller.member)
+            t.note("act", f"admitted {member} to {self.word} {name}", call.who)
 
-        call.service.storage.write(work)
+        call.write(work)
 
     def admitted(self, t: Transaction, stored: StoredObject[Asked], caller: Caller) -> list[str]:
         """Return who was admitted, for who made it and for auditors."""
@@ -136,11 +134,11 @@ class Kind(Generic[Asked]):
         """Take access back."""
         name, member = call.path[self.word], call.path["member"]
         t.delete("curator_admissions", kind=self.word, name=name, member=member)
-        t.note("act", f"took {self.word} {name} from {member}", call.caller.member)
+        t.note("act", f"took {self.word} {name} from {member}", call.who)
 
     def is_own(self, service: Service, caller: Caller, name: str) -> bool | None:
         """Whether one is the caller's: she made it, or was admitted."""
-        found = service.storage.read(
+        found = service.read(
             lambda t: t.row(
                 "SELECT o.owner, a.member FROM curator_objects o LEFT JOIN curator_admissions a "
                 "ON a.kind = o.kind AND a.name = o.name AND a.member = ? "

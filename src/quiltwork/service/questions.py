@@ -354,7 +354,7 @@ def _answer(
     """Debit, draw and store; again as long as the series grows in between."""
     ledger = MarkedLedger(service.ledger, mark_of(question))
     while True:
-        asked = service.storage.read(lambda _: read_question(service, found, question))
+        asked = service.read(lambda _: read_question(service, found, question))
         try:
             with remembering(service.plans):
                 asked.answer(ledger, key, analyst)
@@ -401,7 +401,7 @@ def _known(
 def _ask(call: Call) -> Released:
     """Answer a question, once for each key; its budget is debited first."""
     found = registered(call.service, call.path["dataset"])
-    return ask(call.service, found, call.body, call.key, call.caller.member)
+    return ask(call.service, found, call.body, call.key, call.who)
 
 
 @_routes.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=AskedQuestion)
@@ -411,7 +411,7 @@ def _preview(call: Call) -> AnswerPreview:
     asked = read_question(service, found, call.body)
     with remembering(service.plans):
         price = getattr(asked.price, "spending", asked.price)  # whatever the length of the rows
-        return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
+        return asked.preview(service.ledger.preview(found.name, price, call.who))
 
 
 FEATURE = Feature(routes=tuple(_routes))

@@ -1,4 +1,9 @@
-"""What was released: listed with error bars, read as one consumer should, and its ledger."""
+"""What was released, listed with error bars and read as one consumer should; its
+ledger; and the audit log, the ledger's chain.
+
+What members do is noted by those who do it (`Transaction.note`); granted debits are entries of
+their own. Answers are left out: an auditor sees who asked what, not what was released by it.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +15,29 @@ from msgspec import Meta
 
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.budget import Debit
-from quiltwork.client.records import Released
+from quiltwork.client.records import Released, Verification
 from quiltwork.counts import Consumer, CountTable, GeometricMechanism
 from quiltwork.counts.remaps.remap import optimal_remap
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series.releases.record import Release
-from quiltwork.service.log import LogQuery
 from quiltwork.service.problems import not_found
 from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.structs import Document, Number, Page, exact_number, paged, shown_as
 
 _MOST_RUNS = 2000
+_LONGEST = 2**63 - 1
 
 
 _OF_DATASET = "/v1/datasets/{dataset}"
 _RELEASE = f"{_OF_DATASET}/releases/{{release}}"
 _routes = Routes()
+
+
+class LogQuery(Document, frozen=True):
+    """Which entries: those after a number, at most so many."""
+
+    after: Annotated[int, Meta(ge=0, le=_LONGEST)] = 0
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
 class DebitOf(Document, frozen=True):
@@ -223,6 +235,48 @@ def _show_leakage(call: Call) -> LeakageByPoint:
         pairs = (runs[i : i + 2] for i in range(0, len(runs), 2))
         runs = [ToldRun(p[0].first, p[-1].last, max(one.epsilon for one in p)) for p in pairs]
     return LeakageByPoint(name, call.service.ledger.status(name).budget, runs)
+
+
+class LogEntry(Document, frozen=True):
+    """One entry of the chain; `content` is what was written, without answers."""
+
+    number: int
+    kind: str
+    dataset: str
+    content: dict[str, Any]
+    hash: str
+
+
+@_routes.at("GET", "/v1/log", "log.read", query=LogQuery)
+def _read_log(call: Call) -> Page[LogEntry]:
+    """Read who did what, without answers."""
+    found = call.service.ledger.log(call.query.after, call.query.limit + 1)
+    items = [
+        shown_as(
+            LogEntry,
+            entry,
+            number=entry.seq,
+            content={k: v for k, v in entry.content.items() if k != "answer"},
+        )
+        for entry in found
+    ]
+    return paged(items, call.query.limit, lambda one: one.number)
+
+
+@_routes.at("POST", "/v1/log/verification", "log.verify")
+def _verify_log(call: Call) -> Verification:
+    """Check the chain of hashes and every total."""
+    try:
+        end = call.service.ledger.verify()
+    except StorageError as error:
+        return Verification(intact=False, detail=str(error))
+    return Verification(
+        intact=True,
+        detail="Every entry is as it was written, and every total is that of its entries.",
+        ledger=end.ledger_id,
+        entries=end.count,
+        hash=end.hash,
+    )
 
 
 FEATURE = Feature(routes=tuple(_routes))

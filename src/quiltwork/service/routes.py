@@ -33,6 +33,7 @@ _NOTED = 100
 _NARROW = ("self.read", "dataset.list")
 """What a token that is for some datasets may do without naming one of them."""
 
+Result = TypeVar("Result")
 Handler = TypeVar("Handler", bound="Callable[[Call], Any]")
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
 Belongs: TypeAlias = "Callable[[Service, Caller, str], bool | None]"
@@ -55,6 +56,19 @@ class Call:
     body: Any = None
     key: str = ""
     upload: Upload | None = None
+
+    @property
+    def who(self) -> str:
+        """The member who asks."""
+        return self.caller.member
+
+    def read(self, work: Callable[[Transaction], Result]) -> Result:
+        """Do `work` on one committed state."""
+        return self.service.storage.read(work)
+
+    def write(self, work: Callable[[Transaction], Result]) -> Result:
+        """Do `work` alone and commit it."""
+        return self.service.storage.write(work)
 
     @property
     def sent(self) -> Upload:
@@ -149,6 +163,14 @@ class Service:
     )
     _turns_lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def read(self, work: Callable[[Transaction], Result]) -> Result:
+        """Do `work` on one committed state (`Storage.read`)."""
+        return self.storage.read(work)
+
+    def write(self, work: Callable[[Transaction], Result]) -> Result:
+        """Do `work` alone and commit it (`Storage.write`)."""
+        return self.storage.write(work)
+
     def turn(self, *about: str) -> threading.Lock:
         """Return the lock of those who do the same at once: they wait for each other."""
         with self._turns_lock:
@@ -175,7 +197,7 @@ class Service:
     def _unnamed(self, naming: Callable[[Transaction], Iterable[str]]) -> set[str]:
         """Do a transaction; what it no longer names is deleted by the next start at the latest."""
         files: set[str] = set()  # of every time that it ran
-        self.storage.write(lambda t: files.update(map(self.vault.aged, naming(t))))
+        self.write(lambda t: files.update(map(self.vault.aged, naming(t))))
         return files
 
     @property
@@ -194,32 +216,27 @@ class Service:
         path: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, Any] | None = None,
-        **rest: Any,
+        parts: Iterable[bytes] = (),
+        suffix: str = ".csv",
+        key: str = "",
     ) -> Any:
-        """Do what the route of a name does, within the process, and return its struct; blocks."""
-        route = self.route(name)
-        check(route, self, caller, path or {})
-        if route.request is not None:
-            rest["body"] = converted(dict(body or {}), route.request)
-        if route.query is not None:
-            rest["query"] = converted(dict(query or {}), route.query, strict=False)
-        return route.handler(Call(self, caller, path or {}, **rest))
+        """Do what the route of a name does, within the process, and return its struct; blocks.
 
-    def send(
-        self,
-        caller: Caller,
-        name: str,
-        path: Mapping[str, str],
-        parts: Iterable[bytes],
-        suffix: str,
-        **rest: Any,
-    ) -> Any:
-        """Do what a route that takes an upload does; nothing is read of it without the right."""
-        route = self.route(name)
-        check(route, self, caller, path)
+        `parts` are what is sent to a route that takes an upload: nothing of them is read without
+        the right, which is asked for again when all of them have come.
+        """
+        route, where = self.route(name), path or {}
+        check(route, self, caller, where)
+        found: dict[str, Any] = {"key": key}
+        if route.request is not None:
+            found["body"] = converted(dict(body or {}), route.request)
+        if route.query is not None:
+            found["query"] = converted(dict(query or {}), route.query, strict=False)
+        if not route.upload:
+            return route.handler(Call(self, caller, where, **found))
         with received(self, parts, suffix) as upload:
-            check(route, self, caller, path)  # again, now that all of it has come
-            return route.handler(Call(self, caller, path, upload=upload, **rest))
+            check(route, self, caller, where)
+            return route.handler(Call(self, caller, where, upload=upload, **found))
 
     def belongs(self, caller: Caller, parameter: str, value: str) -> bool | None:
         """Whether an object is the caller's own; None if there is none, or her token excludes it.

@@ -109,7 +109,7 @@ class DayQuery(Document, frozen=True):
 
 def schedule_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a schedule is of a dataset that is the caller's own."""
-    found = service.storage.read(lambda t: schedules.find(t, name))
+    found = service.read(lambda t: schedules.find(t, name))
     return None if found is None else service.belongs(caller, "dataset", found.dataset)
 
 
@@ -145,7 +145,7 @@ def _drafted(call: Call) -> schedules.ScheduleDraft:
 def _preview_schedule(call: Call) -> Forecast:
     """Say what a schedule would cost as a whole, and by when; nothing is spent."""
     drafted = _drafted(call)
-    cost = schedules.price(call.service, call.path["dataset"], drafted, call.caller.member)
+    cost = schedules.price(call.service, call.path["dataset"], drafted, call.who)
     item = drafted.plan.items[0]
     dues = [one.due.isoformat(timespec="minutes") for one in drafted.occurrences]
     return shown_as(
@@ -168,9 +168,7 @@ def _make_schedule(call: Call) -> Schedule:
     """Make a schedule and debit all its runs, or refuse it as a whole."""
     caller, dataset = call.caller, call.path["dataset"]
     body = msgspec.to_builtins(call.body)
-    known = call.service.storage.read(
-        lambda t: schedules.find(t, schedules.identity(caller.member, call.key))
-    )
+    known = call.read(lambda t: schedules.find(t, schedules.identity(caller.member, call.key)))
     if known is not None:
         stored = schedules.made_before(call.service, known, dataset, body)
     else:
@@ -180,7 +178,7 @@ def _make_schedule(call: Call) -> Schedule:
 
 
 def _shown(service: Service, stored: schedules.StoredSchedule) -> Schedule:
-    return service.storage.read(lambda t: _described(t, stored))
+    return service.read(lambda t: _described(t, stored))
 
 
 def _described(t: Transaction, stored: schedules.StoredSchedule) -> Schedule:
@@ -220,9 +218,7 @@ def _run(
 def _list_schedules(call: Call) -> Page[Schedule]:
     """List the schedules of a dataset."""
     latest = "dataset = ? ORDER BY created DESC, id"
-    found = call.service.storage.read(
-        lambda t: schedules.SCHEDULES.all(t, latest, call.path["dataset"])
-    )
+    found = call.read(lambda t: schedules.SCHEDULES.all(t, latest, call.path["dataset"]))
     ids = [one.id for one in found]
     after = call.query.after
     start = ids.index(after) + 1 if after in ids else 0
@@ -232,7 +228,7 @@ def _list_schedules(call: Call) -> Page[Schedule]:
 
 
 def _found(call: Call) -> schedules.StoredSchedule:
-    found = call.service.storage.read(lambda t: schedules.find(t, call.path["schedule"]))
+    found = call.read(lambda t: schedules.find(t, call.path["schedule"]))
     if found is None:
         raise not_found()
     return found
@@ -255,10 +251,10 @@ def _cost_of_schedule(call: Call) -> CostBy:
 @_routes.at("POST", f"{_ONE}/end", "schedule.end")
 def _end_schedule(call: Call) -> Schedule:
     """Let no further run begin; what was debited stays debited."""
-    stored, who = _found(call), call.caller.member
+    stored, who = _found(call), call.who
     if who not in (stored.owner, registered(call.service, stored.dataset).owner):
         raise Problem(403, "forbidden", "Who made a schedule ends it, or the dataset's owner.")
-    call.service.storage.write(lambda t: schedules.end(t, stored.id, who))
+    call.write(lambda t: schedules.end(t, stored.id, who))
     return _show_schedule(call)
 
 
@@ -268,7 +264,7 @@ def _show_run(call: Call) -> RunAnswer:
     stored, number = _found(call), call.path["run"]
     if not number.isdecimal() or len(number) > 9:
         raise not_found()
-    runs = call.service.storage.read(lambda t: schedules.runs_of(t, stored.id))
+    runs = call.read(lambda t: schedules.runs_of(t, stored.id))
     run = next((one for one in runs if one.number == int(number)), None)
     text = None if run is None else schedules.answer_of(call.service, stored, run)
     if run is None or text is None:

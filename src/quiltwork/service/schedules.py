@@ -244,7 +244,7 @@ def make(
             level = str(Fraction(item.cost_alone))
             RUNS.add(t, StoredRun(name, *when, level, "unpaid", debit=0, job=""))
 
-    service.storage.write(insert)
+    service.write(insert)
     return _paid(service, name)
 
 
@@ -253,7 +253,7 @@ def _paid(service: Service, name: str) -> StoredSchedule:
 
     Whoever does this a second time, a client or the worker, finds the debits by their keys.
     """
-    stored, runs = service.storage.read(lambda t: (find(t, name), runs_of(t, name)))
+    stored, runs = service.read(lambda t: (find(t, name), runs_of(t, name)))
     if stored is None:
         raise InvalidInputError("There is no such schedule.")
     if stored.state not in ("making", "refused"):
@@ -271,7 +271,7 @@ def _paid(service: Service, name: str) -> StoredSchedule:
     except StorageError:
         raise  # perhaps it was debited: whoever asks next finds out
     except QuiltworkError:
-        service.storage.write(
+        service.write(
             lambda t: t.update(
                 "curator_schedules", {"id": name, "state": "making"}, state="refused"
             )
@@ -288,8 +288,8 @@ def _paid(service: Service, name: str) -> StoredSchedule:
             t.update("curator_runs", unpaid, state="waiting", debit=receipt.number)
         t.note("act", f"made schedule {name} of {len(runs)} runs", stored.owner, stored.dataset)
 
-    service.storage.write(begin)
-    found = service.storage.read(lambda t: find(t, name))
+    service.write(begin)
+    found = service.read(lambda t: find(t, name))
     return stored if found is None else found
 
 
@@ -303,7 +303,7 @@ def end(t: Transaction, name: str, who: str) -> None:
 
 def cost_by(service: Service, stored: StoredSchedule, day: date) -> float:
     """Return what everything debited so far tells, without the schedule's runs after a day."""
-    runs = service.storage.read(lambda t: runs_of(t, stored.id))
+    runs = service.read(lambda t: runs_of(t, stored.id))
     limit = _milliseconds(datetime.combine(day, datetime.max.time(), UTC))
     later = {run.debit for run in runs if run.due > limit}
     status = service.ledger.status(stored.dataset)
@@ -320,7 +320,7 @@ def submit_due(service: Service) -> None:
     of a retired dataset ends. Cost: one look at the runs that are due.
     """
     at = jobs.now()
-    due = service.storage.read(
+    due = service.read(
         lambda t: t.rows(
             "SELECT r.schedule, r.number, r.due, r.stop, s.created, s.dataset, s.owner, s.missed, "
             "(SELECT MIN(n.due) FROM curator_runs n WHERE n.schedule = r.schedule "
@@ -333,14 +333,14 @@ def submit_due(service: Service) -> None:
     for schedule, number, since, stop, created, dataset, owner, missed, following in due:
         patience = _DAY // 2 if following is None else (following - since) // 2
         if service.ledger.status(dataset).retired is not None:
-            service.storage.write(partial(end, name=schedule, who="the worker"))
+            service.write(partial(end, name=schedule, who="the worker"))
         elif missed == "skip" and following is not None and following <= at:
             run = {"schedule": schedule, "number": number, "state": "waiting"}
             skip = partial(Transaction.update, table="curator_runs", where=run, state="skipped")
-            service.storage.write(skip)
+            service.write(skip)
         elif have_arrived(service, dataset, stop, late=at >= max(since, created) + patience):
             _queue(service, schedule, number, owner)
-    unsettled = service.storage.read(
+    unsettled = service.read(
         lambda t: t.rows(
             "SELECT id FROM curator_schedules WHERE state = 'making' AND created < ?",
             at - _SETTLE_AFTER,
@@ -366,7 +366,7 @@ def _queue(service: Service, schedule: str, number: int, owner: str) -> None:
             run = {"schedule": schedule, "number": number}
             t.update("curator_runs", run, state="queued", job=job)
 
-    service.storage.write(work)
+    service.write(work)
 
 
 def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
@@ -375,7 +375,7 @@ def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) 
     It is lost if an earlier worker had begun to draw it, and did not store an answer.
     """
     name, number = str(lease.body["schedule"]), int(lease.body["run"])
-    stored, run = service.storage.read(lambda t: (find(t, name), run_of(t, name, number)))
+    stored, run = service.read(lambda t: (find(t, name), run_of(t, name, number)))
     if stored is None:
         raise InvalidInputError("The schedule of this run is gone.")
     data = reaching(
@@ -394,7 +394,7 @@ def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) 
         t.update("curator_runs", {"schedule": name, "number": number}, state=after)
         return after
 
-    if service.storage.write(begin) == "lost":
+    if service.write(begin) == "lost":
         raise NotPrivateError(_LOST)
     answer = release_planned(
         data,
@@ -415,6 +415,9 @@ def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) 
         t.note("act", f"ran {number} of {name}", stored.owner, stored.dataset)
 
     return jobs.Outcome({"schedule": name, "run": number}, store)
+
+
+jobs.WORKS["run"] = carry_out
 
 
 def answer_of(service: Service, stored: StoredSchedule, run: StoredRun) -> str | None:

@@ -24,6 +24,7 @@ from quiltwork.budget import Ledger
 from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.notes import noted
 from quiltwork.errors import StorageError
+from quiltwork.service.structs import Page, PageQuery, paged
 
 Result = TypeVar("Result")
 Row = TypeVar("Row")
@@ -134,6 +135,17 @@ class TableOf(Generic[Row]):
         """Return the rows that a condition with `?` for parameters names, perhaps in an order."""
         named = f"SELECT {', '.join(self._columns)} FROM {self.name}"  # noqa: S608
         return [self._read(row) for row in t.rows(f"{named} WHERE {where}", *parameters)]
+
+    def page(
+        self, t: Transaction, asked: PageQuery, by: str, where: str, *parameters: object
+    ) -> Page[Row]:
+        """Return a page of the rows that a condition names, in the order of a column of texts."""
+        found = self.all(
+            t,
+            f"({where}) AND {by} > ? ORDER BY {by} LIMIT ?",
+            *(*parameters, asked.after or "", asked.limit + 1),
+        )
+        return paged(found, asked.limit, lambda one: getattr(one, by))
 
     def add(self, t: Transaction, row: Row) -> None:
         """Add a row, unless it is there: a transaction may run twice."""

@@ -7,7 +7,6 @@ the zero character, which not every database can hold.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -17,6 +16,7 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from quiltwork import files
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import positive_fraction, typed_fraction
 from quiltwork.service.problems import Problem
@@ -31,7 +31,6 @@ Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
 Number: TypeAlias = int | float | Annotated[str, msgspec.Meta(max_length=100)]
 """An exact number: 1, 0.1 (read as one tenth) or "1/3"."""
 
-_SMALLEST = sys.float_info.min
 _NO_LETTER = re.compile("[\0\ud800-\udfff]")
 
 
@@ -46,6 +45,10 @@ class Page(Document, Generic[Item], frozen=True):
 
     items: list[Item]
     next: str | None = None
+
+    def shown(self, each: Callable[[Item], Kind]) -> Page[Kind]:
+        """Return the page with its items as they are told."""
+        return Page(items=[each(one) for one in self.items], next=self.next)
 
 
 class PageQuery(Document, frozen=True):
@@ -78,7 +81,10 @@ def exact_number(value: Number, name: str) -> Fraction:
 
 def read_document(text: bytes, kind: type[Kind], depth: int) -> Kind:
     """Read a JSON document as a struct; 400 for what is no JSON, 422 for another document."""
-    found = _parsed(text)
+    try:
+        found = files.parse(text.decode("utf-8"))
+    except ValueError as error:
+        raise Problem(400, "bad-request", f"The body cannot be read. {error}") from None
     _check(found, depth)
     return converted(found, kind)
 
@@ -93,55 +99,18 @@ def converted(found: Any, kind: type[Kind], *, strict: bool = True) -> Kind:
         raise _not_taken("it is nested too deeply") from None
 
 
-def _parsed(text: bytes) -> Any:
-    try:
-        return json.loads(
-            text.decode("utf-8"),
-            object_pairs_hook=_object,
-            parse_float=_float,
-            parse_constant=_no_number,
-        )
-    except UnicodeDecodeError:
-        raise _unreadable("it is not UTF-8") from None
-    except RecursionError:
-        raise _not_taken("it is nested too deeply") from None
-    except ValueError:
-        raise _unreadable("look for a comma, a quote or a bracket too many or too few") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise _unreadable("a key stands twice in one object")
-    return found
-
-
-def _float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number) or (number and abs(number) < _SMALLEST):
-        raise _not_taken("a number is outside the range of ordinary floats")
-    if not number and re.search("[1-9]", re.split("[eE]", text)[0]):
-        raise _not_taken("a number is outside the range of ordinary floats")
-    return number
-
-
-def _no_number(_: str) -> Any:
-    raise _unreadable("NaN and Infinity are no numbers of JSON")
-
-
 def _check(found: Any, depth: int) -> None:
     if isinstance(found, str):
         if _NO_LETTER.search(found):
             raise _not_taken("it has the zero character, or half a pair of surrogates")
+    elif isinstance(found, float):
+        if not math.isfinite(found) or 0 < abs(found) < sys.float_info.min:
+            raise _not_taken("a number is outside the range of ordinary floats")
     elif isinstance(found, list | dict):
         if not depth:
             raise _not_taken("it is nested too deeply")
         for part in (*found, *found.values()) if isinstance(found, dict) else found:
             _check(part, depth - 1)
-
-
-def _unreadable(reason: str) -> Problem:
-    return Problem(400, "bad-request", f"The body is no JSON document: {reason}.")
 
 
 def _not_taken(reason: str) -> Problem:

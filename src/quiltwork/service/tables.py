@@ -17,20 +17,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import Meta
 
+from quiltwork.client.records import CollaborativeTable, GivenPart, Job
 from quiltwork.errors import InvalidInputError
 from quiltwork.service import jobs
 from quiltwork.service.objects import Kind, StoredObject
+from quiltwork.service.rights import Caller
+from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
-from quiltwork.service.structs import Document
+from quiltwork.service.structs import Document, Name, Page, PageQuery, shown_as
+from quiltwork.service.worker import Pace, carry_out
 
 if TYPE_CHECKING:
-    from quiltwork.service.routes import Call, Service
-    from quiltwork.service.uploads import Upload
     from quiltwork.tables import Constraint, Table
     from quiltwork.tables.publication import Publication
 
+_ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
+_routes = Routes()
 _Column = Annotated[str, Meta(min_length=1, max_length=200)]
 _Small = Annotated[int, Meta(ge=1, le=10**6)]
 
@@ -78,31 +83,148 @@ class GivenRows:
 
 
 _PARTS = TableOf("curator_parts", GivenRows, "name, provider")
-SCHEMA = Schema("parts", (_PARTS,))
 
 
-def set_rules(t: Transaction, table: Collected, rules: TableRules) -> None:
-    """Change what is asked of a table that has no rows yet.
+class NewTable(Document, frozen=True):
+    """A table to collect rows for."""
 
-    Providers gave theirs for the rules that they saw: under others the same rows could be published
-    as they are.
+    name: Name
+    rules: TableRules
+
+
+class Published(Document, frozen=True):
+    """The published table."""
+
+    name: str
+    media_type: str
+    content: str
+
+
+class Weakest(Document, frozen=True):
+    """The fewest providers who, colluding, break the constraint, and in which published group.
+
+    `left` is how many records of others they would be left with there.
     """
-    _refuse_published(t, table)
-    if parts_of(t, table.name):
-        raise InvalidInputError(
-            f"Providers have given rows to table {table.name!r} under its present rules. Make "
-            "another table, or let every provider delete its rows first."
-        )
-    TABLES.write(t, table.name, rules, table.made)
-    t.note("act", f"set the rules of table {table.name}", table.owner)
+
+    coalition: list[str]
+    group: list[str]
+    breaks: str
+    left: int
 
 
-def put_rows(service: Service, table: Collected, provider: str, upload: Upload) -> int:
-    """Keep a provider's rows, in the place of those it gave before; return how many there are."""
+class PublishedReport(Document, frozen=True):
+    """What a published table reveals as a whole; there is no record in it.
+
+    `withstands` is the largest number of colluding providers it withstands, `sizes` how many
+    groups there are of each size, `groups_of_one` how many have the rows of one provider alone;
+    `providers` has the rows of each, and how many of them are published.
+    """
+
+    name: str
+    constraint: str
+    m: int
+    rows: int
+    groups: int
+    suppressed: int
+    withstands: int
+    weakest: Weakest | None
+    sizes: dict[str, int]
+    risk: dict[str, Any]
+    loss: dict[str, Any]
+    query_error: float
+    providers: tuple[dict[str, str | int], ...] = ()
+    groups_of_one: int = 0
+
+
+class SelfCheck(Document, frozen=True):
+    """What a provider learns from the published table with its own rows."""
+
+    name: str
+    explanation: str
+    found: dict[str, Any]
+
+
+def _shown(t: Transaction, stored: Collected, caller: Caller) -> CollaborativeTable:
+    everything = caller.role == "auditor" or caller.member == stored.owner
+    job = jobs.find(t, stored.made.get("job", "")) if everything else None
+    return shown_as(
+        CollaborativeTable,
+        stored,
+        rules=msgspec.to_builtins(stored.asked),
+        state=_state(t, stored),
+        parts=[
+            GivenPart(part.provider, part.row_count)
+            for part in _parts_of(t, stored.name)
+            if everything or part.provider == caller.member
+        ],
+        admitted=TABLES.admitted(t, stored, caller),
+        job=None if job is None else jobs.shown(t, job),
+    )
+
+
+@_routes.at("GET", _ONE, "table.read")
+def _show_table(call: Call, name: str | None = None) -> CollaborativeTable:
+    """Show a table, its rules and where its publication is."""
+    found = name or call.path["table"]
+    return call.read(lambda t: _shown(t, TABLES.current(t, found), call.caller))
+
+
+@_routes.at("GET", _ALL, "table.list", query=PageQuery)
+def _list_tables(call: Call) -> Page[CollaborativeTable]:
+    """List the tables that you may use."""
+    return call.read(
+        lambda t: TABLES.listed(t, call).shown(lambda one: _shown(t, one, call.caller))
+    )
+
+
+@_routes.at("POST", _ALL, "table.create", request=NewTable, status=201)
+def _make_table(call: Call) -> CollaborativeTable:
+    """Make a table that providers give rows to."""
+    name, rules, who = call.body.name, call.body.rules, call.who
+    call.write(lambda t: TABLES.create(t, name, who, rules))
+    return _show_table(call, name)
+
+
+@_routes.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
+def _set_table_rules(call: Call) -> CollaborativeTable:
+    """Set columns, k, l and m, until rows are given."""
+
+    def work(t: Transaction) -> None:
+        table = TABLES.current(t, call.path["table"])
+        _refuse_published(t, table)
+        if _parts_of(t, table.name):  # given for rules under which they may be protected better
+            raise InvalidInputError(
+                f"Providers have given rows to table {table.name!r} under its present rules. Make "
+                "another table, or let every provider delete its rows first."
+            )
+        TABLES.write(t, table.name, call.body, table.made)
+        t.note("act", f"set the rules of table {table.name}", table.owner)
+
+    call.write(work)
+    return _show_table(call)
+
+
+@_routes.at("PUT", f"{_ONE}/access/{{member}}", "table.admit")
+def _admit_to_table(call: Call) -> CollaborativeTable:
+    """Let a provider give rows, or an analyst read what is published."""
+    TABLES.admit(call)
+    return _show_table(call)
+
+
+@_routes.at("DELETE", f"{_ONE}/access/{{member}}", "table.admit", status=204)
+def _dismiss_from_table(call: Call) -> None:
+    """Take access back; a provider's rows are deleted with it."""
+    _drop_rows(call, call.path["member"], dismissed=True)
+
+
+@_routes.at("PUT", f"{_ONE}/rows", "table.give", upload=True)
+def _give_rows(call: Call) -> GivenPart:
+    """Give your rows, in the place of those that you gave before."""
+    table, provider = TABLES.named(call), call.who
     rules = table.asked
-    with upload.table() as path:
+    with call.sent.table() as path:
         count = rules.table(path).encoded.rows
-        kept = upload.only(path, [*rules.quasi_identifiers, rules.sensitive])
+        kept = call.sent.only(path, [*rules.quasi_identifiers, rules.sensitive])
 
     def work(t: Transaction, file: str) -> list[str]:
         now = TABLES.current(t, table.name)
@@ -110,67 +232,79 @@ def put_rows(service: Service, table: Collected, provider: str, upload: Upload) 
         if now.asked != rules:
             raise InvalidInputError("The rules were changed just now; read them, and send again.")
         old = _forgotten(t, table.name, provider)
-        _PARTS.add(t, GivenRows(table.name, provider, file, upload.suffix, count))
+        _PARTS.add(t, GivenRows(table.name, provider, file, call.sent.suffix, count))
         t.note("act", f"gave {count} rows to table {table.name}", provider)
         return old
 
-    service.keep(kept, work)
-    return count
+    call.service.keep(kept, work)
+    return GivenPart(provider, count)
 
 
-def drop_rows(
-    service: Service, table: Collected, provider: str, dismissed: Call | None = None
-) -> None:
+@_routes.at("DELETE", f"{_ONE}/rows", "table.give", status=204)
+def _delete_own_rows(call: Call) -> None:
+    """Delete your rows."""
+    _drop_rows(call, call.who)
+
+
+def _drop_rows(call: Call, provider: str, *, dismissed: bool = False) -> None:
     """Delete a provider's rows, perhaps with its access; a publication that has them stays."""
 
     def work(t: Transaction) -> list[str]:
-        now = TABLES.current(t, table.name)
+        now = TABLES.current(t, call.path["table"])
         if _open_job(t, now):
             raise InvalidInputError("The table is being published; wait, or cancel the job.")
-        who, files = provider, _forgotten(t, table.name, provider)
-        if dismissed is not None:
-            TABLES.dismiss(t, dismissed)
-            who = dismissed.caller.member
+        files = _forgotten(t, now.name, provider)
+        if dismissed:
+            TABLES.dismiss(t, call)
         if files:
-            t.note("act", f"deleted the rows of {provider} in table {table.name}", who)
+            t.note("act", f"deleted the rows of {provider} in table {now.name}", call.who)
         return files
 
-    service.forget(work)
+    call.service.forget(work)
 
 
 def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:
     """Forget the rows of one provider; return the files that held them."""
-    files = [part.file for part in parts_of(t, name) if part.provider == provider]
+    files = [part.file for part in _parts_of(t, name) if part.provider == provider]
     t.delete("curator_parts", name=name, provider=provider)
     return files
 
 
-def submit(service: Service, table: Collected) -> str:
-    """Queue the publication of a table, or find the job that is at it; return the job's id."""
-    identity = jobs.new_id()
+@_routes.at("POST", f"{_ONE}/publication", "table.publish")
+def _publish_table(call: Call) -> Job:
+    """Publish a table, once; a large one in the background."""
+    service, new = call.service, jobs.new_id()
 
-    def work(t: Transaction) -> str:
-        now = TABLES.current(t, table.name)
-        before = str(now.made.get("job", ""))
+    def work(t: Transaction) -> tuple[str, int]:
+        """Queue the publication, or find the job that is at it."""
+        now = TABLES.current(t, call.path["table"])
+        parts, before = _parts_of(t, now.name), str(now.made.get("job", ""))
+        rows = sum(part.row_count for part in parts)
         if _open_job(t, now) or "publication" in now.made:
-            return before
-        if len(parts_of(t, table.name)) < 2:
+            return before, rows
+        if len(parts) < 2:
             raise InvalidInputError("A collaborative table needs the rows of two providers.")
-        mark = f"publish {table.name} after {before or 'nothing'}"
-        found = jobs.submit(t, "publish", table.owner, table.name, {}, mark, identity)
+        mark = f"publish {now.name} after {before or 'nothing'}"
+        found = jobs.submit(t, "publish", now.owner, now.name, {}, mark, new)
         TABLES.update(t, now, job=found)
-        t.note("act", f"publishes table {table.name}", table.owner)
-        return found
+        t.note("act", f"publishes table {now.name}", now.owner)
+        return found, rows
 
-    return service.storage.write(work)
+    identity, rows = call.write(work)
+    if rows <= service.settings.limits.at_once:
+        pace = Pace()
+        lease = jobs.claim(service.storage, "the server", pace.lease, only=identity)
+        if lease is not None:
+            carry_out(service, lease, pace)
+    return jobs.shown_by_id(service, identity)
 
 
-def publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
+def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
     """Anonymize, verify and describe a table; the work of a job of kind "publish"."""
     from quiltwork.tables import Table, anonymize
 
-    table, parts = service.storage.read(
-        lambda t: (TABLES.current(t, lease.subject), parts_of(t, lease.subject))
+    table, parts = service.read(
+        lambda t: (TABLES.current(t, lease.subject), _parts_of(t, lease.subject))
     )
     rules = table.asked
     with ExitStack() as stack:
@@ -214,45 +348,61 @@ def _csv(service: Service, made: Publication) -> bytes:
         return made.write(Path(folder) / "published.csv").read_bytes()
 
 
-def published(service: Service, table: Collected) -> bytes:
-    """Return the published table as CSV."""
-    if "publication" not in table.made:
-        raise InvalidInputError(f"Table {table.name!r} is not published yet.")
-    return b"".join(service.vault.read(table.made["publication"]))
+jobs.WORKS["publish"] = _publish
 
 
-def self_check(service: Service, table: Collected, provider: str) -> dict[str, Any]:
-    """Say what a provider can learn from the published table with its own rows."""
+@_routes.at("GET", f"{_ONE}/publication", "table.published")
+def _show_publication(call: Call) -> Published:
+    """Get the published table."""
+    stored, file = _published(call)
+    content = b"".join(call.service.vault.read(file)).decode("utf-8")
+    return Published(name=stored.name, media_type="text/csv", content=content)
+
+
+@_routes.at("GET", f"{_ONE}/report", "table.report")
+def _show_table_report(call: Call) -> PublishedReport:
+    """Say what the published table reveals, and who could break what."""
+    stored, _ = _published(call)
+    return msgspec.convert({"name": stored.name, **stored.made["report"]}, PublishedReport)
+
+
+@_routes.at("GET", f"{_ONE}/check", "table.check")
+def _check_own_rows(call: Call) -> SelfCheck:
+    """Say what you learn from the published table with your own rows."""
     from quiltwork.tables import own_view
 
-    published(service, table)
-    parts = service.storage.read(lambda t: parts_of(t, table.name))
-    part = next((one for one in parts if one.provider == provider), None)
+    (stored, file), vault = _published(call), call.service.vault
+    part = call.read(lambda t: _PARTS.one(t, name=stored.name, provider=call.who))
     if part is None:
-        raise InvalidInputError(f"You have no rows in table {table.name!r}.")
-    with (
-        service.vault.plain(table.made["publication"], ".csv") as shown,
-        service.vault.plain(part.file, part.suffix) as own,
-    ):
-        rules = table.asked
+        raise InvalidInputError(f"You have no rows in table {stored.name!r}.")
+    with vault.plain(file, ".csv") as shown, vault.plain(part.file, part.suffix) as own:
+        rules = stored.asked
         view = own_view(rules.table(shown), rules.table(own), rules.constraint)
-    found: dict[str, Any] = json.loads(view.to_json())
-    return {**found, "explanation": view.explain()}
+    found = json.loads(view.to_json())
+    return SelfCheck(name=stored.name, explanation=view.explain(), found=found)
 
 
-def parts_of(t: Transaction, name: str) -> list[GivenRows]:
+def _published(call: Call) -> tuple[Collected, str]:
+    """Return a table that is published, and the file that it is in."""
+    stored = TABLES.named(call)
+    if "publication" not in stored.made:
+        raise InvalidInputError(f"Table {stored.name!r} is not published yet.")
+    return stored, stored.made["publication"]
+
+
+def _parts_of(t: Transaction, name: str) -> list[GivenRows]:
     """Return the rows that every provider gave, as names of files."""
     return _PARTS.all(t, "name = ? ORDER BY provider", name)
 
 
-def files(t: Transaction) -> list[str]:
+def _files(t: Transaction) -> list[str]:
     """Return the files of the vault that tables need."""
     parts = [str(name) for (name,) in t.rows("SELECT file FROM curator_parts")]
     made = t.rows("SELECT made FROM curator_objects WHERE kind = 'table'")
     return [*parts, *filter(None, (json.loads(text).get("publication") for (text,) in made))]
 
 
-def state(t: Transaction, table: Collected) -> State:
+def _state(t: Transaction, table: Collected) -> State:
     """Say where a table is."""
     if "publication" in table.made:
         return "published"
@@ -265,8 +415,16 @@ def _open_job(t: Transaction, table: Collected) -> bool:
 
 
 def _refuse_published(t: Transaction, table: Collected) -> None:
-    if state(t, table) != "collecting":
+    if _state(t, table) != "collecting":
         raise InvalidInputError(
             f"Table {table.name!r} is published, or about to be, and a second publication of "
             "nearly the same rows could be intersected with it; make a new table."
         )
+
+
+FEATURE = Feature(
+    schema=Schema("parts", (_PARTS,)),
+    belongs={"table": TABLES.is_own},
+    files=_files,
+    routes=tuple(_routes),
+)

@@ -1,7 +1,8 @@
 """Uploads: streamed to the disk under limits, and read as a table only after that.
 
-Bytes are counted as they come, so that what is too large ends early. A CSV file may come
-compressed (`Content-Encoding: gzip`) and is unpacked while it comes, up to a multiple of its size.
+Bytes are counted as they come (`door.paced`), so that what is too large ends early. A CSV file may
+come compressed (`Content-Encoding: gzip`) and is unpacked while it comes, up to a multiple of its
+size.
 What the end of a Parquet file says of its sizes is what whoever made it wrote there. So the heads
 of all pages are read, by which a reader takes its memory, and columns of text as their
 dictionaries: pages that repeat one text are small in the file and large in memory.
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from quiltwork import delimited, files
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.door import too_large
 from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 from quiltwork.service.vault import Vault
@@ -110,25 +110,15 @@ def suffix_of(media_type: str) -> str:
 def received(
     service: Service, parts: Iterable[bytes], suffix: str, encoding: str = ""
 ) -> Iterator[Upload]:
-    """Keep what comes, unpacked, for a block, if it is within limits; else 413, 415 or 400."""
+    """Keep what comes, unpacked, for a block; 413, 415 or 400 for what cannot be unpacked."""
     limits, vault = service.settings.limits, service.vault
     if encoding not in ("", "identity", "gzip"):
         raise Problem(415, "unsupported-media", "Send it as it is, or in gzip.")
-    limited = _limited(parts, limits.upload)
-    name = vault.write(_unpacked(limited, limits) if encoding == "gzip" else limited)
+    name = vault.write(_unpacked(parts, limits) if encoding == "gzip" else parts)
     try:
         yield Upload(name, suffix, vault, limits)
     finally:
         vault.delete(name)
-
-
-def _limited(parts: Iterable[bytes], most: int) -> Iterator[bytes]:
-    size = 0
-    for part in parts:
-        size += len(part)
-        if size > most:
-            raise too_large(most)
-        yield part
 
 
 def _unpacked(parts: Iterable[bytes], limits: Limits) -> Iterator[bytes]:

@@ -17,14 +17,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from quiltwork.errors import QuiltworkError, StorageError
-from quiltwork.service import jobs, schedules, tables
+from quiltwork.service import jobs, schedules
 from quiltwork.service.jobs import (
     CancelledError,
     LeaseLostError,
-    Outcome,
     Progress,
     StoppedError,
     StoredJob,
@@ -48,11 +47,6 @@ class Pace:
     look: float = 0.5
 
 
-Work: TypeAlias = "Callable[[Service, StoredJob, Progress], Outcome]"
-WORKS: dict[str, Work] = {}
-"""By kind of job, the function that carries it out."""
-
-
 def carry_out(
     service: Service, lease: StoredJob, pace: Pace, stop: threading.Event | None = None
 ) -> None:
@@ -61,7 +55,7 @@ def carry_out(
     storage = service.storage
     with _heard_of(service, lease, progress, pace, stop), suppress(LeaseLostError):
         try:
-            outcome = WORKS[lease.kind](service, lease, progress)
+            outcome = jobs.WORKS[lease.kind](service, lease, progress)
             jobs.finish(storage, lease, outcome, progress.total)
         except StoppedError:
             jobs.give_back(storage, lease)
@@ -79,9 +73,7 @@ def carry_out(
 def _heard_of(
     service: Service, lease: StoredJob, progress: Progress, pace: Pace, stop: threading.Event | None
 ) -> Iterator[None]:
-    over = threading.Event()
-
-    def keep() -> None:
+    def keep(over: threading.Event) -> None:
         while not over.wait(pace.beat):
             with suppress(StorageError):  # perhaps the next one gets through
                 try:
@@ -94,7 +86,15 @@ def _heard_of(
             if stop is not None and stop.is_set() and progress.reason is None:
                 progress.reason = StoppedError()
 
-    thread = threading.Thread(target=keep, daemon=True)
+    with _beside(keep):
+        yield
+
+
+@contextmanager
+def _beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Let a thread work during a block, until its event is set at the end of it."""
+    over = threading.Event()
+    thread = threading.Thread(target=work, args=(over,), daemon=True)
     thread.start()
     try:
         yield
@@ -165,12 +165,11 @@ def supervised(settings: Settings) -> Iterator[None]:
     It hears from a pipe when the server is gone, however that ended. The database's URL, which may
     hold a password, goes by the environment.
     """
-    stop = threading.Event()
     environment = {**os.environ, "QUILTWORK_DATABASE": settings.database}
     command = [sys.executable, "-m", "quiltwork", "worker", "--supervised"]
     command += ["--data", str(settings.data.absolute())]
 
-    def keep() -> None:
+    def keep(stop: threading.Event) -> None:
         pause = 1.0
         while not stop.is_set():
             began = jobs.now()
@@ -184,13 +183,8 @@ def supervised(settings: Settings) -> Iterator[None]:
             stop.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE) if quick else 1.0
 
-    thread = threading.Thread(target=keep, daemon=True)
-    thread.start()
-    try:
+    with _beside(keep):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -202,7 +196,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-WORKS["publish"] = tables.publish
-WORKS["run"] = schedules.carry_out

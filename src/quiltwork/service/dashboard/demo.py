@@ -35,7 +35,7 @@ def fill(service: Service) -> dict[str, str]:
 
     Costs a few seconds, most of them for the first compiled sweep and the table.
     """
-    if service.storage.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
+    if service.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
         raise InvalidInputError("This curator is in use; a demonstration needs --data of its own.")
     for name, role in TEAM.items():
         invite(service, name, role, OWNER)
@@ -171,4 +171,4 @@ def _leaderboard(service: Service) -> None:
 
 def _send(service: Service, who: str, name: str, path: dict[str, str], lines: Iterable[str]) -> Any:
     content = "\n".join([*lines, ""]).encode()
-    return service.send(caller(who), name, path, [content], ".csv")
+    return _ask(service, who, name, path, parts=[content])

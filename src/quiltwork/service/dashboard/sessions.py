@@ -53,13 +53,13 @@ def begin(service: Service, secret: str) -> str | None:
         _SESSIONS.add(t, StoredSession(hashed(cookie), caller.token, expires))
         t.note("act", f"signed in to the dashboard by token {caller.token}", caller.member)
 
-    service.storage.write(work)
+    service.write(work)
     return cookie
 
 
 def caller_with(service: Service, cookie: str) -> Caller | None:
     """Return who has this session; None once it, its token or its member's time has ended."""
-    found = service.storage.read(lambda t: _SESSIONS.one(t, hash=hashed(cookie)))
+    found = service.read(lambda t: _SESSIONS.one(t, hash=hashed(cookie)))
     if found is None or found.expires <= now():
         return None
     return caller_by(service, "id", found.token)
@@ -67,7 +67,7 @@ def caller_with(service: Service, cookie: str) -> Caller | None:
 
 def end(service: Service, cookie: str) -> None:
     """Forget a session."""
-    service.storage.write(lambda t: t.delete("curator_sessions", hash=hashed(cookie)))
+    service.write(lambda t: t.delete("curator_sessions", hash=hashed(cookie)))
 
 
 def form_value(cookie: str) -> str:

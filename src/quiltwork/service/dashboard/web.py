@@ -110,7 +110,7 @@ class Visit:
         if chosen is None or suffix not in MEDIA_TYPES.values():
             raise Problem(422, "invalid-input", "Choose a file that ends with .csv or .parquet.")
         parts = iter(lambda: chosen.file.read(_PIECE), b"")
-        return self.service.send(self.caller, name, path, parts, suffix, **rest)
+        return self.ask(name, path, parts=parts, suffix=suffix, **rest)
 
     def everything(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
         """Return all items of a list, page after page."""

@@ -1,0 +1,11 @@
+from .curator import Curator as Curator
+from .records import AnswerPreview as AnswerPreview
+from .records import CollaborativeTable as CollaborativeTable
+from .records import Dataset as Dataset
+from .records import Holdout as Holdout
+from .records import Job as Job
+from .records import Released as Released
+from .records import Schedule as Schedule
+from .records import ScheduledRun as ScheduledRun
+from .records import Score as Score
+from .records import Verification as Verification
