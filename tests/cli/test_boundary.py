@@ -67,7 +67,7 @@ def test_an_unexpected_error_shows_a_traceback_only_with_debug(cli, probe):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["nonsense"], ["count", "--nonsense"], ["demo", "extra"], ["hierarchy"], ["count"]],
+    [["nonsense"], ["count", "--nonsense"], ["demo", "extra"], ["demo", "--output"], ["count"]],
 )
 def test_misuse_is_code_2_and_points_to_help(cli, arguments):
     ran = cli(*arguments)

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import augment_usage_errors
 
 from quiltwork.errors import QuiltworkWarning
 
@@ -131,6 +132,11 @@ class WithShortHelp(click.Command):
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
         """Name both."""
         return ["-h", "--help"]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let every complaint about what was typed know its command."""
+        with augment_usage_errors(ctx):
+            return super().parse_args(ctx, args)
 
 
 class ExampleCommand(WithShortHelp):

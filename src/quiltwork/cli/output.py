@@ -256,6 +256,7 @@ _PHRASES = {
         r"beginning_of=\d+": "--beginning",
         r"ledger\.extend\('([^']+)', (\d+)\)": r"quiltwork ledger extend URL \1 \2",
         r"ledger\.status\('[^']+'\)\.beliefs": "the beliefs that `ledger show` names",
+        r"create\(dataset, beliefs, length, budget\)": "`quiltwork ledger create`",
         r"\blimits=\((\d+), (\d+)\)": r"--limits \1:\2",
         r"\b(floor|overfits|train|variance)=(?=[.,; ])": r"--\1",
     }.items()
