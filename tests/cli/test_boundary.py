@@ -74,7 +74,8 @@ def test_misuse_is_code_2_and_points_to_help(cli, arguments):
     assert ran.code == 2
     assert ran.err.count("\n") == 1
     assert "--help" in ran.err
-    assert json.loads(cli(*arguments, "--json").err)["error"]["kind"] == "usage"
+    told = cli(arguments[0], "--json", *arguments[1:]).err
+    assert json.loads(told)["error"]["kind"] == "usage"
 
 
 def test_json_after_a_bare_dash_dash_is_an_argument(cli):
