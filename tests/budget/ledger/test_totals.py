@@ -266,7 +266,7 @@ def test_what_a_debit_writes_does_not_grow_with_the_history(sqlite_url, chain):
     counts = []
     with Ledger.open(sqlite_url) as ledger:
         ledger.create("d", chain, 40, 99)
-        for history in (100, 400):
+        for history in (300, 600):
             ledger.debit_all("d", [Spending.dp(1e-6, 1 + n % 9, 20) for n in range(history)])
             ledger.debit("d", Spending.dp(1e-6, 1, 20))
             cold, seen = Ledger.open(sqlite_url), []

@@ -7,7 +7,7 @@ charged for any time point.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -77,6 +77,13 @@ class Ahead:
         """One more, with which no time point is charged more than `peak`."""
         total = bounded(self.total + everything(debit.spending))
         return replace(self, total=total, peak=peak, debits=(*self.debits, debit))
+
+    def plus_all(self, debits: Sequence[Recent]) -> Ahead:
+        """Several more, wherever their windows are."""
+        spent = [debit.spending for debit in debits]
+        total = bounded(self.total + sum(map(everything, spent)))
+        peak = Fraction(float_up(self.peak + sum(map(highest, spent))))
+        return replace(self, total=total, peak=peak, debits=(*self.debits, *debits))
 
     def peak_with(self, base: Account, spending: Spending) -> Fraction:
         """A bound on what any time point is charged with one more release.

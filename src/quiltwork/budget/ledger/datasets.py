@@ -190,8 +190,7 @@ class DatasetState:
         or it was `checked` with others. None if that does not say, or there are analysts; then
         `grant` does.
         """
-        outside = spending.stop > self.length
-        if self.analysts or outside or not can_wait(spending) or not self.tells:
+        if not self._bounds([spending]):
             return None
         peak = self.ahead.peak_with(self.base, spending)
         total = self.ahead.total + everything(spending)
@@ -199,10 +198,16 @@ class DatasetState:
             return None
         return Grant(spending, None, None, None, self, self.safe, peak)
 
-    def is_clear(self, spending: Spending) -> bool:
-        """Whether a debit fits by what the dataset's own row bounds, wherever its window is."""
-        total = self.ahead.total + everything(spending)
-        return total <= self.budget or self.ahead.peak + highest(spending) <= (self.safe or 0)
+    def _bounds(self, spendings: Sequence[Spending]) -> bool:
+        """Whether debits are such as the bounds of the dataset's own row are about."""
+        inside = all(one.stop <= self.length and can_wait(one) for one in spendings)
+        return inside and not self.analysts and self.tells
+
+    def are_clear(self, spendings: Sequence[Spending]) -> bool:
+        """Whether debits fit by what the dataset's own row bounds, wherever their windows are."""
+        total = self.ahead.total + sum(map(everything, spendings))
+        peak = self.ahead.peak + sum(map(highest, spendings))
+        return self._bounds(spendings) and (total <= self.budget or peak <= (self.safe or 0))
 
     def grant(
         self,

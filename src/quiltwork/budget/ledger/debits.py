@@ -109,12 +109,14 @@ def debited_together(
 ) -> list[Receipt]:
     """Append debits, each with its identity, if they fit together.
 
-    Cost: one pricing for all, and one more each where there are analysts; the rows they change.
+    Cost: one pricing for all, if the dataset's row does not tell that they fit, and one more each
+    where there are analysts; the rows they change.
     """
     if not asked:
         return []
     requests = [read_request(one, state.name, state.beliefs, state.length) for _, one in asked]
-    account = state.check([request.spending for request in requests])
+    spendings = [request.spending for request in requests]
+    account = None if state.are_clear(spendings) else state.check(spendings)
     if analyst is not None or state.analysts:
         found, after = [], state
         for (identity, one), key in zip(asked, keys, strict=True):

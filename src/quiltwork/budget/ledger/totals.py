@@ -210,7 +210,7 @@ class Totals:
         at_once = None if analyst else state.granted_at_once(spending, checked=checked)
         if at_once is not None:
             self._seconds[state.name] = 0.0
-            if state.is_clear(spending):
+            if state.are_clear([spending]):
                 self.dear.discard(state.name)
             return at_once
         if not checked:
@@ -305,16 +305,21 @@ class Totals:
             tables.pending = after
 
     def debited_together(
-        self, tables: Tables, state: DatasetState, entries: Sequence[Entry], account: Account
+        self, tables: Tables, state: DatasetState, entries: Sequence[Entry], account: Account | None
     ) -> None:
-        """Keep the totals with several debits for nobody in particular; `account` has them all."""
-        debits = (*state.ahead.debits, *map(Recent.of, entries))
-        last = Head(entries[-1].seq, entries[-1].hash)
-        ahead = replace(state.ahead, total=account.usage.total, debits=debits)
+        """Keep the totals with several debits for nobody in particular.
+
+        `account` has them all; None if nobody needed it, and then a few wait as single ones do.
+        """
+        new, last = [Recent.of(entry) for entry in entries], Head(entries[-1].seq, entries[-1].hash)
         earlier = self._earlier(state.name, last.count)
-        found = account.known
+        found = None if account is None else account.known
+        ahead = state.ahead.plus_all(new)
         after = replace(state, last=last, ahead=ahead, found=found, earlier=earlier)
-        after = self._in_rows(tables, after.with_account(account.kept(earlier)))
+        if account is not None:
+            after.with_account(account.kept(earlier))
+        if account is not None or len(ahead.debits) > MOST:
+            after = self._in_rows(tables, after)
         self._write(tables, state, after)
 
     def latest(self, tables: Tables, before: DatasetState) -> DatasetState:
