@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -112,3 +116,29 @@ def test_what_can_be_kept_nowhere_is_compiled_all_the_same(monkeypatch):
     caching, pivots = (pytest.importorskip(name) for name in ("numba.core.caching", PIVOTS))
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
     assert pivots.compiled(lambda number: number + 1)(1) == 2
+
+
+def test_loops_are_compiled_again_when_anything_compiled_into_them_changes(tmp_path, monkeypatch):
+    pytest.importorskip("numba")
+    from quiltwork.influence.sweep import loops, pivots
+
+    room, seen, ahead = Path(pivots.__file__).parent, set(), {"loops"}
+    while ahead:
+        name = ahead.pop()
+        seen.add(name)
+        tree = ast.parse((room / f"{name}.py").read_text(encoding="utf-8"))
+        froms = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+        ahead |= {m.split(".")[-1] for m in froms if m.startswith("quiltwork.")} - seen
+    now = pivots.edition()
+    kept = Path(loops.sweep.stats.cache_path)
+    names = (loops.sweep._cache._impl.filename_base, pivots.best_tree._cache._impl.filename_base)
+    assert kept.exists()
+    assert all(now in name for name in names)
+    for name in seen:
+        shutil.copy(room / f"{name}.py", tmp_path)
+    monkeypatch.setattr(pivots, "__file__", str(tmp_path / "pivots.py"))
+    assert pivots.edition() == now
+    for name in seen:
+        (tmp_path / f"{name}.py").write_text("MARGIN = 0.0", encoding="utf-8")
+        now, former = pivots.edition(), now
+        assert now != former, name

@@ -2,7 +2,8 @@
 
 The step F is monotone, so any r with F(r) ≤ r bounds every node by induction from the end. Where
 matrices do not change, r is found by Newton's method with the trees' shares as Jacobian, in a few
-iterations however slowly the chain mixes; then it is inflated a little and checked once.
+iterations however slowly the chain mixes. It looks for r = F(r) + a little, so that where it
+arrives a step stays below and the last iteration is the check.
 
 Theorem: docs/theory/sweep.md
 """
@@ -14,17 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.influence.sweep.program import BoolArray, Bounds, FloatArray, IntArray
+from quiltwork.influence.sweep.program import BoolArray, Bounds, FloatArray, IntArray, closed
 
 if TYPE_CHECKING:
     from quiltwork.influence.sweep.sides import Exact
 
-_NEWTON = 40
-_CLOSE = 2.0**-41
+_NEWTON = 64
 _STUCK = 2.0**-26
-_FIRST_INFLATION = 2.0**-36
-_MOST_INFLATION = 2.0**-8
-_TIES = 4
+_LITTLE = 2.0**-39
+_MOST = 2.0**-8
+_PATIENCE = 8
 _FAR = 200.0
 _SPARSE = 150
 _FEW_ENTRIES = 8
@@ -99,14 +99,17 @@ class Homogeneous:
         return result
 
     def tangent(self, level: float, r: FloatArray) -> Tangent:
-        """Newton's step from r, and how its end moves with the level."""
+        """Newton's step from r to where a step stays a little below, and how that moves with the
+        level.
+        """
         infinite = ~np.isfinite(r)
         found, gaps = self.step(level, r)
         jacobian = self.jacobian(found, infinite)
         with np.errstate(invalid="ignore"):
             gain = np.where(infinite, 0.0, found.values - r)
         by_level = np.where(infinite, 0.0, jacobian @ self.tells.astype(np.float64) + gaps)
-        step, rate = _solve(jacobian, np.stack([gain, by_level], axis=1)).T
+        above = np.where(infinite, 0.0, gain + _LITTLE)
+        step, rate = _solve(jacobian, np.stack([above, by_level], axis=1)).T
         ahead = np.maximum(r + step, self.rest)
         return Tangent(ahead, rate, float(np.abs(gain).max(initial=0.0)))
 
@@ -115,17 +118,23 @@ class Homogeneous:
         self._last = level, r
 
     def start(self, level: float) -> FloatArray:
-        """Bounds that small levels lead to: all that is lost on the way is the rows' overlap."""
+        """Bounds that small levels lead to: all that is lost on the way is the rows' overlap.
+
+        No pair of states is told apart better than by way of others.
+        """
         rows = self.rows[self.side.spans[-1]]
         p = rows.above * self._kernel
         q = rows.below * self._kernel
         with np.errstate(divide="ignore", invalid="ignore"):
             p, q = p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
         shared = np.nan_to_num(np.minimum(p, q).sum(axis=1))
-        return np.asarray(self.rest + level * (1 - shared) / np.where(shared, shared, 2.0**-7))
+        alone = self.rest + level * (1 - shared) / np.where(shared, shared, 2.0**-7)
+        limits = np.zeros((1, self.walk.size, self.walk.size))
+        limits[0, self.x, self.y] = alone
+        return np.asarray(np.maximum(closed(limits)[0, self.x, self.y], self.rest))
 
     def solve(self, level: float) -> FloatArray | None:
-        """Newton's method from the last solution, or from little; then the certificate."""
+        """Newton's method from the last solution, or from little, up to a certificate."""
         starts = [self.start(level)]
         if self._last is not None and self._last[0] > 0:
             with np.errstate(invalid="ignore"):
@@ -141,49 +150,32 @@ class Homogeneous:
         return None
 
     def _newton(self, level: float, r: FloatArray) -> FloatArray | None:
+        """Bounds that a step stays below by about `little`, which is the certificate.
+
+        Where several trees are as good as each other, another one may lead upwards than the one
+        whose slopes were taken: after some turns more is asked for.
+        """
         infinite = ~np.isfinite(r)
-        jacobian, last = None, np.inf
+        last, little = np.inf, _LITTLE
         for turn in range(_NEWTON):
-            found, _ = self.step(level, np.where(infinite, np.inf, r))
-            jacobian = self.jacobian(found, infinite)
+            r = np.where(infinite, np.inf, r)
+            found, _ = self.step(level, r)
             with np.errstate(invalid="ignore"):
                 gain = np.where(infinite, 0.0, found.values - r)
             moved = np.abs(gain).max(initial=0.0)
-            if moved <= _CLOSE:
-                break
-            ahead = r + _solve(jacobian, gain)
+            if (found.values <= r).all() and moved <= 4 * little:
+                return r
+            if turn % _PATIENCE == _PATIENCE - 1 and moved < _STUCK:
+                little *= 64
+            if little > _MOST:
+                return None
+            above = np.where(infinite, 0.0, gain + little)
+            ahead = r + _solve(self.jacobian(found, infinite), above)
             wild = not np.isfinite(ahead[~infinite]).all() or ahead[~infinite].max() > _FAR
-            stuck = last / 2 < moved < _STUCK  # between two trees that are as good as each other
-            slow = turn > _NEWTON // 2
-            r = found.values if wild or stuck or slow else np.maximum(ahead, self.rest)
+            stuck = last / 2 < moved < _STUCK and moved > 4 * little
+            r = found.values + little if wild or stuck else np.maximum(ahead, self.rest)
             last = moved
             infinite |= ~(r < _FAR)
-        return self._certified(level, r, jacobian, infinite)
-
-    def _certified(
-        self, level: float, r: FloatArray, jacobian: Any, infinite: BoolArray
-    ) -> FloatArray | None:
-        """Inflate towards (I − J)⁻¹·1 until a step stays below.
-
-        Where several trees are as good as each other, another one may lead upwards than the one
-        whose slopes were taken: then Newton's method goes on for F plus the inflation.
-        """
-        direction = _solve(jacobian, np.where(infinite, 0.0, 1.0))
-        direction = np.where(np.isfinite(direction) & (direction > 0), direction, 1.0)
-        amount = _FIRST_INFLATION
-        while amount <= _MOST_INFLATION:
-            raised = np.where(infinite, np.inf, r + amount * direction)
-            for _ in range(_TIES):
-                found = self.step(level, raised)[0]
-                if (found.values <= raised).all():
-                    return raised
-                with np.errstate(invalid="ignore"):
-                    above = np.where(infinite, 0.0, found.values + amount - raised)
-                further = _solve(self.jacobian(found, infinite), above)
-                if not np.isfinite(further).all():
-                    break
-                raised = np.maximum(raised + further, self.rest)
-            amount *= 4
         return None
 
     def felt(self, level: float, most: int, bits: int) -> int:

@@ -31,7 +31,7 @@ _TRIES, _TIMES = 4, 8
 _FINE = 2.0**-12
 _LITTLE, _MANY = 2000, 20_000
 _TURNS, _NEWTON = 80, 20
-_NEAR = 2.0**-20
+_NEAR = 2.0**-22
 _ENOUGH = 1e12
 _FEW = 16
 _MOST_PROGRAMS = 2_000_000
@@ -75,9 +75,11 @@ def largest_factor(
     if isinstance(sweep, Sweep) and own == most and unit.length > _FEW:
         best = low, _all_at_once(epsilon, own * low)
         between = _between(sweep, unit, nodes)
-        if between is not None and (rising := _in_strides(between, low, epsilon, _RISING)):
-            best = _secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
-            return _short(best[0]), best[1]
+        if between is not None and not between.forgets:
+            rising = _in_strides(between, low, epsilon, _RISING)
+            if rising is not None:
+                best = _secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
+                return _short(best[0]), best[1]
         about = _balanced(sweep, unit, epsilon, _HARDLY)
         unfelt = about is not None and about[0] > low and _unfelt(sweep, unit, nodes, about[0])
         between = None if unfelt else between
@@ -106,7 +108,7 @@ def largest_factor(
     if isinstance(sweep, Sweep) and unit.length > SHORT:
         many = sweep.walk.programs > _MANY
         close = _FINE if many else _FAIR if _felt_far(sweep, unit, low) else _CLOSE
-    factor, leak = _raised(leak_at, low, epsilon, close)
+    factor, leak = _raised(leak_at, (low, leak_at(low)), epsilon, close)
     return _short(factor), leak
 
 
@@ -286,16 +288,16 @@ def _endless(
         low = epsilon / unit.total
         fits = (low, _all_at_once(epsilon, own * low)) if start is None else start
         return _secants(leak_at, fits, fits[0], 1.0, epsilon, _FINE)[0]
-    found = _balanced(sweep, unit, epsilon, _NEAR, about)
+    found = _balanced(sweep, unit, epsilon * (1 - _CLOSE / 4), _NEAR, about)
     low = high = epsilon / own if found is None else found[0]
     worst: Leak | None = None
     while (best := leak_at(low)).leak > epsilon:
         worst, high = best, low
-        low *= max(0.25, 1 - _CLOSE / 4 - 2 * (worst.leak / epsilon - 1))
+        low *= max(0.25, 1 - _CLOSE / 4 - (1 + 2.0**-6) * (worst.leak / epsilon - 1))
         if high < epsilon / (unit.total * 4):
             return None
     if worst is None:
-        return _raised(leak_at, low, epsilon, _CLOSE)
+        return _raised(leak_at, (low, best), epsilon, _CLOSE)
     return _search(leak_at, (low, best), (high, worst), epsilon, _CLOSE)
 
 
@@ -348,10 +350,11 @@ def _balanced(
 
 
 def _raised(
-    leak_at: Callable[[float], Leak], low: float, epsilon: float, close: float
+    leak_at: Callable[[float], Leak], start: tuple[float, Leak], epsilon: float, close: float
 ) -> tuple[float, Leak]:
     """The largest factor from one on that fits: steps in proportion until one is too large."""
-    best, limit = leak_at(low), low * _ENOUGH
+    low, best = start
+    limit = low * _ENOUGH
     while best.leak > epsilon:  # early nodes may leak more than those of an endless series
         high, worst = low, best
         low *= min(1 - 2.0**-36, epsilon / best.leak * (1 - close))

@@ -1,7 +1,6 @@
 """Compiled loops: one program after the other, one node after the other; see `program.py`.
 
-Arrays are changed in place. Imported only where Numba is installed; compiled once per machine, and
-again when this file changes: so a change of `pivots.py`, which is compiled into it, touches it too.
+Arrays are changed in place. Imported only where Numba is installed.
 """
 
 from __future__ import annotations
@@ -77,13 +76,6 @@ def _copy(given: Any, taken: Any) -> None:
 
 
 @compiled
-def _copy_tree(parent: Any, upper: Any, order: Any, m: int) -> None:
-    """Take the tree of m - 1."""
-    for z in range(parent.shape[1]):
-        parent[m, z], upper[m, z], order[m, z] = parent[m - 1, z], upper[m - 1, z], order[m - 1, z]
-
-
-@compiled
 def solve(
     above: Any,
     below: Any,
@@ -101,14 +93,14 @@ def solve(
     count, size = above.shape
     numbers, places = np.empty((size + 9, size)), np.empty((6, size), dtype=np.int64)
     flags, flow = np.empty(size, dtype=np.bool_), np.empty(size)
+    ratio, beside = np.empty((size, size)), 0
     for m in range(count):
-        if order[m, 0] == -2 and m > 0 and group[m - 1] == group[m]:
-            # a tree of the same limits is feasible, whatever the rows it was found for
-            _copy_tree(parent, upper, order, m)
-        tree = parent, upper, order, m
-        values[m] = best_tree(
-            above[m], below[m], limits[group[m]], *tree, flow, numbers, places, flags
-        )
+        beside = beside + 1 if m > 0 and group[m - 1] == group[m] else 0
+        if beside == 0:
+            ratio[:] = np.exp(limits[group[m]])
+        program = above[m], below[m], limits[group[m]], ratio
+        room = flow, numbers, places, flags
+        values[m] = best_tree(*program, parent, upper, order, m, beside, *room)
         for z in range(size):
             change = flow[z] if upper[m, z] else -flow[z]
             slope[m, z] = 0.0 if parent[m, z] == z else max(change, 0.0)
@@ -148,7 +140,7 @@ def sweep(
     flags, flow = np.empty(size, dtype=np.bool_), np.empty(size)
     p, q = np.empty(size), np.empty(size)
     ring, now = np.empty((widest, size, size)), np.empty((size, size))
-    closed, a = np.empty((size, size)), np.empty((size, size))
+    closed, a, ratio = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
     parent = np.zeros((len(spans) * pairs, size), dtype=np.int64)
     upper = np.zeros((len(spans) * pairs, size), dtype=np.bool_)
     order = np.empty((len(spans) * pairs, size), dtype=np.int64)
@@ -185,6 +177,8 @@ def sweep(
                             large = large or closed[u, w] > LARGEST_LIMIT
                             limit = min(closed[u, w], LARGEST_LIMIT)
                             a[u, w] = limit + SLACK * (1 + abs(limit))
+                    if size > 2 and not any_start:
+                        ratio[:] = np.exp(a)
                     if any_start:
                         for u in range(size):
                             for w in range(size):
@@ -204,11 +198,9 @@ def sweep(
                         elif size == 2:
                             value = _two(p, q, high, low)
                         else:
-                            row = s * pairs + m
-                            if order[row, 0] == -2 and m > 0 and order[row - 1, 0] > -2:
-                                _copy_tree(parent, upper, order, row)
-                            tree = parent, upper, order, row
-                            value = best_tree(p, q, a, *tree, flow, numbers, places, flags)
+                            tree = parent, upper, order, s * pairs + m
+                            room = flow, numbers, places, flags
+                            value = best_tree(p, q, a, ratio, *tree, m, *room)
                         if not any_start and (large or value == np.inf):
                             bound = _without_trees(p, q, closed)
                             if large:

@@ -1,11 +1,14 @@
 """One program as compiled loops: from a kept or a planted tree to the best; see `program.py`.
 
-Arrays are changed in place. Imported only where Numba is installed; compiled once per machine.
+Arrays are changed in place. Imported only where Numba is installed; compiled once per machine, and
+again when one of the files changes that are compiled together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -14,15 +17,25 @@ import numpy as np
 from quiltwork.influence.sweep.tolerances import FEASIBLE, MARGIN, SIGN
 
 _PASSES = 8
+_FAR = 1e120
+"""Where products of ratios and entries come near what a number can hold, logarithms are taken."""
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+
+def edition() -> str:
+    """A digest of all that is compiled together: Numba looks at the file of a loop alone."""
+    names = ("loops.py", "pivots.py", "tolerances.py")
+    files = b"".join(Path(__file__).with_name(name).read_bytes() for name in names)
+    return sha256(files).hexdigest()[:16]
 
 
 def compiled(loop: Loop) -> Loop:
     """Compile at the first call, and keep it for other processes where there is a place for it."""
     try:
-        made: Any = numba.njit(cache=True)(loop)
-    except RuntimeError:  # neither beside this file nor at home may be written
-        made = numba.njit(cache=False)(loop)
+        loop.__qualname__ = f"{loop.__name__}_{edition()}"  # which names the file it is kept in
+        made: Any = numba.njit(cache=True, error_model="numpy")(loop)
+    except (RuntimeError, OSError):  # no sources, or neither beside them nor at home may be written
+        made = numba.njit(cache=False, error_model="numpy")(loop)
     return cast("Loop", made)
 
 
@@ -221,29 +234,29 @@ def _climb(above: Any, below: Any, a: Any, parent: Any, upper: Any, work: Any, o
 
 
 @compiled
-def _best_tree(
-    above: Any, below: Any, a: Any, parent: Any, upper: Any, planted: bool, work: Any, order: Any
-) -> float:
-    """From a kept tree to the best; +inf where none was certified.
-
-    `work` has rows for v, shares p and q, those below each node, and what is passed on.
-    """
-    size = len(above)
-    v, p, q, p_below, q_below, left = work[0], work[1], work[2], work[3], work[4], work[5]
-    inside, nodes = work[6], order[0]
-    if not planted:
-        _plant(above, below, a, parent, upper, v)
-    broken = _ordered(a, parent, upper, v, order) < size or not planted
+def _feasible(a: Any, parent: Any, upper: Any, v: Any, order: Any) -> bool:
+    """Whether the log u of a tree keeps all limits."""
+    size = len(parent)
+    if _ordered(a, parent, upper, v, order) < size:
+        return False
     for z in range(size):
         high, crossed = v[z] - FEASIBLE, 0
         for y in range(size):  # counted, which is quicker than to stop at the first
             crossed += high - v[y] > a[z, y]
-        broken = broken or crossed > 0
-    if broken and not _climb(above, below, a, parent, upper, work, order):
-        _plant(above, below, a, parent, upper, v)
+        if crossed > 0:
+            return False
+    return True
+
+
+@compiled
+def _pivoted(
+    above: Any, below: Any, a: Any, parent: Any, upper: Any, work: Any, order: Any, turns: int
+) -> tuple[float, float, bool]:
+    """Turn the worst of the wrong edges until there is none; p·u, q·u, and whether that is so."""
+    size, nodes = len(above), order[0]
+    v, p, q, p_below, q_below, inside = work[0], work[1], work[2], work[3], work[4], work[6]
     top, bottom = 0.0, 0.0
-    last = 8 * size + 17
-    for turn in range(last + 1):
+    for turn in range(turns + 1):
         _ordered(a, parent, upper, v, order)
         top, bottom = _weigh(above, below, v, p, q)
         for z in range(size):
@@ -256,7 +269,9 @@ def _best_tree(
             wrong = q_below[z] - p_below[z] if upper[z] else p_below[z] - q_below[z]
             if wrong > SIGN * (p_below[z] + q_below[z]) and wrong > worst:
                 worst, node = wrong, z
-        if node < 0 or turn == last:
+        if node < 0:
+            return top, bottom, True
+        if turn == turns:
             break
         for z in range(size):
             inside[z] = 0.0
@@ -266,7 +281,28 @@ def _best_tree(
             if inside[parent[z]] > 0:
                 inside[z] = 1.0
         if not np.isfinite(_hang(a, parent, upper, v, inside, node, upper[node])):
-            return np.inf
+            return 0.0, 0.0, False
+    return top, bottom, False
+
+
+@compiled
+def _best_tree(
+    above: Any, below: Any, a: Any, parent: Any, upper: Any, feasible: bool, work: Any, order: Any
+) -> float:
+    """From a tree to the best; +inf where none was certified.
+
+    `work` has rows for v, shares p and q, those below each node, and what is passed on.
+    """
+    size = len(above)
+    v, p, q, left, nodes = work[0], work[1], work[2], work[5], order[0]
+    top, bottom, best = 0.0, 0.0, False
+    if feasible:
+        top, bottom, best = _pivoted(above, below, a, parent, upper, work, order, 2 * size)
+    if not best:  # many trees are as good as each other, or this one is none
+        if not _climb(above, below, a, parent, upper, work, order):
+            _plant(above, below, a, parent, upper, v)
+        turns = 8 * size + 17
+        top, bottom, best = _pivoted(above, below, a, parent, upper, work, order, turns)
     # the certificate, from the leaves up
     rounding = 8 * (size + 4) * 2.0**-53
     holds = bottom > 0 and top > 0
@@ -297,23 +333,26 @@ def _spare(a: Any, v: Any, q: Any, node: int, excess: float) -> bool:
 
 @compiled
 def _kept(
-    above: Any, below: Any, a: Any, parent: Any, upper: Any, order: Any, row: int, work: Any
+    above: Any, below: Any, ratio: Any, parent: Any, upper: Any, order: Any, row: int, work: Any
 ) -> float:
     """The bound by the tree in a row, if it is still the best and all states are reached; else NaN.
 
-    The same sums as in `_best_tree`, in one pass: mostly trees stay, and then this is all there is.
+    The same sums as in `_best_tree`, in one pass and with `ratio` e^limit in place of logarithms:
+    mostly trees stay, and then this is all there is.
     """
-    size, most, top, bottom = len(above), 0.0, 0.0, 0.0
-    work[0, order[row, 0]] = 0.0
+    size, least, most, top, bottom = len(above), 1.0, 1.0, 0.0, 0.0
+    work[0, order[row, 0]] = 1.0
     for place in range(1, size):
         z = order[row, place]
         y = parent[row, z]
-        v = work[0, y] + a[z, y] if upper[row, z] else work[0, y] - a[y, z]
-        work[0, z] = v
-        most = max(most, v)
+        u = work[0, y] * ratio[z, y] if upper[row, z] else work[0, y] / ratio[y, z]
+        work[0, z] = u
+        least, most = min(least, u), max(most, u)
+    if not (least > 1 / _FAR and most < _FAR):
+        return np.nan
     for z in range(size):
-        weight = np.exp(work[0, z] - most)
-        work[1, z], work[2, z] = above[z] * weight, below[z] * weight
+        u = work[0, z]
+        work[1, z], work[2, z] = above[z] * u, below[z] * u
         top += work[1, z]
         bottom += work[2, z]
         if above[z] == 0 and below[z] == 0:
@@ -338,9 +377,9 @@ def _kept(
     if work[5, order[row, 0]] > 0:
         return np.nan
     for z in range(size):
-        high, crossed = work[0, z] - FEASIBLE, 0
-        for y in range(size):  # counted, which is quicker than to stop at the first
-            crossed += high - work[0, y] > a[z, y]
+        low, crossed = work[0, z] * (1 - FEASIBLE), 0
+        for y in range(size):
+            crossed += low > work[0, y] * ratio[z, y]
         if crossed > 0:
             return np.nan
     return float(np.log(top / bottom) + MARGIN)
@@ -351,10 +390,12 @@ def best_tree(
     above: Any,
     below: Any,
     a: Any,
+    ratio: Any,
     parent: Any,
     upper: Any,
     order: Any,
     row: int,
+    beside: int,
     flow: Any,
     numbers: Any,
     places: Any,
@@ -363,30 +404,47 @@ def best_tree(
     """One program from the tree in a row, on the states that its rows reach: limits are closed.
 
     `order` lists the nodes from the root outwards; −1 first where only some states were reached, −2
-    where there is no tree. `flow` gets what each node and those below it have of p less of q. The
-    last three are room to work in: (k + 9, k) numbers, (6, k) places, (k,) flags.
+    where there is no tree. Where the tree breaks a limit, one of the `beside` rows before is begun
+    with, which was found under the same limits. `flow` gets what each node and those below it have
+    of p less of q. The last three are room to work in: (k + 9, k) numbers, (6, k) places and (k,)
+    flags.
     """
     size, found = len(above), 0
     if order[row, 0] >= 0:
-        value = _kept(above, below, a, parent, upper, order, row, numbers)
+        value = _kept(above, below, ratio, parent, upper, order, row, numbers)
         if not np.isnan(value):
             for z in range(size):
                 flow[z] = numbers[3, z] - numbers[4, z]
             return value
     seen, place, branch = places[3], places[4], places[5]
-    planted = order[row, 0] > -2
     for z in range(size):
         found += above[z] > 0 or below[z] > 0
     if found == size:
-        work = numbers[size + 2 :]
-        tree = parent[row], upper[row], planted
-        value = _best_tree(above, below, a, *tree, work, places)
+        work, tree = numbers[size + 2 :], (parent[row], upper[row])
+        feasible = order[row, 0] > -2 and _feasible(a, *tree, work[0], places)
+        best = -1.0
+        for back in (1, size - 1):  # p or q is the same there, where rows are those of all pairs
+            kept = row - back
+            if feasible or back > beside or order[kept, 0] < 0:
+                continue
+            _ordered(a, parent[kept], upper[kept], work[0], places)
+            top, bottom = _weigh(above, below, work[0], work[1], work[2])
+            if top / bottom > best:
+                best = top / bottom
+                parent[row], upper[row] = parent[kept], upper[kept]
+        feasible = feasible or (best >= 0 and _feasible(a, *tree, work[0], places))
+        if order[row, 0] == -2 and not feasible:
+            _plant(above, below, a, *tree, work[0])
+        value = _best_tree(above, below, a, *tree, feasible, work, places)
         for z in range(size):
             flow[z] = work[3, z] - work[4, z]
             order[row, z] = places[0, z]
         if np.isinf(value):
             order[row, 0] = -1
         return value
+    if beside > 0 and order[row, 0] == -2 and order[row - 1, 0] > -2:
+        parent[row], upper[row] = parent[row - 1], upper[row - 1]
+        order[row, 0] = -1
     found = 0
     for z in range(size):
         place[z] = -1
@@ -394,13 +452,13 @@ def best_tree(
         if above[z] > 0 or below[z] > 0:
             seen[found], place[z] = z, found
             found += 1
-    rows = numbers[size : size + 2].reshape(
-        -1
-    )  # from here on without gaps: compiled for one layout
+    # from here on without gaps: compiled for one layout
+    rows = numbers[size : size + 2].reshape(-1)
     above_seen, below_seen = rows[:found], rows[found : 2 * found]
     limits = numbers[:found].reshape(-1)[: found * found].reshape(found, found)
     work = numbers[size + 2 :].reshape(-1)[: 7 * found].reshape(7, found)
     nodes = places[:3].reshape(-1)[: 3 * found].reshape(3, found)
+    planted = order[row, 0] > -2
     for i in range(found):
         z = seen[i]
         above_seen[i], below_seen[i] = above[z], below[z]
@@ -408,8 +466,11 @@ def best_tree(
         planted = planted and branch[i] >= 0
         for j in range(found):
             limits[i, j] = a[z, seen[j]]
-    tree = branch[:found], flags[:found], planted
-    value = _best_tree(above_seen, below_seen, limits, *tree, work, nodes)
+    part = branch[:found], flags[:found]
+    if not planted:
+        _plant(above_seen, below_seen, limits, *part, work[0])
+    feasible = planted and _feasible(limits, *part, work[0], nodes)
+    value = _best_tree(above_seen, below_seen, limits, *part, feasible, work, nodes)
     for z in range(size):
         parent[row, z] = z
     for i in range(found):

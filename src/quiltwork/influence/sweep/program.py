@@ -128,16 +128,16 @@ class Program:
     def solve(self, rows: ComparedRows, limits: FloatArray) -> Bounds:
         """The bounds with their slopes."""
         self.rows = rows
-        closed = _closed(limits)
-        capped = np.minimum(closed, LARGEST_LIMIT)
+        limits = closed(limits)
+        capped = np.minimum(limits, LARGEST_LIMIT)
         capped += SLACK * (1 + np.abs(capped))
         if self.size == 2:
             found = self._two_states(capped)
         else:
             fast = kernels(self.size)
             found = self._by_trees(capped) if fast is None else self._compiled(fast.solve, capped)
-        if (closed > LARGEST_LIMIT).any():
-            most = rows.largest(closed, self.group)
+        if (limits > LARGEST_LIMIT).any():
+            most = rows.largest(limits, self.group)
             values = np.where(most > LARGEST_LIMIT, rows.without_trees(most), found.values)
             found = Bounds(values, found.slope, found.high, found.low)
         return found
@@ -269,17 +269,15 @@ class Program:
         return Bounds(values, slope, high, low)
 
 
-def _closed(limits: FloatArray) -> FloatArray:
+def closed(limits: FloatArray) -> FloatArray:
     """The tightest limits that follow (Floyd–Warshall). O(k³) per matrix."""
     size = limits.shape[-1]
-    closed = limits.copy()
-    closed[:, np.arange(size), np.arange(size)] = 0.0
+    found = limits.copy()
+    found[:, np.arange(size), np.arange(size)] = 0.0
     if size > 2:
         for z in range(size):
-            np.minimum(
-                closed, closed[:, :, z, np.newaxis] + closed[:, np.newaxis, z, :], out=closed
-            )
-    return closed
+            np.minimum(found, found[:, :, z, np.newaxis] + found[:, np.newaxis, z, :], out=found)
+    return found
 
 
 def _empty_trees(count: int, size: int) -> Trees:

@@ -23,10 +23,12 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact
 from quiltwork.influence.sweep.stretches import endless
 from quiltwork.influence.sweep.tolerances import MARGIN, SLACK
+from quiltwork.lazy import cached_property
 
 _CELLS = 1 << 22
 _NEXT = 2.0**-7
 _TOO_FAR = 0.5
+_FORGOTTEN = 8.0
 _MOST_WORK = 1 << 27
 """So many entries of programs are looked at for one side: some seconds for 51 states."""
 
@@ -92,15 +94,20 @@ class TwoEndedRun:
         most = float(np.abs(odds[np.isfinite(odds)]).max(initial=0.0))
         return 4 * outside * (MARGIN + SLACK * most)
 
-    @property
-    def overlap(self) -> float:
-        """The largest share that two rows have in common.
+    @cached_property
+    def overlaps(self) -> FloatArray:
+        """The shares that two rows have in common.
 
-        About so much more is told by a level that is moved one node nearer.
+        About the largest of them more is told by a level that is moved one node nearer.
         """
         matrix = self.sweep.walk.steps[0]
         x, y = self.sweep.walk.pairs
-        return float(np.minimum(matrix[x], matrix[y]).sum(axis=1).max())
+        return np.asarray(np.minimum(matrix[x], matrix[y]).sum(axis=1))
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the middle hardly feels an end, for all pairs of states."""
+        return (self.last - self.first) * float(self.overlaps.min()) > _FORGOTTEN
 
     @property
     def short(self) -> int:
@@ -110,7 +117,7 @@ class TwoEndedRun:
     @property
     def worthwhile(self) -> bool:
         """Whether strides are short enough to tell more than a series without ends does."""
-        return (self.stride - 1) * self.overlap < _TOO_FAR
+        return (self.stride - 1) * float(self.overlaps.max()) < _TOO_FAR
 
     def in_strides(self, stride: int) -> TwoEndedRun:
         """The same in steps of so many nodes, where one is taken at a time."""
@@ -160,12 +167,20 @@ class TwoEndedRun:
         worst, best = Leak(0.0, self.nodes.start, 0.0, 0.0, 0.0), (0.0, False)
         rounding = self.rounding
         size = max(1, _CELLS // self.sweep.walk.size**2)
-        for begin in range(self.nodes.start, self.nodes.stop, size):
-            nodes = np.arange(begin, min(begin + size, self.nodes.stop))
-            behind = self._strides(nodes - self.first)
-            beyond = self._strides(self.last - nodes - more)
-            # a secret outside is bounded as one at the end is, which is charged itself
-            touched = np.minimum(nodes + more, self.last) - np.maximum(nodes, self.first)
+        every = np.arange(self.nodes.start, self.nodes.stop)
+        # a secret outside is bounded as one at the end is, which is charged itself
+        places = np.stack(
+            [
+                self._strides(every - self.first),
+                self._strides(self.last - every - more),
+                np.minimum(every + more, self.last) - np.maximum(every, self.first),
+            ]
+        )
+        apart = np.append(True, (np.diff(places) != 0).any(axis=0))  # the others are like these
+        every, places = every[apart], places[:, apart]
+        for begin in range(0, len(every), size):
+            nodes = every[begin : begin + size]
+            behind, beyond, touched = places[:, begin : begin + size]
             alone = own + np.maximum(touched, 0) * forward
             before, after = self.sweep.told(nodes, alone, left[behind], right[beyond])
             leak = (alone + before + after) * (1 + 2.0**-50) + rounding
