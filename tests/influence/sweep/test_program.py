@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from quiltwork.influence.sweep import compiled
 from quiltwork.influence.sweep.program import ComparedRows, Program
 
-PIVOTS = "quiltwork.influence.sweep.pivots"
+TREES = "quiltwork.influence.sweep.starting_trees"
 
 
 def by_solver(p, q, limits):
@@ -113,32 +113,33 @@ def test_limits_of_states_that_rows_do_not_reach_do_not_count():
 
 
 def test_what_can_be_kept_nowhere_is_compiled_all_the_same(monkeypatch):
-    caching, pivots = (pytest.importorskip(name) for name in ("numba.core.caching", PIVOTS))
+    caching, trees = (pytest.importorskip(name) for name in ("numba.core.caching", TREES))
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
-    assert pivots.compiled(lambda number: number + 1)(1) == 2
+    assert trees.compiled(lambda number: number + 1)(1) == 2
 
 
 def test_loops_are_compiled_again_when_anything_compiled_into_them_changes(tmp_path, monkeypatch):
     pytest.importorskip("numba")
     from quiltwork.influence.sweep import loops, pivots
+    from quiltwork.influence.sweep import starting_trees as trees
 
-    room, seen, ahead = Path(pivots.__file__).parent, set(), {"loops"}
+    room, seen, ahead = Path(trees.__file__).parent, set(), {"loops"}
     while ahead:
         name = ahead.pop()
         seen.add(name)
         tree = ast.parse((room / f"{name}.py").read_text(encoding="utf-8"))
         froms = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
         ahead |= {m.split(".")[-1] for m in froms if m.startswith("quiltwork.")} - seen
-    now = pivots.edition()
+    now = trees.edition()
     kept = Path(loops.sweep.stats.cache_path)
     names = (loops.sweep._cache._impl.filename_base, pivots.best_tree._cache._impl.filename_base)
     assert kept.exists()
     assert all(now in name for name in names)
     for name in seen:
         shutil.copy(room / f"{name}.py", tmp_path)
-    monkeypatch.setattr(pivots, "__file__", str(tmp_path / "pivots.py"))
-    assert pivots.edition() == now
+    monkeypatch.setattr(trees, "__file__", str(tmp_path / "starting_trees.py"))
+    assert trees.edition() == now
     for name in seen:
         (tmp_path / f"{name}.py").write_text("MARGIN = 0.0", encoding="utf-8")
-        now, former = pivots.edition(), now
+        now, former = trees.edition(), now
         assert now != former, name

@@ -7,13 +7,13 @@
 | `program` | the one linear program: how far apart two rows can make a bounded function |
 | `any_start` | its closed form to the left, whatever the start |
 | `sides` | one step inwards, by the program or by contraction |
-| `fixed` | bounds that hold at every node of an endless series: Newton's method, then a check |
+| `fixed` | bounds that hold at every node of an endless series: Newton's method up to a check |
 | `stretches` | stretches of nodes swept in step, each from some nodes further out |
 | `endless` | what holds for all series of some levels, and how far an end is felt |
 | `leakage` | which stretches need a look, where levels change; the worst node, the profile |
 | `largest_level` | the largest level at which the worst node leaks no more than ε |
 | `beliefs` | which sides a belief has, also against adversaries who know rows |
-| `compiled`, `loops`, `pivots` | the same as loops for Numba, where it is installed |
+| `compiled`, `loops`, `pivots`, `starting_trees` | the same as loops for Numba, if installed |
 """
 
 from quiltwork.influence.sweep.beliefs import (

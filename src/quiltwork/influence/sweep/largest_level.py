@@ -66,20 +66,17 @@ def largest_factor(
     """
     if isinstance(sweep, Sweep):
         unit = sweep.charged(unit)
+        _forget(sweep)
     own, most = _highest(unit, nodes)
     if most == 0 or sweep.known_all(nodes):
         return math.inf, replace(NOTHING, node=nodes.start)
     low = epsilon / unit.total
-    if isinstance(sweep, Sweep):
-        _forget(sweep)
     if isinstance(sweep, Sweep) and own == most and unit.length > _FEW:
         best = low, _all_at_once(epsilon, own * low)
         between = _between(sweep, unit, nodes)
-        if between is not None and not between.forgets:
-            rising = _in_strides(between, low, epsilon, _RISING)
-            if rising is not None:
-                best = _secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
-                return _short(best[0]), best[1]
+        if between is not None and (rising := _in_strides(between, low, epsilon, _RISING)):
+            best = _secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
+            return _short(best[0]), best[1]
         about = _balanced(sweep, unit, epsilon, _HARDLY)
         unfelt = about is not None and about[0] > low and _unfelt(sweep, unit, nodes, about[0])
         between = None if unfelt else between
@@ -151,7 +148,8 @@ def _in_strides(
     than a share of its level: then an endless series may do.
     """
     plain = between.sweep.walk.spans == (1,) and between.sweep.walk.size > 2
-    if not plain or between.programs <= _LITTLE or not between.worthwhile:
+    endless = rising > 0 and between.forgets
+    if not plain or endless or between.programs <= _LITTLE or not between.worthwhile:
         return None
     stride = _TIMES * between.short
     while True:
@@ -353,8 +351,7 @@ def _raised(
     leak_at: Callable[[float], Leak], start: tuple[float, Leak], epsilon: float, close: float
 ) -> tuple[float, Leak]:
     """The largest factor from one on that fits: steps in proportion until one is too large."""
-    low, best = start
-    limit = low * _ENOUGH
+    (low, best), limit = start, start[0] * _ENOUGH
     while best.leak > epsilon:  # early nodes may leak more than those of an endless series
         high, worst = low, best
         low *= min(1 - 2.0**-36, epsilon / best.leak * (1 - close))

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.influence.sweep.pivots import best_tree, compiled
+from quiltwork.influence.sweep.pivots import best_tree
+from quiltwork.influence.sweep.starting_trees import compiled
 from quiltwork.influence.sweep.tolerances import LARGEST_LIMIT, SLACK, SMALLEST_ENTRY
 
 _ROOT = SMALLEST_ENTRY**0.5
