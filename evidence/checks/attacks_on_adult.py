@@ -130,7 +130,7 @@ def run(progress: Callable[[int, int], None]) -> list[str]:
         ("ten providers, k = 30, l = 4, m = 3", shared, 4, {"m": 3}),
     ]
     for number, (title, table, values, choices) in enumerate(tables):
-        more = {"suppression": 0.01} if choices.get("blind") else {}
+        more = {"suppression": 0.02} if choices.get("blind") else {}
         made = anonymize(table, KAnonymity(30) & LDiversity(values), **choices, **more)
         lines += [f"{title}: {made.boxes.count} groups", *attacks(made)]
         progress(number + 1, 8)
