@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import quiltwork as qw
@@ -84,6 +84,8 @@ def test_a_hair_of_budget_is_nothing_left():
 
 
 @given(st.integers(0, 10**9))
+@example(69)  # the total of the scales is a last digit above that of the factor
+@example(594)
 @settings(max_examples=sample(4, full=8))
 def test_any_windows_meet_the_budget(seed):
     rng = np.random.default_rng(seed)

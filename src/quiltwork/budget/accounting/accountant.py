@@ -252,8 +252,8 @@ class Accountant(Charted):
             BudgetExceeded: if no noise is enough.
             UnsupportedError: without a budget, or if nothing may follow.
         """
-        factor = self.largest_factor([Spending.of_query(query, 1, self.length)])
-        return limits.scale_for(self._account, self._need_budget(), factor, Fraction(1))
+        asked = [(query, Fraction(1))]
+        return limits.least_scales(self._account, self._need_budget(), asked, self.length)[0]
 
     def how_many_more(self, release: HasSpending | Spending) -> int | float:
         """Return how many more releases like this one fit; infinity if they cost nothing.

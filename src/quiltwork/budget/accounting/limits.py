@@ -12,6 +12,7 @@ from quiltwork.errors import BudgetExceeded, UnsupportedError
 from quiltwork.exact import float_up, to_fraction
 from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.noise.geometric import MAX_SCALE_BITS
+from quiltwork.queries import Query
 
 _LARGEST_SCALE = 2.0**MAX_SCALE_BITS
 _MOST_REPETITIONS = 10**12
@@ -130,7 +131,28 @@ def largest_number(fits: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def scale_for(account: Account, budget: Fraction, factor: float, weight: Fraction) -> float:
+def least_scales(
+    account: Account, budget: Fraction, asked: Sequence[tuple[Query, Fraction]], length: int
+) -> list[float]:
+    """The least noise, in proportion to 1/weight, with which queries on their windows fit together.
+
+    0 where they have nothing to hide. What is returned was tried: a scale is rounded otherwise than
+    a factor, and the last digit of a total may go either way.
+    """
+    factor = largest_factor(
+        account, budget, [Spending.of_query(query, 1 / weight, length) for query, weight in asked]
+    )
+    while True:
+        scales = [_scale_for(account, budget, factor, weight) for _, weight in asked]
+        paired = zip(asked, scales, strict=True)
+        if math.isinf(factor) or account.plus(
+            Spending.of_query(query, scale, length) for (query, _), scale in paired
+        ).fits(budget):
+            return scales
+        factor /= _JUST_ABOVE
+
+
+def _scale_for(account: Account, budget: Fraction, factor: float, weight: Fraction) -> float:
     """The least float that, read as a decimal, is a noise scale of at least 1/(factor·weight).
 
     0 for a factor without end.

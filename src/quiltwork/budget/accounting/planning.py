@@ -9,7 +9,6 @@ Theorem: docs/theory/sweep.md
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label
 from quiltwork.budget.accounting.accountant import Accountant
-from quiltwork.budget.accounting.limits import scale_for
+from quiltwork.budget.accounting.limits import least_scales
 from quiltwork.budget.accounting.schedule import Planned, as_planned
 from quiltwork.budget.accounting.theorems import quilts_only, singles
 from quiltwork.budget.spending import HasSpending, Spending
@@ -167,16 +166,14 @@ def plan(
         replace(one, query=check_states(one.query, account.beliefs) or one.query)
         for one in as_planned(queries)
     ]
-    factor = account.largest_factor(
-        [Spending.of_query(one.query, 1 / one.weight, account.length) for one in planned]
-    )
-    if math.isinf(factor):
+    limit = account.budget or Fraction(0)
+    asked = [(one.query, one.weight) for one in planned]
+    scales = least_scales(account.after(), limit, asked, account.length)
+    if not any(scales):
         raise UnsupportedError(
             "Under these beliefs the queries have nothing to hide, so no noise is needed and "
             "there is nothing to plan."
         )
-    limit = account.budget or Fraction(0)
-    scales = [scale_for(account.after(), limit, factor, one.weight) for one in planned]
     spendings = [
         Spending.of_query(one.query, scale, account.length, label=one.label)
         for one, scale in zip(planned, scales, strict=True)
