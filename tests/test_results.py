@@ -22,7 +22,7 @@ import pytest
 import quiltwork as qw
 from quiltwork.audit.exact_leakage import worst_case
 from quiltwork.counts.consumers.gains import consumer_gain
-from quiltwork.holdout import Certificate
+from quiltwork.holdout import Certificate, OneBit
 from quiltwork.holdout.guarantee import guarantee
 from quiltwork.holdout.leaderboard import BoardStatus, Place, SubmissionVerdict
 from quiltwork.influence.checks import check_belief
@@ -108,6 +108,7 @@ MAKERS = {
     "Assessment": lambda: qw.tables.risk.assess(table()),
     "BoardStatus": lambda: BoardStatus(
         *(
+            "ladder",
             "accuracy",
             "id",
             200,
@@ -136,6 +137,7 @@ MAKERS = {
     "Interdependence": lambda: qw.influence.interdependence(CHAIN, 20),
     "Intersection": lambda: qw.tables.risk.intersection(table(), table()),
     "Ladder": ladder,
+    "OneBit": lambda: ladder(OneBit),
     "Certificate": lambda: Certificate(
         *("accuracy", None, 0.8, 0.7, 0.9, 0.95, 9, 3, "ladder", "a page"),
         *("us", "0" * 64, "1" * 64, "2"),
@@ -230,7 +232,7 @@ def test_what_draws_takes_axes_and_describes_its_chart_once(result):
 
 def test_it_is_frozen_and_read_back_as_it_was(result):
     kind = type(result)
-    assert kind.__name__ == "Ladder" or kind.__dataclass_params__.frozen
+    assert kind.__name__ in ("Ladder", "OneBit") or kind.__dataclass_params__.frozen
     if hasattr(kind, "from_json"):
         assert kind.from_json(result.to_json()) == result
 

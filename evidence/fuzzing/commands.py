@@ -77,12 +77,13 @@ ORDINARY = (
     "holdout certify race --key key.pem --output other.json",
     "holdout verify certificate.json --transcript race/board.jsonl",
     "leaderboard create board --labels held.csv --id id --target age --group home --submissions 9 "
-    "--metric neg_root_mean_squared_error --limits 0:100 --confidence 0.9 --steps 4",
+    "--metric neg_root_mean_squared_error --limits 0:100 --mode one-bit --confidence 0.9 --steps 4",
     "leaderboard create board --labels held.csv --id id --target label --submissions 9 --metric f1 "
     "--positive yes --floor 0.3 --variance 2",
     "leaderboard submit race entry.json --team us --wait 0",
     "leaderboard standings race",
     "leaderboard export race --output standings.csv",
+    "leaderboard end bits",
     "holdout ask study --predictions guesses.csv --where age>=30",
     "mcp --url ftp://nowhere",
     "holdout status study --queries 9",

@@ -249,6 +249,7 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("Ladder", "beliefs"): lambda: None,
     ("sklearn.HoldoutScorer", "holdout"): _holdout,
     ("guard", "holdout"): _holdout,
+    ("holdout.OneBit", "beliefs"): lambda: None,
     ("holdout.create_leaderboard", "columns"): lambda: qw.holdout.Columns("id", "label"),
     ("holdout.certify", "key"): lambda: "key.pem",
     ("query_error", "queries"): lambda: 5,

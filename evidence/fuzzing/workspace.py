@@ -29,7 +29,9 @@ STUDY = (
 LABELS = "--labels held.csv --id id --target label --submissions 9"
 RACES = (
     f"leaderboard create race {LABELS}",
+    f"leaderboard create bits {LABELS} --mode one-bit",
     "leaderboard submit race entry.json --team us",
+    "leaderboard submit bits entry.json --team us",
     "holdout certify race --key key.pem --output certificate.json",
 )
 

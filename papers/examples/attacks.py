@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief, Clusters, MarkovChain
 from quiltwork.errors import BudgetExceeded
 from quiltwork.holdout import Ladder, ReusableHoldout, plan_holdout
+from quiltwork.holdout.one_bit import OneBit, last_width
 
 Votes = NDArray[np.bool_]
 STAYS, COPIES, KNOWS, INFORMED = 0.8, 4, 0.55, 10
 WORLDS = ("independent", "duplicated", "in time")
-BOARDS = ("plain", "Ladder", "counting", "counting, noise")
+BOARDS = ("plain", "Ladder", "one bit", "counting", "counting, noise")
 CONFIDENCE = 0.95
 
 
@@ -124,12 +125,14 @@ class Plain:
 
 
 class Steps:
-    """A Ladder."""
+    """A Ladder, or a board of one bit."""
 
-    def __init__(self, world: World, submissions: int) -> None:
+    def __init__(self, kind: type[Ladder], world: World, submissions: int) -> None:
         self._labels = world.labels
-        self._board = Ladder(np.arange(world.rows), world.belief, submissions=submissions)
+        self._board = kind(np.arange(world.rows), world.belief, submissions=submissions)
         self.step, self.promise = 1 / self._board.steps, self._board.width
+        if isinstance(self._board, OneBit):
+            self.promise = last_width(self.promise, self._board.steps)
 
     def ask(self, votes: Votes) -> Told:
         """Submit."""
@@ -139,6 +142,8 @@ class Steps:
 
     def claim(self) -> float:
         """The best score it shows in the end."""
+        if isinstance(self._board, OneBit):
+            return self._board.final()
         return float(self._board.best or 0.0)
 
 
@@ -184,8 +189,8 @@ def make_board(name: str, world: World, submissions: int) -> Board:
     """Begin a board on the world's holdout."""
     if name == "plain":
         return Plain(world, submissions)
-    if name == "Ladder":
-        return Steps(world, submissions)
+    if name in ("Ladder", "one bit"):
+        return Steps(Ladder if name == "Ladder" else OneBit, world, submissions)
     return Reused("rows" if name == "counting, noise" else None, world, submissions)
 
 

@@ -149,9 +149,11 @@ class GivenDialect:
         spelled = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ","}
         mark = spelled.get(str(self.delimiter), self.delimiter)
         object.__setattr__(self, "delimiter", mark)
-        if mark is not None and (not isinstance(mark, str) or len(mark) != 1 or mark in '"\r\n'):
+        if mark is not None and not (
+            isinstance(mark, str) and re.fullmatch(r'[^"\r\n\x80-\U0010ffff]', mark)
+        ):
             raise InvalidInputError(
-                f"A delimiter is one character, not {shortened(self.delimiter)}; write tab for one."
+                f"A delimiter is one ASCII character, not {shortened(mark)}; write tab for one."
             )
         if self.decimal not in (None, ".", ",") or (mark == self.decimal is not None):
             raise InvalidInputError(

@@ -12,19 +12,23 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout import folders
 from quiltwork.holdout.certificates import certify, verify_certificate
+from quiltwork.holdout.leaderboard import end_leaderboard as end
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring, read_scoring
-from tests.holdout.test_leaderboard import COLUMNS, ROWS, make, said, tables  # noqa: F401  (a fixture)
+from tests.holdout.test_leaderboard import COLUMNS, MODES, ROWS, make, said, tables  # noqa: F401  (a fixture)
 
 
-def test_a_score_is_certified_and_checked_with_its_transcript(tmp_path):
-    make()
+@MODES
+def test_a_score_is_certified_and_checked_with_its_transcript(mode, tmp_path):
+    make(mode=mode)
     with pytest.raises(qw.InvalidInputError, match="No score was told yet"):
         certify("race", "key.pem")
     submit("race", "ada", said(0.8))
+    if mode == "one bit":
+        end("race")
     made = certify("race", "key.pem")
     assert stat.S_IMODE((tmp_path / "key.pem").stat().st_mode) == 0o600
-    assert (made.metric, made.team, made.asked, made.mode) == ("accuracy", "ada", 1, "ladder")
+    assert (made.metric, made.team, made.asked, made.mode) == ("accuracy", "ada", 1, mode)
     assert made.low < 0.8 < made.high
     path = folders.board_path("race")
     text = made.to_json()

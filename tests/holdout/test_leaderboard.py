@@ -17,9 +17,9 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import folders
-from quiltwork.holdout.board import read_board
 from quiltwork.holdout.certificates import certify
 from quiltwork.holdout.leaderboard import create_leaderboard
+from quiltwork.holdout.leaderboard import end_leaderboard as end
 from quiltwork.holdout.leaderboard import read_leaderboard as leaderboard
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring
@@ -31,6 +31,7 @@ ROWS = 3000
 RNG = np.random.default_rng(5)
 LABELS = RNG.integers(0, 2, 2 * ROWS)
 COLUMNS = Columns("id", "label")
+MODES = pytest.mark.parametrize("mode", ["ladder", "one bit"])
 
 
 @pytest.fixture(autouse=True)
@@ -53,15 +54,19 @@ def said(right, seed=0):
     return {str(i): str(LABELS[i] ^ wrong[i]) for i in range(ROWS)}
 
 
-def test_a_race_from_start_to_end():
-    asked = make()
-    assert (asked.left, asked.identity, asked.metric) == (20, "id", "accuracy")
+@MODES
+def test_a_race_from_start_to_end(mode):
+    asked = make(mode=mode)
+    assert (asked.mode, asked.left, asked.identity, asked.metric) == (mode, 20, "id", "accuracy")
     first = submit("race", "ada", said(0.6))
     second = submit("race", "bob", said(0.95))
     third = submit("race", "eve", said(0.6))
+    if mode == "one bit":
+        assert (second.value, leaderboard("race").places[0].value) == (None, None)
+        end("race")
     found = leaderboard("race")
     assert [one.number for one in (first, second, third)] == [1, 2, 3]
-    assert (third.left, found.submitted) == (17, 3)
+    assert (third.left, found.left, found.submitted) == (17, 17 * (mode == "ladder"), 3)
     assert (found.places[0].team, found.places[0].number) == ("bob", 2)
     assert found.places[0].low <= 0.95 <= found.places[0].high
     assert found.places[0].value == pytest.approx(0.95, abs=0.03)
@@ -117,6 +122,7 @@ def make_again(**options):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"mode": "best"}, "mode must be"),
         ({"scoring": Scoring("f1")}, "floor="),
         ({"scoring": Scoring("neg_brier_score"), "columns": Columns("id", "home")}, "0 or 1"),
         ({"columns": Columns("label", "id")}, "occurs twice"),
@@ -134,13 +140,51 @@ def test_metrics_of_several_means_are_scored():
     assert (found.value, found.left) == (pytest.approx(0.8, abs=0.05), 3)
 
 
-def test_a_board_of_one_bit_that_was_begun_before_is_refused():
-    make()
-    path = folders.board_path("race")
-    header = path.read_text().replace('"kind": "ladder"', '"kind": "one bit"')
-    assert header != path.read_text()
-    with pytest.raises(qw.StorageError, match="kind must be 'ladder'"):
-        read_board(header)
+def test_a_told_score_ends_a_board_of_one_bit_and_no_other():
+    make(mode="one-bit", submissions=2)
+    with pytest.raises(qw.InvalidInputError, match="Nothing was submitted"):
+        end("race")
+    submit("race", "ada", said(0.8))
+    with pytest.raises(qw.InvalidInputError, match="end a board of one bit"):
+        certify("race", "key.pem")
+    assert end("race").places[0].value == pytest.approx(0.8, abs=0.03)
+    with pytest.raises(qw.BudgetExceeded, match="ended this board"):
+        submit("race", "ada", said(0.9))
+    assert end("race") == leaderboard("race")
+    make_again()
+    with pytest.raises(qw.InvalidInputError, match="Only a board of one bit"):
+        end("race")
+
+
+def test_the_last_score_spells_out_no_label():
+    told = set()
+    for flipped in range(4):  # the digits of a mean of squares would be labels
+        chances = {str(i): str(0.5 - (2.0 ** -(i + 2) if i < 18 else 0)) for i in range(ROWS)}
+        chances |= {str(flipped): "0.5"}
+        shutil.rmtree("race", ignore_errors=True)
+        make(Scoring("neg_brier_score"), mode="one bit", steps=16)
+        submit("race", "ada", chances)
+        told.add(end("race").places[0].value)
+    assert told == {-0.25}
+
+
+def test_a_lift_that_was_interrupted_stays_with_its_team(monkeypatch):
+    make(mode="one bit")
+    submit("race", "ada", said(0.6))
+    real = Files.append
+
+    def killed(self, bodies, secret):
+        if "score" in bodies[0]:
+            raise OSError("killed")
+        return real(self, bodies, secret)
+
+    with monkeypatch.context() as patch, suppress(OSError):
+        patch.setattr(Files, "append", killed)
+        submit("race", "bob", said(0.95))
+    assert submit("race", "eve", said(0.9)).better is False
+    found = end("race")
+    assert [(one.team, one.number) for one in found.places] == [("bob", 2), ("ada", 1)]
+    assert found.places[0].low <= 0.95 <= found.places[0].high
 
 
 def test_six_who_submit_at_once_wait_for_each_other_and_the_budget_holds():
@@ -176,9 +220,10 @@ def test_forty_threads_never_get_more_than_the_budget():
         assert sum(pool.map(once, range(40))) == 25
 
 
-def test_a_process_killed_at_any_write_regains_nothing(monkeypatch):
+@MODES
+def test_a_process_killed_at_any_write_regains_nothing(mode, monkeypatch):
     """Every write of one submission fails in turn; the count never falls, the bar never sinks."""
-    make(submissions=40)
+    make(mode=mode, submissions=40)
     submit("race", "ada", said(0.6))
     real, counted = os.fsync, 1
     for fail_at in range(1, 12):
@@ -227,9 +272,10 @@ def test_lines_chained_anew_cut_or_added_are_neither_shown_nor_certified(tmp_pat
     assert submit("race", "fay", said(0.6)).number == 3
 
 
-def test_an_old_secret_beside_new_lines_is_refused(monkeypatch):
-    """Every secret there ever was, put back: the bar sinks for none."""
-    make()
+@MODES
+def test_an_old_secret_beside_new_lines_is_refused(mode, monkeypatch):
+    """Every secret there ever was, put back: the bar sinks for none, and lifts stay with teams."""
+    make(mode=mode)
     submit("race", "ada", said(0.5))
     path, older = secret_path(folders.board_path("race")), []
     real = Files.keep
@@ -243,7 +289,7 @@ def test_an_old_secret_beside_new_lines_is_refused(monkeypatch):
         submit("race", "bob", said(0.9))
     for secret in older[:-1]:  # the last lacks one line, as after an interruption
         path.write_text(secret)
-        with pytest.raises(qw.StorageError, match="older than they"):
+        with pytest.raises(qw.StorageError, match=r"older than (they|its lines)"):
             submit("race", "eve", said(0.7))
     path.write_text(older[0])
     for read in (leaderboard, lambda folder: certify(folder, "key.pem")):

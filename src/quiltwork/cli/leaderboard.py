@@ -39,7 +39,7 @@ def leaderboard() -> None:
     example="""
     quiltwork leaderboard create race --labels labels.csv --id id --target label --submissions 1000
     quiltwork leaderboard create race --labels rents.csv --id id --target rent --group home \\
-        --metric neg_root_mean_squared_error --limits 0:5000 --submissions 1000
+        --metric neg_root_mean_squared_error --limits 0:5000 --submissions 1000 --mode one-bit
     """
 )
 def create(
@@ -48,6 +48,9 @@ def create(
     identity: str = option("Names a row; public.", "COLUMN", names="--id"),
     target: str = option("What is predicted.", "COLUMN"),
     group_: str | None = option("Rows of a group depend on each other.", "COLUMN"),
+    mode: str = option(
+        "What is told: the best score, or one bit.", kind=("ladder", "one-bit"), default="ladder"
+    ),
     submissions: int = option("Accepted in all, of all teams."),
     confidence: Fraction = confidence_option("The probability with which the promise holds."),
     steps: int | None = option("Steps of the score.  [the best number]"),
@@ -62,6 +65,7 @@ def create(
         labels,
         Columns(identity, target, group_),
         scoring,
+        mode=mode,
         submissions=submissions,
         confidence=confidence,
         steps=steps,
@@ -125,12 +129,26 @@ def export(
     emit(found.to_json(), [f"wrote {output}"])
 
 
+@command(example="quiltwork leaderboard end race")
+def end(
+    folder: str = argument(),
+) -> None:
+    """End a board of one bit by telling its best score."""
+    from quiltwork.holdout.leaderboard import end_leaderboard
+
+    found = end_leaderboard(folder)
+    deliver(found.to_json(), text_table(_HEADER, _rows(found)))
+
+
 def _rows(found: BoardStatus) -> list[list[object]]:
+    def cell(value: float | None) -> str:
+        return "" if value is None else f"{value:.6g}"
+
     return [
-        [one.rank, one.team, one.number, *(f"{end:.6g}" for end in (one.value, one.low, one.high))]
+        [one.rank, one.team, one.number, *map(cell, (one.value, one.low, one.high))]
         for one in found.places
     ]
 
 
-for _each in (create, submit, standings, export):
+for _each in (create, submit, standings, export, end):
     leaderboard.add_command(_each)

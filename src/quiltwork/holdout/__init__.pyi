@@ -7,9 +7,11 @@ from .holdout_plan import HoldoutPlan as HoldoutPlan
 from .holdout_plan import plan_holdout as plan_holdout
 from .ladder import Ladder as Ladder
 from .leaderboard import create_leaderboard as create_leaderboard
+from .leaderboard import end_leaderboard as end_leaderboard
 from .leaderboard import read_leaderboard as read_leaderboard
 from .leaderboard import submit_predictions as submit_predictions
 from .metrics import Scoring as Scoring
+from .one_bit import OneBit as OneBit
 from .reusable import ReusableHoldout as ReusableHoldout
 from .transcript import Answer as Answer
 from .transcript import Columns as Columns

@@ -1,4 +1,4 @@
-"""The file of a Ladder: what it was begun with, then two lines for every submission.
+"""The file of a leaderboard: what it was begun with, then two lines for every submission.
 
 The first line has the rules, the beliefs and a keyed digest of the rows. A submission is counted by
 a line before it is scored, and its score, if it moved the board, is in a second line before anybody
@@ -22,9 +22,11 @@ from quiltwork.holdout.storage import read_chained, reading, split_lines, text_o
 from quiltwork.holdout.transcript import Columns, beliefs_of, read_columns
 
 SCHEMA = "ladder-transcript"
-_KIND = "ladder"
+KINDS = ("ladder", "one bit")
 _MOST_STEPS = 1 << 20
-_TOLD = ("teams", "standings", "unscored")
+FINER = 8
+"""Parts of a step to which the last score of a board of one bit is rounded."""
+_TOLD = ("teams", "standings", "unscored", "final")
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,13 @@ class Standing:
     Attributes:
         number: which submission it was, from 1.
         team: whose.
-        score: the board's best from then on, a multiple of the step.
+        score: the board's best from then on, a multiple of the step; None where only one bit is
+            told.
     """
 
     number: int
     team: str
-    score: float
+    score: float | None
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class Board:
 
     `confidence` is 1 − β, `steps` g, `commitment` a keyed digest of the rows, which betrays nothing
     without the key. `beliefs` is their document, None for independent rows; without a `scoring`
-    submissions are functions that score themselves. `teams` are those whose submissions were
-    counted, in order; `unscored` numbers those that were interrupted.
+    submissions are functions that score themselves. `final` ends a board of one bit. `teams` are
+    those whose submissions were counted, in order; `unscored` numbers those that were interrupted.
     """
 
     rows: int
@@ -58,8 +61,10 @@ class Board:
     steps: int
     commitment: str
     beliefs: str | None
+    kind: str = "ladder"
     scoring: Scoring | None = None
     columns: Columns | None = None
+    final: float | None = None
     teams: tuple[str, ...] = ()
     standings: tuple[Standing, ...] = ()
     unscored: tuple[int, ...] = ()
@@ -72,13 +77,12 @@ class Board:
     @property
     def remaining(self) -> int:
         """How many more submissions are accepted."""
-        return self.submissions - len(self.teams)
+        return 0 if self.final is not None else self.submissions - len(self.teams)
 
     def header(self) -> str:
         """Write the first line."""
         rules = {k: v for k, v in vars(self).items() if k not in _TOLD}
         told = {
-            "kind": _KIND,
             "beliefs": None if self.beliefs is None else json.loads(self.beliefs),
             "scoring": None if self.scoring is None else self.scoring.body(),
             "columns": None if self.columns is None else asdict(self.columns),
@@ -95,6 +99,12 @@ def read_board(text: str) -> Board:
     waiting: dict[int, str] = {}
     for at, body in enumerate(read_chained(lines), start=2):
         with reading(at):
+            if board.final is not None:
+                raise InvalidInputError("the board had ended.")
+            if "final" in body:
+                final = _read_grid(body["final"], "final", FINER * board.steps)
+                board = replace(board, final=final)
+                continue
             number = integer(body["number"], "number", 1)
             if "team" in body:
                 if number != len(teams) + 1 or number > board.submissions:
@@ -106,7 +116,7 @@ def read_board(text: str) -> Board:
                 raise InvalidInputError(f"submission {number} was not waiting for a score.")
             team, score = waiting.pop(number), body["score"]
             if score is not None:
-                standings.append(Standing(number, team, _read_score(score, board.steps, standings)))
+                standings.append(Standing(number, team, _read_score(score, board, standings)))
     given = {"teams": tuple(teams), "standings": tuple(standings), "unscored": tuple(waiting)}
     return replace(board, **given)  # type: ignore[arg-type]
 
@@ -114,7 +124,6 @@ def read_board(text: str) -> Board:
 def _read_header(line: str) -> Board:
     document = files.load(line, SCHEMA, (2,))
     with reading(1):
-        choice(document["kind"], (_KIND,), "kind")
         scoring = document["scoring"]
         return Board(
             read_count(document["rows"], "rows"),
@@ -123,6 +132,7 @@ def _read_header(line: str) -> Board:
             read_steps(document["steps"]),
             text_of(document, "commitment"),
             beliefs_of(document),
+            choice(document["kind"], KINDS, "kind"),
             None if scoring is None else read_scoring(scoring),
             read_columns(document["columns"]),
         )
@@ -135,9 +145,18 @@ def read_steps(steps: object) -> int:
     return integer(steps, "steps", 1)
 
 
-def _read_score(text: object, steps: int, before: Sequence[Standing]) -> float:
-    score, best = written_fraction(text, "score"), before[-1].score if before else None
-    off = score < 0 or (score * steps).denominator != 1 or score > 1
-    if off or (best is not None and float(score) <= best):
-        raise InvalidInputError("the score is off the grid, or no better than the one before.")
+def _read_score(text: object, board: Board, before: Sequence[Standing]) -> float | None:
+    if board.kind == "one bit":
+        choice(text, ("better",), "score")
+        return None
+    score, best = _read_grid(text, "score", board.steps), before[-1].score if before else None
+    if best is not None and score <= best:
+        raise InvalidInputError("the score is no better than the one before.")
+    return score
+
+
+def _read_grid(text: object, name: str, steps: int) -> float:
+    score = written_fraction(text, name)
+    if not 0 <= score <= 1 or (score * steps).denominator != 1:
+        raise InvalidInputError(f"the {name} is off the grid.")
     return float(score)

@@ -30,6 +30,7 @@ _EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
 """The height of the points of order 8 on the curve, with the sign for which it is less."""
 _THEOREMS = {
     "ladder": "docs/theory/ladder.md",
+    "one bit": "docs/theory/counting.md",
     "counting": "docs/theory/counting.md",
     "max-information": "docs/theory/reusable-holdout.md",
 }
@@ -48,7 +49,7 @@ class Certificate(ResultBase):
         confidence: of that.
         rows: of the holdout, without training rows.
         asked: questions or submissions before this one was last told.
-        mode: "ladder", "counting" or "max-information".
+        mode: "ladder", "one bit", "counting" or "max-information".
         theorem: where the promise is proven.
         team: whose submission; empty for a question to a holdout.
         transcript: the SHA-256 of the transcript's last line.
@@ -221,8 +222,10 @@ def _statement(folder: str) -> dict[str, Any]:
 def _best_score(folder: str) -> dict[str, Any]:
     """State the best score of a leaderboard."""
     found, scoring = read_leaderboard(folder), first_line(folder).scoring
-    if not found.places:
-        raise InvalidInputError("No score was told yet; submit something.")
+    if not found.places or found.places[0].value is None:
+        raise InvalidInputError(
+            "No score was told yet; submit something, and end a board of one bit."
+        )
     first = found.places[0]
     return {
         "metric": found.metric,
@@ -233,7 +236,7 @@ def _best_score(folder: str) -> dict[str, Any]:
         "confidence": found.confidence,
         "rows": found.rows,
         "asked": found.submitted,
-        "mode": "ladder",
+        "mode": found.mode,
         "team": first.team,
     }
 

@@ -11,11 +11,11 @@ Theorem: docs/theory/ladder.md
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief
@@ -84,10 +84,11 @@ def least_width(
     submissions: int,
     beta: float,
     metric: Metric = MEAN,
+    width: Callable[..., float] = width_at,
 ) -> tuple[float, int]:
     """Return the least width of a board, and with how many steps; about 80 are tried."""
     given = (beliefs, rows, submissions, beta)
-    return min((width_at(*given, steps, metric), steps) for steps in _GRIDS)
+    return min((width(*given, steps, metric), steps) for steps in _GRIDS)
 
 
 class Ladder(ResultBase, OneOwner):
@@ -120,6 +121,8 @@ class Ladder(ResultBase, OneOwner):
     """
 
     schema = ("ladder", 1)
+    kind = "ladder"
+    _width_at: Callable[..., float] = staticmethod(width_at)
 
     def __init__(
         self,
@@ -146,13 +149,14 @@ class Ladder(ResultBase, OneOwner):
             count,
             accepted,
             share,
-            read_steps(least_width(*given, metric)[1] if steps is None else steps),
+            read_steps(least_width(*given, metric, self._width_at)[1] if steps is None else steps),
             commitment(secret.key, data),
             None if members is None else beliefs_to_json(without_names(members)),
+            self.kind,
             scoring,
             None if columns is None else instance(columns, Columns, "columns"),
         )
-        if not math.isfinite(width_at(*given, board.steps, metric)):
+        if not math.isfinite(self._width_at(*given, board.steps, metric)):
             raise InvalidInputError(
                 f"{metric.name} divides by how many rows are of a class, and a board tells no "
                 "such number: give the share of rows that it is at least, floor=."
@@ -163,7 +167,7 @@ class Ladder(ResultBase, OneOwner):
         self._begin(data, board, secret, storage)
 
     @classmethod
-    def resume(cls, path: str | Path, holdout: Any, wait: float = 0) -> Ladder:
+    def resume(cls, path: str | Path, holdout: Any, wait: float = 0) -> Self:
         """Go on with a board that is in a file, with the beliefs and the rows it was begun with.
 
         If another process holds it, this waits for up to `wait` seconds. A cut or edited file is
@@ -179,6 +183,8 @@ class Ladder(ResultBase, OneOwner):
         )
         made = cls.__new__(cls)
         try:
+            if board.kind != cls.kind:
+                raise InvalidInputError(f"This is a board of another kind: {board.kind}.")
             made._begin(data, board, secret, storage)
         except BaseException:
             storage.close()
@@ -243,7 +249,7 @@ class Ladder(ResultBase, OneOwner):
         Theorem: docs/theory/ladder.md
         """
         given = (self._beliefs, self.rows, self.submissions, 1 - self.confidence)
-        return width_at(*given, self.steps, self._metric)
+        return self._width_at(*given, self.steps, self._metric)
 
     def submit(self, team: str, statistic: Statistic) -> Standing | None:
         """Score a submission: its place on the board, or None if it does not beat the best.
@@ -311,4 +317,5 @@ class Ladder(ResultBase, OneOwner):
         return [asdict(one) for one in self.standings()]
 
     def __repr__(self) -> str:
-        return f"Ladder({self.rows} rows, {self.remaining} of {self.submissions} submissions left)"
+        left = f"{self.remaining} of {self.submissions} submissions left"
+        return f"{type(self).__name__}({self.rows} rows, {left})"

@@ -1,12 +1,12 @@
 """Leaderboards over a folder: labels that nobody sees, predictions by row id, verdicts.
 
-A board is a `Ladder`: it shows the best score, rounded, and moves for a clear improvement. Only one
-process at a time scores, and others wait. Whatever is public is checked before a submission is
-counted. A submission costs one pass over the rows, and reading what was said before. What a board
-shows is read from the lines that its secret seals, without a lock: one that another process is
-adding is not seen yet.
+Two modes: *ladder* shows the best score, rounded, and moves for a clear improvement; *one bit* says
+whether a submission is better than the best. Only one process at a time scores, and others wait.
+Whatever is public is checked before a submission is counted. A submission costs one pass over the
+rows, and reading what was said before. What a board shows is read from the lines that its secret
+seals, without a lock: one that another process is adding is not seen yet.
 
-Theorem: docs/theory/ladder.md, docs/theory/metrics.md
+Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/metrics.md
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork import files
-from quiltwork.arguments import instance
+from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Clusters, beliefs_from_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened
 from quiltwork.holdout import folders
-from quiltwork.holdout.board import Board, read_board
+from quiltwork.holdout.board import KINDS, Board, read_board
 from quiltwork.holdout.guarantee import VACUOUS
-from quiltwork.holdout.ladder import Ladder, width_at
+from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.metrics import Metric, Scoring, pair_rows
+from quiltwork.holdout.one_bit import OneBit, last_width
 from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
 from quiltwork.holdout.studies import (
     check_ids,
@@ -43,6 +44,8 @@ from quiltwork.holdout.studies import (
 from quiltwork.holdout.transcript import Columns
 from quiltwork.results import ResultBase
 
+_BOARDS: dict[str, type[Ladder]] = {"ladder": Ladder, "one bit": OneBit}
+
 
 @dataclass(frozen=True)
 class SubmissionVerdict(ResultBase):
@@ -52,7 +55,7 @@ class SubmissionVerdict(ResultBase):
         number: which submission it was, from 1.
         team: whose.
         better: whether it moved the board.
-        value: the metric's value as the board shows it; None if it did not move.
+        value: the metric's value as the board shows it; None where nothing more is told.
         left: how many more submissions are accepted.
     """
 
@@ -66,22 +69,23 @@ class SubmissionVerdict(ResultBase):
 
     def explain(self) -> str:
         """Say it in a sentence."""
-        told = f"is the best, at {self.value:.6g}" if self.better else "does not beat the best"
+        told = "is the best" if self.better else "does not beat the best"
+        told += "" if self.value is None else f", at {self.value:.6g}"
         return f"Submission {self.number} of {self.team} {told}; {self.left:,} left."
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the standings: `value` as the board shows it, and where the truth may be, with the
-    board's confidence.
+    """A line of the standings: `value` as the board shows it, None where only one bit was told, and
+    where the truth may be, with the board's confidence.
     """
 
     rank: int
     team: str
     number: int
-    value: float
-    low: float
-    high: float
+    value: float | None
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class BoardStatus(ResultBase):
     """What a leaderboard asks for, what it promises and what is left.
 
     Attributes:
+        mode: "ladder" or "one bit".
         metric: the name of the metric.
         identity: the name of the id column of predictions.
         rows: that are predicted.
@@ -96,7 +101,7 @@ class BoardStatus(ResultBase):
         submitted: so far.
         left: how many more.
         confidence: of the promise.
-        width: of a score, a share of the way from the worst to the best value.
+        width: of a score, or of a verdict, a share of the way from the worst to the best value.
         worst: the metric's value at the one end.
         best: at the other.
         promise: the theorem and its bound, in words.
@@ -105,6 +110,7 @@ class BoardStatus(ResultBase):
 
     schema = ("leaderboard", 1)
 
+    mode: str
     metric: str
     identity: str
     rows: int
@@ -163,17 +169,19 @@ def status_of_board(found: Board) -> BoardStatus:
     metric = metric_of(found)
     beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
     given = (beliefs, found.rows, found.submissions, 1 - found.confidence, found.steps, metric)
-    width = width_at(*given)
-    places = tuple(
-        Place(
-            rank,
-            one.team,
-            one.number,
-            *(metric.shown(end) for end in (one.score, one.score - width, one.score + width)),
-        )
-        for rank, one in enumerate(reversed(found.standings), start=1)
-    )
+    width = of_score = _BOARDS[found.kind]._width_at(*given)
+    told = f"the best score is within {width:.4g} of the truth"
+    if found.kind == "one bit":
+        of_score = last_width(width, found.steps)
+        told = f"every verdict is right where scores in truth differ by more than {width:.4g}"
+    places = []
+    for rank, one in enumerate(reversed(found.standings), start=1):
+        score = found.final if one.score is None and rank == 1 else one.score
+        ends = () if score is None else (score, score - of_score, score + of_score)
+        shown = map(metric.shown, ends) if ends else (None, None, None)
+        places.append(Place(rank, one.team, one.number, *shown))
     return BoardStatus(
+        mode=found.kind,
         metric=metric.name,
         identity="" if found.columns is None else found.columns.identity,
         rows=found.rows * (2 if metric.pairs else 1),
@@ -184,10 +192,10 @@ def status_of_board(found: Board) -> BoardStatus:
         width=width,
         worst=metric.worst,
         best=metric.best,
-        promise=f"With probability {found.confidence:g} the best score is within {width:.4g} of "
-        "the truth, as a share of the metric's range, whatever anybody submits."
+        promise=f"With probability {found.confidence:g} {told}, as a share of the metric's range, "
+        "whatever anybody submits."
         + (" This is vacuous: too few rows for so many submissions." if width >= VACUOUS else ""),
-        places=places,
+        places=tuple(places),
     )
 
 
@@ -257,6 +265,7 @@ def create_leaderboard(
     columns: Columns,
     scoring: Scoring,
     *,
+    mode: str = "ladder",
     submissions: int,
     confidence: Number = 0.95,
     steps: int | None = None,
@@ -269,6 +278,7 @@ def create_leaderboard(
         columns: which of its columns is what; rows that are alike in the group depend on each
             other.
         scoring: the metric.
+        mode: "ladder" or "one bit".
         submissions: accepted in all.
         confidence: of the promise.
         steps: of the score; None for the best number.
@@ -279,11 +289,13 @@ def create_leaderboard(
     """
     metric = instance(scoring, Scoring, "scoring").read()
     instance(columns, Columns, "columns")
+    mode = mode.replace("-", " ") if isinstance(mode, str) else mode
+    board = _BOARDS[choice(mode, KINDS, "mode")]
     files.named(labels)
     secret = new_secret()
     held = scored_rows(*read_table(labels), columns, metric, labels, secret.key)
     folders.make_folder(folder)
-    Ladder(
+    board(
         held.cells,
         held.belief,
         submissions=submissions,
@@ -317,13 +329,33 @@ def submit_predictions(
     except (TypeError, UnicodeEncodeError):
         for cell in (cell for pair in said.items() for cell in pair):
             check_text(cell, "an id or a prediction")
+    found, metric, held = _begun(folder)
+    asked, path = held.question(said, metric), folders.board_path(folder)
+    with closing(_BOARDS[found.kind].resume(path, held.cells, wait)) as board:
+        moved = board.submit(team, asked)
+        shown = None if moved is None or moved.score is None else metric.shown(moved.score)
+        return SubmissionVerdict(board.submitted, team, moved is not None, shown, board.remaining)
+
+
+def end_leaderboard(folder: str, wait: float = folders.WAIT) -> BoardStatus:
+    """End a board of one bit by telling its best score; other processes are waited for.
+
+    Raises:
+        InvalidInputError: for a board of another mode, or before the first submission.
+        StorageError: if it could not be recorded; it is then withheld.
+    """
+    found, _, held = _begun(folder)
+    if found.kind != OneBit.kind:
+        raise InvalidInputError("Only a board of one bit is ended; a Ladder tells as it goes.")
+    with closing(OneBit.resume(folders.board_path(folder), held.cells, wait)) as board:
+        board.final()
+    return read_leaderboard(folder)
+
+
+def _begun(folder: str) -> tuple[Board, Metric, ScoredRows]:
+    """Read what a board was begun with: its rules, its metric and its rows."""
     labels, found = folders.load(folder).holdout, first_line(folder)
     if found.columns is None or found.scoring is None:
         raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")
-    metric, path = found.scoring.read(), folders.board_path(folder)
-    held = scored_rows(*read_table(labels), found.columns, metric, labels, read_secret(path).key)
-    asked = held.question(said, metric)
-    with closing(Ladder.resume(path, held.cells, wait)) as board:
-        moved = board.submit(team, asked)
-        shown = None if moved is None else metric.shown(moved.score)
-        return SubmissionVerdict(board.submitted, team, moved is not None, shown, board.remaining)
+    metric, key = found.scoring.read(), read_secret(folders.board_path(folder)).key
+    return found, metric, scored_rows(*read_table(labels), found.columns, metric, labels, key)

@@ -1,4 +1,4 @@
-"""A plan in words, and what it is compared with: a Ladder, fixed questions.
+"""A plan in words, and what it is compared with: a Ladder, one bit, fixed questions.
 
 All are closed formulae.
 
@@ -17,6 +17,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.guarantee import VACUOUS, overfit_width
 from quiltwork.holdout.ladder import least_width
+from quiltwork.holdout.one_bit import verdict_width
 from quiltwork.report.charts import Line, LineChart, level
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ def other_ways(plan: HoldoutPlan) -> list[str]:
         f"Alternatives with {rows:,} rows, same confidence:",
         *(f"  {_NAMES[name]}: {_possible(replace(here, mechanism=name))}" for name in others),
         *(["  a score for every submission: say how many may overfit"] if numbers else []),
+        '  one bit for each submission ("better than the best, or not"): '
+        f"{_within(least_width(*given, width=verdict_width)[0])}",
         "  questions all fixed in advance, none adaptive: "
         f"{_within(fixed_questions_width(*given))}",
     ]

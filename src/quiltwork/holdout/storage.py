@@ -47,9 +47,10 @@ class Secret:
     """What must not be published while the budget lasts.
 
     `key` is of the commitment to the data. `round` says which threshold the noise `threshold`, in
-    steps, belongs to, from 0, None before the first is drawn. `debit`, `entry` and `paid` are key,
-    number and hash of the current round's debit. `lines` of the transcript are sealed, `last` is
-    the hash of the last of them, which through the chain covers all; later ones were interrupted.
+    steps, belongs to, from 0, None before the first is drawn; of a board of one bit, the submission
+    that is the best, and its score. `debit`, `entry` and `paid` are key, number and hash of the
+    current round's debit. `lines` of the transcript are sealed, `last` is the hash of the last of
+    them, which through the chain covers all; later ones were interrupted.
     """
 
     key: str
