@@ -17,12 +17,12 @@ CEILINGS = {
     "audit": 2760,
     "beliefs": 6320,
     "budget": 9610,
-    "cli": 6990,
+    "cli": 7010,
     "client": 800,
     "counts": 4170,
     "demo": 530,
-    "foundations": 1420,
-    "holdout": 6110,
+    "foundations": 1430,
+    "holdout": 6160,
     "influence": 10900,
     "noise": 670,
     "queries": 1790,
@@ -33,7 +33,7 @@ CEILINGS = {
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_248  # lines of the whole package: one room grows by what another has lost
+WHOLE = 81_400  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Set
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -100,7 +101,9 @@ def _order(label: Label) -> tuple[Any, ...]:
         return (2, label)
     if isinstance(label, tuple):
         return (3, *map(_order, label))
-    return (1, label)
+    if isinstance(label, Real):
+        return (1, label)
+    return (4, type(label).__name__, str(label))  # a cell of a frame that is no label
 
 
 def show_labels(labels: tuple[Label, ...], most: int = 4) -> str:
