@@ -94,7 +94,7 @@ def sorted_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
     return tuple(sorted(labels, key=_order))
 
 
-def _order(label: Label) -> tuple[Any, ...]:
+def _order(label: Any) -> tuple[Any, ...]:
     if label is None:
         return (0,)
     if isinstance(label, str):
