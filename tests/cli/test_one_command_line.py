@@ -65,6 +65,11 @@ def test_every_command_has_a_short_help_and_completes_files(name, cli):
             assert found.type == "file"
 
 
+def test_every_group_has_a_short_help(cli):
+    for name in {name.split()[0] for name in EVERY if " " in name}:
+        assert cli(name, "-h").out == cli(name, "--help").out
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [

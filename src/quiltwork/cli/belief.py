@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork.cli.belief_check import check, turn
-from quiltwork.cli.command import command, exact_number, option, split_list
+from quiltwork.cli.command import WithShortHelp, command, exact_number, option, split_list
 from quiltwork.cli.output import Read, check_targets, deliver, prompted, text_table
 from quiltwork.errors import InvalidInputError
 
@@ -24,12 +24,14 @@ _POINTS = 1_440
 _BAR = 40
 
 
-class AskingGroup(click.Group):
+class AskingGroup(WithShortHelp, click.Group):
     """A group that makes a belief when no other command is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the command's name where it was left out."""
-        if not ctx.resilient_parsing and (not args or args[0] not in {*self.commands, "--help"}):
+        if not ctx.resilient_parsing and (
+            not args or args[0] not in {*self.commands, "-h", "--help"}
+        ):
             args = ["make", *args]
         return super().parse_args(ctx, args)
 
