@@ -103,10 +103,13 @@ def test_a_row_has_no_say_in_how_the_letters_of_others_are_read(tmp_path):
         assert with_csv(str(path), list) == [["a", "ü"], ["1,5", "x"]]
 
 
-@pytest.mark.parametrize(("name", "words"), [("c", "is not there"), ("a", "more than once")])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("c", r"is not there.*: a, b , a\.$"), ("a", "more than once"), ("b", "spaces around 'b '")],
+)
 def test_a_column_must_be_there_once(name, words):
     with pytest.raises(InvalidInputError, match=words):
-        column_position(["a", "b", "a"], name, "rows.csv")
+        column_position(["a", "b ", "a"], name, "rows.csv")
 
 
 def test_a_line_is_split_as_csv_and_several_are_refused():

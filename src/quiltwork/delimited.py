@@ -443,6 +443,8 @@ def column_position(header: Sequence[str], name: str, path: str) -> int:
     if list(header).count(name) == 1:
         return list(header).index(name)
     problem = "appears more than once" if name in header else "is not there"
+    alike = next((one for one in header if one != name and one.strip() == name.strip()), None)
+    hint = "" if alike is None else f" Take the spaces around {alike!r} out of the header."
     raise InvalidInputError(
-        f"Column {name!r} {problem} in {path!r}, whose columns are: {', '.join(header)}."
+        f"Column {name!r} {problem} in {path!r}, whose columns are: {', '.join(header)}.{hint}"
     )
