@@ -213,6 +213,17 @@ def test_every_theorem_named_in_a_docstring_has_its_page(page):
     assert (DOCS / "theory" / f"{page}.md").exists()
 
 
+def test_every_test_that_a_page_names_exists():
+    named = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
+    pages = {one: one.read_text("utf-8") for one in DOCS.rglob("*.md")}
+    found = {(page.name, *one) for page, text in pages.items() for one in named.findall(text)}
+    assert len(found) > 100
+    for page, file, test in found:
+        assert (DOCS.parent / file).exists(), f"{page} names {file}"
+        text = (DOCS.parent / file).read_text("utf-8")
+        assert not test or re.search(rf"(def|class) {test}\b", text), f"{page} names {test}"
+
+
 def commands(group: click.Group, prefix: tuple[str, ...] = ()):
     context = click.Context(group)
     for name in group.list_commands(context):
