@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from evidence.checks.minimality import check, consistent, number_of_ways
+from quiltwork.errors import NotPrivateError
 from quiltwork.tables import (
     Custom,
     EntropyLDiversity,
@@ -126,6 +127,22 @@ def test_one_person_may_have_all_values_that_are_asked_for():
     table = Table(frame, "who", ["age"], "ill", subject="person")
     made = anonymize(table, LDiversity(2), 0, method="separate", suppression=0.5)
     assert not refused_cuts(made).nothing
+
+
+def test_people_with_several_records_are_not_alike():
+    def made(order):
+        rows = [(20, *order[0], 1), (20, *order[1], 2), (20, *order[2], 3)]
+        rows += [(60, "C", "x", 1), (60, "C", "y", 4), (60, "C", "z", 5)]
+        frame = pd.DataFrame(rows, columns=["age", "who", "ill", "person"])
+        table = Table(frame, "who", ["age"], "ill", subject="person")
+        return anonymize(table, LDiversity(2), 1)
+
+    # C knows the first person from elsewhere, and would have taken x or y away beside its own z.
+    found = refused_cuts(made(["Cz", "Ax", "By"]))
+    for other in (["Ax", "Cz", "By"], ["By", "Ax", "Cz"]):
+        with pytest.raises(NotPrivateError):
+            made(other)
+    assert found.most == 2  # the first person's records
 
 
 def test_the_warning_has_the_numbers():

@@ -7,6 +7,7 @@ was. The groups are made again, and if they are the same ones both records' valu
 pairs are tried at once; those in groups that come out otherwise are taken back, and fewer of them
 are tried in the next round. What is left when the tries are used up may be certain or not.
 Records of which no other value is published in their group are not counted: that is no secret.
+Records of a person who has several are never exchanged: which values go together would change.
 
 Theorem: docs/theory/anonymization.md
 Cost: `MOST_ROWS` rows are made into groups again at most, but at least `_FEWEST` times all.
@@ -49,7 +50,12 @@ class _Search:
         self.group = np.full(self.encoded.rows, -1, dtype=np.int64)
         self.group[rows] = labels
         self.codes = np.stack([column.codes for column in self.encoded.quasi])
-        alike = np.unique(np.vstack((labels, self.codes[:, rows])), axis=1, return_inverse=True)[1]
+        person = self.encoded.subject
+        each = np.arange(self.encoded.rows) if person is None else person
+        alone = np.bincount(each)[each][rows] == 1  # else another record tells people apart
+        self.free = rows[alone]
+        known = np.vstack((labels, self.codes[:, rows], np.where(alone, -1, rows)))
+        alike = np.unique(known, axis=1, return_inverse=True)[1]
         several, settled = self._several(labels), self._several(alike.reshape(-1))
         self.open = np.zeros(self.encoded.rows, dtype=bool)
         self.open[rows] = several & ~settled  # who is like another in all that is known
@@ -111,16 +117,16 @@ class _Search:
         Neighbours along a quasi-identifier first, which are on the same side of most cuts, later
         any: records wait until one of another value comes.
         """
-        own = turn % 2 == 0 or self.encoded.subject is not None
-        group, owner = self.group[self.rows], self.owner[self.rows] * own
-        along = self.rng.random(len(self.rows))
-        near = self.codes[self.rng.integers(len(self.codes))][self.rows]
-        last = near if turn % 4 < 2 else ~self.open[self.rows]
+        rows = self.free
+        group, owner = self.group[rows], self.owner[rows] * (turn % 2 == 0)
+        along = self.rng.random(len(rows))
+        near = self.codes[self.rng.integers(len(self.codes))][rows]
+        last = near if turn % 4 < 2 else ~self.open[rows]
         found: list[tuple[int, int]] = []
         waiting: list[int] = []
         block = -1, -1
         for at in np.lexsort((along, last, owner, group)).tolist():
-            row, here = int(self.rows[at]), (int(group[at]), int(owner[at]))
+            row, here = int(rows[at]), (int(group[at]), int(owner[at]))
             if here != block:
                 block, waiting = here, []
             if waiting and self.value[waiting[-1]] != self.value[row]:
