@@ -16,7 +16,7 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2760,
     "beliefs": 6320,
-    "budget": 9610,
+    "budget": 9620,
     "cli": 7010,
     "client": 800,
     "counts": 4170,

@@ -198,6 +198,10 @@ def test_a_series_does_not_shrink_and_rows_do_not_grow():
         account.extend(49)
     with pytest.raises(UnsupportedError, match="fixed rows"):
         Accountant(Clusters(["a", "b"])).extend(3)
+    single = Accountant(CHAIN, 1, episode=2)
+    single.add(Spending(1, 1, composes_by="nothing", epsilon=Fraction(1, 10)))
+    with pytest.raises(UnsupportedError, match="stretches of 2 are protected"):
+        single.extend(2)
 
 
 def test_an_account_comes_back_from_json():

@@ -43,6 +43,9 @@ EVENTS = {
     "log deleted": lambda path: remove(path, "-wal"),
     "index deleted": lambda path: remove(path, "-shm"),
     "all deleted": lambda path: remove(path, "", "-wal", "-shm"),
+    "moved behind a link": lambda path: path.symlink_to(
+        path.rename(path.with_name("elsewhere.db"))
+    ),
     "copied over": lambda path: (
         shutil.copy(path, path.with_name("new.db")),
         path.with_name("new.db").replace(path),

@@ -69,12 +69,7 @@ class Account:
                     f"{self.secrets.length} time points; windows are 1-based and inclusive."
                 )
             _check_composition(count, latest, spending)
-            if spending.composes_by != "levels" and self.secrets.episode > 1:
-                raise UnsupportedError(
-                    "A release that has no level per time point promises something about single "
-                    f"ones, and stretches of {self.secrets.episode} are protected here; release "
-                    "with a level, or protect single time points."
-                )
+            _check_stretch(spending.composes_by, self.secrets)
             history, count, latest = (spending, history), count + 1, spending.composes_by
             others = bounded(others + by_theorem_3_6(spending))
             if spending.composes_by == "levels":
@@ -170,7 +165,12 @@ class Account:
         return left >= 0 and (self.usage.total <= left or self.worst.exact <= left)
 
     def seen_by(self, secrets: Secrets) -> Account:
-        """The same releases, with other secrets or in a longer series."""
+        """The same releases, with other secrets or in a longer series.
+
+        Raises:
+            UnsupportedError: if one without levels was made while the series was a single point.
+        """
+        _check_stretch("nothing" if self.by_theorem_3_6 else self.latest, secrets)
         return replace(self, secrets=secrets, grown=None)
 
 
@@ -194,6 +194,16 @@ def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
         raise UnsupportedError(
             "These beliefs are about fixed rows, so the series cannot grow; open a new account "
             "with beliefs about all rows."
+        )
+
+
+def _check_stretch(composes_by: Composition | None, secrets: Secrets) -> None:
+    """Refuse a release without a level per time point where stretches of several are secret."""
+    if composes_by not in (None, "levels") and secrets.episode > 1:
+        raise UnsupportedError(
+            "A release that has no level per time point promises something about single ones, and "
+            f"stretches of {secrets.episode} are protected here; release with a level, or protect "
+            "single time points."
         )
 
 

@@ -188,14 +188,15 @@ class SqliteDatabase(Database):
     def check_in_place(self, connection: Connection) -> None:
         """Compare file, log and index with those that were opened. Cost: looking at three names.
 
-        A symbolic link may lead elsewhere: then the file is another one, or has several names.
+        A symbolic link may lead elsewhere: then the file is another one, or has several names. One
+        that takes the place of the file itself would give newcomers another log beside its target.
 
         Raises:
             StorageError: if one of them was moved, replaced or removed.
         """
         opened = self._opened[id(connection)]
         try:
-            found = os.stat(self.path)
+            found = os.stat(self.path, follow_symlinks=self._names[0] != str(self.path))
         except (OSError, ValueError):
             raise self._replaced() from None
         moved = found.st_nlink > 1 and self._found() != self._names
@@ -371,7 +372,7 @@ def _flocked(descriptor: int) -> bool:
 
 def _identity(name: str) -> _Identity:
     try:
-        found = os.stat(name)
+        found = os.lstat(name)
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino
