@@ -56,6 +56,7 @@ def test_a_refused_request_changes_nothing(ledger, chain):
             lambda: ledger.accountant("d").spend(dp_epsilon=0.01, start=30, stop=50),
             InvalidInputError,
         ),
+        (lambda: Ledger("sqlite:///budget.db"), InvalidInputError),
         (lambda: ledger.debit("d", "histogram"), InvalidInputError),
         (lambda: ledger.debit("elsewhere", Spending.dp(0.1, 1, 2)), InvalidInputError),
         (lambda: ledger.extend("d", 39), InvalidInputError),

@@ -41,6 +41,8 @@ class ReadableLedger:
 
     def __init__(self, store: Store) -> None:
         """Use a store; `Ledger.open` makes one from a URL."""
+        if not isinstance(store, Store):  # a URL may hold a password, so it is not shown
+            raise InvalidInputError("Open a ledger by its URL: Ledger.open('sqlite:///budget.db').")
         self._store = store
         self._totals = Totals(store)
 
