@@ -29,11 +29,11 @@ CEILINGS = {
     "report": 1130,
     "series": 5610,
     "service": 8710,
-    "tables": 14450,
+    "tables": 14460,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_410  # lines of the whole package: one room grows by what another has lost
+WHOLE = 81_430  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

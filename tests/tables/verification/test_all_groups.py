@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -253,6 +254,20 @@ def test_very_many_coalitions_are_refused_and_never_private():
     verdict = verify_m_privacy(table, EntropyLDiversity(9), m=15)  # not even the whole group holds
     assert verdict.outsiders
     assert not verdict.private
+
+
+def test_groups_far_from_failing_need_no_coalition():
+    # A hundred providers have a record of each of 8 values: 30 of them leave 70 to 100 of each.
+    rows = [(f"P{p}", "g", value) for p in range(100) for value in "abcdefgh"]
+    table = Table(pd.DataFrame(rows, columns=["who", "box", "ill"]), "who", ["box"], "ill")
+    counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
+    for near, far in (
+        (EntropyLDiversity(7.8), EntropyLDiversity(7.9)),
+        (RecursiveLDiversity(0.36, 5), RecursiveLDiversity(0.35, 5)),
+        (TCloseness(0.0883), TCloseness(0.0882)),
+    ):
+        assert decide_together(counts, near.bind(table.encoded), 30) == SAFE
+        assert decide_together(counts, far.bind(table.encoded), 30) == OPEN
 
 
 @pytest.mark.parametrize("kind", KINDS[2:])

@@ -1,7 +1,8 @@
 """Quick bounds: what sorted counts say about every coalition of all groups at once.
 
 For k-anonymity and distinct l-diversity they decide nearly every group; for entropy and recursive
-diversity and t-closeness, groups that fail as they are. Cost: a few sorts of the entries.
+diversity and t-closeness, groups that fail as they are, and those far from failing. Cost: a few
+sorts of the entries.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -129,11 +130,14 @@ def _per_provider(group: Ints, provider: Ints, counts: SparseCounts) -> tuple[In
 
 
 def _bound_histograms(counts: SparseCounts, part: Constraint, m: int) -> Status:
-    """Check the whole groups; where nobody colludes, that is all."""
-    total = by_value(counts)
-    whole = find_violations(part, total, total)
-    alone = np.where(_sizes(counts, m) == 0, SAFE, OPEN)
-    return np.where(whole.safe, alone, BROKEN).astype(np.int8)
+    """Check the whole groups, then down to what those who have most of each value leave of it."""
+    total, sizes = by_value(counts), _sizes(counts, m)
+    whole, safe = find_violations(part, total, total), sizes == 0
+    if m and not len(counts.sets) and not len(counts.kinds):
+        cell = counts.group * counts.values + counts.kind
+        most = _sum_of_largest(cell, counts.weight, np.repeat(sizes, counts.values))
+        safe |= find_violations(part, total - most.reshape(total.shape), total).safe
+    return np.where(whole.safe, np.where(safe, SAFE, OPEN), BROKEN).astype(np.int8)
 
 
 def most_known(counts: SparseCounts, m: int) -> Ints:
@@ -145,7 +149,7 @@ def most_known(counts: SparseCounts, m: int) -> Ints:
 
 
 def _sum_of_largest(group: Ints, numbers: NDArray[Any], how_many: Ints) -> Ints:
-    """Add up the largest numbers of each group, as many as asked, and floor; `group` is sorted."""
+    """Add up the largest numbers of each group, as many as asked, and floor."""
     order = np.lexsort((-numbers, group))
     group, numbers = group[order], numbers[order]
     position = np.arange(len(group)) - np.searchsorted(group, group)
