@@ -198,3 +198,24 @@ def test_clusters_cost_the_dearest_cluster(records, labels):
     assert account.exact_epsilon == min(max(charges), total)
     values = account.profile().values()
     assert float(values.max()) == account.epsilon()
+
+
+@pytest.mark.parametrize(
+    ("belief", "length"),
+    [
+        (
+            MarkovChain(
+                [[0.9, 0.1 - 1e-5, 1e-5], [0, 0.9, 0.1], [1e-6, 0.1, 0.9 - 1e-6]], initial="any"
+            ),
+            1000,
+        ),
+        (ChainBox([[0.998, 0.001], [0.001, 0.998]], [[0.999, 0.002], [0.002, 0.999]]), 10**6),
+    ],
+    ids=["long-spans", "slow-box"],
+)
+def test_noise_of_a_slow_chain_fits_a_budget_of_its_own_epsilon(belief, length):
+    epsilon = 0.02
+    scale = calibrate(belief, length, epsilon).scale
+    account = Accountant(belief, length, budget=epsilon)
+    account.spend(dp_epsilon=float(np.nextafter(1 / scale, 0)))
+    assert account.epsilon() <= epsilon

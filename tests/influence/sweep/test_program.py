@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 from quiltwork.influence.sweep import compiled
-from quiltwork.influence.sweep.program import ComparedRows, Program
+from quiltwork.influence.sweep.program import ComparedRows, Program, closed
 
 TREES = "quiltwork.influence.sweep.starting_trees"
 
@@ -143,3 +143,8 @@ def test_loops_are_compiled_again_when_anything_compiled_into_them_changes(tmp_p
         (tmp_path / f"{name}.py").write_text("MARGIN = 0.0", encoding="utf-8")
         now, former = trees.edition(), now
         assert now != former, name
+
+
+def test_limits_by_way_of_a_state_that_cannot_be_there_say_nothing():
+    limits = np.array([[[0, np.inf, 1.0], [-np.inf, 0, -np.inf], [2.0, np.inf, 0]]])
+    assert np.array_equal(closed(limits), limits)

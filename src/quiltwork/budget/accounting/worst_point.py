@@ -124,9 +124,7 @@ class Secrets:
             return FoundTotal(WorstPoint())
         levels = usage.levels(self.length)
         sweeps = [self._sweep(one) for one in self.outlooks]
-        endless = [
-            None if one is None else Endless(one, one.charged(levels), _ROOM) for one in sweeps
-        ]
+        endless = [None if one is None else _looked_at(one, levels, _ROOM) for one in sweeps]
         worst = max(
             (
                 self._under(one, usage, levels, bounds)
@@ -138,7 +136,8 @@ class Secrets:
         watched = len(kept) == len(self.outlooks) and bool(worst.before + worst.after)
         if not watched:
             return FoundTotal(worst, usage.total)
-        covered = tuple(peak * _ROOM for peak in usage.peaks)
+        room = min(bounds.room for bounds in kept)
+        covered = tuple(peak * room for peak in usage.peaks)
         return FoundTotal(worst, usage.total, usage.peaks, tuple(kept), covered)
 
     def found_after(self, usage: Usage, before: FoundTotal, start: int, stop: int) -> FoundTotal:
@@ -218,6 +217,16 @@ class Secrets:
             f"one to {float(spending.span):g}, and the belief does not say how large a difference "
             "is hidden by both; give it within=, and episode=1."
         )
+
+
+def _looked_at(sweep: Sweep, levels: Levels, room: float) -> Endless:
+    """Endless series of levels up to `room` times the highest, or up to it where room would cost.
+
+    Slow chains do not forget the bounds that a sweep begins with, which then are to be the lowest.
+    """
+    charged = sweep.charged(levels)
+    found = Endless(sweep, charged, room)
+    return found if found.short or found.forgets else Endless(sweep, charged)
 
 
 def _moved(secrets: Secrets, outlook: GaussianOutlook, usage: Usage) -> WorstPoint:

@@ -49,7 +49,7 @@ class AnyStartProgram:
         pair = np.zeros((2, count), dtype=np.int64)
         for z in range(self.size):  # k passes over (n, k) instead of one over (n, k, k)
             a = fading[self.group, z, :]
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 b = p_least * q_least[:, [z]] / (p[:, [z]] * q) * _DOWN
                 b = np.where((p[:, [z]] > 0) & (q > 0), np.minimum(b, 1.0), 1.0)
                 gain = spread[self.group, z, :] * (1 - b) / (a + b)

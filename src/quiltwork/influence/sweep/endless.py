@@ -39,7 +39,7 @@ class Endless:
 
     def __init__(self, sweep: Sweep, levels: Levels, room: float = 1.0) -> None:
         """Look at levels up to the highest, or to `room` times it."""
-        self.sweep, self.length = sweep, levels.length
+        self.sweep, self.length, self.room = sweep, levels.length, room
         self.short = levels.length <= SHORT or _felt_everywhere(sweep, levels)
         """Whether the series is swept from end to end, in one piece."""
         most = max(4, min(_GRID, 64 * _GRID // sweep.walk.size**2))
@@ -73,6 +73,15 @@ class Endless:
         # likely states are by then
         known = None if self.sweep.coarse is None else self.sweep.coarse.fixed(before)
         return None if known is None else known + self.sweep.walk.late_odds, right
+
+    @property
+    def forgets(self) -> bool:
+        """Whether bounds deep inside a run do not rest on those that a sweep begins with."""
+        known = self.sweep.by_long_spans(float(self.grids[0][-1]))
+        begun = self.outer[0]
+        if known is not None and begun is not None and (begun >= known).any():
+            return False  # long spans are not swept: what they say stays as it began
+        return self.probes[2] < min(self.length, most_warm_up())
 
     @cached_property
     def probes(self) -> tuple[FloatArray, FloatArray, int]:

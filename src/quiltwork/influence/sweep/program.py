@@ -275,8 +275,11 @@ def closed(limits: FloatArray) -> FloatArray:
     found = limits.copy()
     found[:, np.arange(size), np.arange(size)] = 0.0
     if size > 2:
-        for z in range(size):
-            np.minimum(found, found[:, :, z, np.newaxis] + found[:, np.newaxis, z, :], out=found)
+        with np.errstate(
+            invalid="ignore"
+        ):  # by way of a state that cannot be there nothing follows
+            for z in range(size):
+                np.fmin(found, found[:, :, z, np.newaxis] + found[:, np.newaxis, z, :], out=found)
     return found
 
 
