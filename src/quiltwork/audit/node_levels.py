@@ -22,6 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from quiltwork.audit.additive import Joint
+from quiltwork.audit.episodes import block_chain, block_statistic
 from quiltwork.audit.inner import Followed, InnerChain, inner_chain
 from quiltwork.audit.laws import NodeLaw, check_cost, float_laws, log_laws, marginals, supports
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
@@ -67,22 +68,29 @@ class NodeLevels:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """One belief's laws at some nodes of a statistic that is asked of the states it shows."""
+    """One belief's laws at some nodes of a statistic that is asked of the states it shows.
+
+    With an `episode` nodes are blocks of so many time points, `length` of them.
+    """
 
     belief: Followed
     length: int
     asked: Joint
     nodes: range
+    episode: int = 1
 
     @cached_property
     def chain(self) -> InnerChain:
-        """The belief as a chain of inner states."""
-        return inner_chain(self.belief)
+        """The belief as a chain of inner states, or of blocks of them."""
+        chain = inner_chain(self.belief)
+        return chain if self.episode == 1 else block_chain(chain, self.episode)
 
     @cached_property
     def statistic(self) -> Joint:
-        """The statistic as one of the inner states."""
-        return self.asked if self.chain.plain else self.asked.over(self.chain.shown)
+        """The statistic as one of the inner states, or of blocks of them."""
+        chain = inner_chain(self.belief)
+        found = self.asked if chain.plain else self.asked.over(chain.shown)
+        return found if self.episode == 1 else block_statistic(found, chain.size, self.episode)
 
     @cached_property
     def in_floats(self) -> bool:
