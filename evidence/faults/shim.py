@@ -77,6 +77,7 @@ class WatchedDatabase(SqliteDatabase):
 
     def __init__(self, path: Path, watch: Watch) -> None:
         super().__init__(path)
+        self._watch = watch
         self._layer = _Layer(watch)
 
     def open(self) -> Any:
@@ -87,6 +88,11 @@ class WatchedDatabase(SqliteDatabase):
         connection.set_busy_timeout(1000)
         connection.execute("PRAGMA wal_autocheckpoint=12")
         return connection
+
+    def flush(self, connection: Any) -> None:
+        """Tell of the wait for the disk, which the ledger does without SQLite."""
+        self._watch(Call("sync", f"{self.path}-wal"))
+        super().flush(connection)
 
     def _code(self, error: BaseException) -> str:
         """Name APSW's errors as the standard library does."""

@@ -50,14 +50,7 @@ def test_power_may_fail_at_any_write_or_sync():
 
 def test_a_ledger_that_does_not_sync_would_be_caught(monkeypatch):
     """The negative control: without waiting for the disk, acknowledged debits do get lost."""
-    usual = shim.WatchedDatabase.connect
-
-    def careless(self):
-        connection = usual(self)
-        connection.execute("PRAGMA synchronous=NORMAL")
-        return connection
-
-    monkeypatch.setattr(shim.WatchedDatabase, "connect", careless)
+    monkeypatch.setattr(shim.WatchedDatabase, "flush", lambda self, connection: None)
     found = power.replay(stride=71, subsets=0)
     assert any("is gone" in problem or "not the stored" in problem for problem in found.violations)
 

@@ -153,17 +153,41 @@ def test_isolation_and_durability_do_not_depend_on_the_servers_settings(postgres
         ledger = Ledger.open(postgres_url)
         ledger.create("d", independent, 3, 1)
 
-        def settings(tables):
-            rows = tables._connection.execute(
-                "SELECT current_setting('transaction_isolation'), "
-                "current_setting('synchronous_commit')"
-            )
-            return rows.fetchall()[0]
+        def written(tables):
+            tables.put_total("any", "any", "any", "any")
+            return tables.execute(
+                "SELECT current_setting('transaction_isolation'), pg_current_wal_insert_lsn()::text"
+            )[0]
 
-        assert ledger._store.write(settings) == ("read committed", "on")
+        def is_on_disk(place):
+            with psycopg.connect(postgres_url) as other:
+                asked = other.execute("SELECT pg_current_wal_flush_lsn() >= %s::pg_lsn", [place])
+                return asked.fetchone()[0]
+
+        isolation, place = ledger._store.write(written)
+        assert isolation == "read committed"
+        assert is_on_disk(place)
+        ledger._store.database.commit = "COMMIT"  # the negative control: nobody waits
+        places = [ledger._store.write(written)[1] for _ in range(9)]
+        assert not is_on_disk(places[-1])
+        Ledger.open(postgres_url).status("d")  # who is told something waits for it
+        assert is_on_disk(places[-1])
     finally:
         with psycopg.connect(postgres_url, autocommit=True) as other:
             other.execute("ALTER ROLE quiltwork RESET ALL")
+
+
+def test_nothing_is_told_before_it_is_on_the_disk(url, independent):
+    writer, reader = Ledger.open(url), Ledger.open(url)
+    writer.create("d", independent, 3, 1)
+    waits = []
+    usual = reader._store.database.flush
+    reader._store.database.flush = lambda connection: (waits.append(1), usual(connection))
+    for number in (1, 2):
+        writer.debit("d", Spending.dp(0.1, 1, 3), key=f"{number}").complete("seen")
+        for _ in range(3):
+            assert reader.answer("d", f"{number}") == "seen"
+        assert len(waits) == number
 
 
 def test_a_read_only_server_gets_a_sentence(postgres_url, independent):

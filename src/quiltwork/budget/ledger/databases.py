@@ -44,6 +44,10 @@ class Database:
     """Whether nothing may be written, migrated or created."""
     locked_row = LEDGER_ROW
     """`LEDGER_ROW`, waiting for every other writer to finish."""
+    commit = "COMMIT"
+    """What ends a transaction that writes, and lets others write."""
+    commit_flushes = False
+    """Whether it does what `flush` does, too."""
     migrations: tuple[tuple[str, ...], ...]
     """Statements from nothing to the first version, from that to the next, and so on."""
 
@@ -86,6 +90,12 @@ class Database:
         """Run statements that return nothing, in order."""
         for statement, parameters in statements:
             connection.execute(statement, parameters)
+
+    def flush(self, connection: Connection) -> None:
+        """Wait until everything that was committed before, by whomever, is on the disk.
+
+        Others may write meanwhile.
+        """
 
     def check_in_place(self, connection: Connection) -> None:
         """Check that what is connected to is still what the URL names.

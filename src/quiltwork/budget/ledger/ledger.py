@@ -279,12 +279,12 @@ class Ledger(ReadableLedger):
                 if not self._totals.price_first(name):
                     break
                 try:
-                    offer = self._store.read(price)
+                    offer = self._store.look(price)
                 except REFUSALS as refusal:
                     noting.store(self._store, refusal)
                     return refusal
                 if isinstance(offer, Receipt):
-                    return offer
+                    break  # which is told once it is on the disk
                 with suppress(Overtaken):
                     return self._totals.write(partial(work, grant=offer), name)
             return self._totals.write(work, name)

@@ -92,8 +92,8 @@ class Tables:
             )
 
     def commit(self) -> None:
-        """Make everything durable."""
-        self._unsent.append(("COMMIT", ()))
+        """End the transaction, so that others see what was written, and may write."""
+        self._unsent.append((self._database.commit if self.writes else "COMMIT", ()))
         self._send()
 
     def append(self, draft: Draft, key: str | None = None, debit: int | None = None) -> Entry:

@@ -32,12 +32,19 @@ _CONNECT_SECONDS = 10
 _MOST_TOGETHER = 1000
 """Statements in one message."""
 _BEGIN_TO_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_FLUSH = (
+    "BEGIN READ WRITE; SELECT set_config('synchronous_commit', 'on', true) "
+    "WHERE current_setting('synchronous_commit') = 'off'; "
+    "SELECT pg_logical_emit_message(true, 'quiltwork', '') WHERE NOT pg_is_in_recovery(); COMMIT"
+)
 
 
 class PostgresDatabase(Database):
     """The database at `url`; its tables are created by the first write."""
 
     locked_row = f"{LEDGER_ROW} FOR UPDATE"
+    commit = f"COMMIT; {_FLUSH}"  # one message, for the server may be far away
+    commit_flushes = True
     migrations = POSTGRES_MIGRATIONS
 
     def __init__(self, url: str) -> None:
@@ -128,10 +135,7 @@ class PostgresDatabase(Database):
         return bool(found.fetchall())
 
     def begin(self, connection: Connection, *, write: bool) -> None:
-        """Begin; a read sees one state throughout.
-
-        A commit waits for the disk even if the server is set not to.
-        """
+        """Begin; a read sees one state throughout."""
         connection.execute(self._begin_to_write if write else _BEGIN_TO_READ)
 
     @property
@@ -139,9 +143,14 @@ class PostgresDatabase(Database):
         return (
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
             f"SET LOCAL lock_timeout = {max(1, int(1000 * self.timeout))}; "
-            "SELECT set_config('synchronous_commit', 'on', true) "
-            "WHERE current_setting('synchronous_commit') = 'off'"
+            "SET LOCAL synchronous_commit = off"  # what follows the commit waits, without the lock
         )
+
+    def flush(self, connection: Connection) -> None:
+        """Commit a message to nobody: it comes after all that was committed, and waits for the
+        disk and for synchronous standbys. A standby has only what is on the server's disk.
+        """
+        connection.execute(_FLUSH)
 
     def begin_with(
         self, connection: Connection, questions: Sequence[Statement], *, write: bool

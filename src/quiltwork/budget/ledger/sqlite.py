@@ -1,8 +1,10 @@
 """A ledger in one SQLite file: write-ahead log, full sync, one writer at a time.
 
-`synchronous=FULL` makes a commit wait until the log is on the disk, so a granted debit survives a
-power loss; `BEGIN IMMEDIATE` takes the write lock before anything is read, so that what is decided
-rests on the last committed state.
+A commit writes the log; `flush` waits until the log is on the disk, when the write lock was given
+to the next one already: so a granted debit survives a power loss, and one wait does for many.
+SQLite itself waits wherever order matters (`synchronous=NORMAL`): before the log is begun anew, and
+around copying it into the file. `BEGIN IMMEDIATE` takes the write lock before anything is read, so
+that what is decided rests on the last committed state.
 
 An open file stays what it was when its name is given to another one. Then two processes would
 debit two files under one name, so every transaction compares the name's file, and those of the
@@ -38,19 +40,13 @@ except ImportError:  # Windows, which opens no folders either
 
 _PRAGMAS = (
     "journal_mode=WAL",
-    "synchronous=FULL",
+    f"synchronous={'NORMAL' if os.name == 'posix' else 'FULL'}",  # elsewhere commits wait
     *(("fullfsync=ON",) if sys.platform == "darwin" else ()),  # which no other system has
 )
-_LOOK = 0.00015
+_LOOK = 0.0001
 """Seconds between two attempts to take the write lock, of the one whose turn it is."""
-_GOES_ON, _DEBIT = 0.002, 0.001
-"""Seconds for which who debits may go on while several wait, and in which it debits at least once.
-
-What one process has written the next has to read, and while the lock changes hands nobody writes:
-some debits in a row take less time than as many of different processes.
-"""
-_LONG_WAIT, _OFTEN = 0.02, 0.0003
-"""Seconds of waiting after which a process looks for its turn most often, and how often that is."""
+_LOOK_FOR_TURN, _LONGEST_NAP = 0.0005, 0.02
+"""Seconds after which a process looks again for its turn, and for which it may not look at all."""
 _PATIENCE = 0.5
 """Seconds after which a process looks for the lock though it is not its turn."""
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
@@ -104,6 +100,8 @@ class SqliteDatabase(Database):
         self.path = path
         self._names = self._found()
         self._opened: dict[int, list[_Identity]] = {}
+        self._logs: dict[int, int] = {}
+        self._usual_wait = 0.0
         self.url = f"sqlite:///{path}"
 
     def _found(self) -> list[str]:
@@ -149,6 +147,11 @@ class SqliteDatabase(Database):
             self.rows(connection, "SELECT 1 FROM sqlite_master LIMIT 1")  # opens the log
             opened = self._opened[id(connection)] = self._identities()
             _opened.append(opened)
+            if opened[1] is not None and os.name == "posix":
+                log = self._logs[id(connection)] = os.open(self._names[1], os.O_RDONLY)
+                found = os.fstat(log)
+                if (found.st_dev, found.st_ino) != opened[1]:
+                    raise self._replaced()
             if opened[0] != before[0]:
                 raise self._replaced()
             if os.stat(self._names[0]).st_nlink > 1:
@@ -173,6 +176,9 @@ class SqliteDatabase(Database):
         never freed, and the operating system closes its files when the process ends.
         """
         with _turns:
+            log = self._logs.pop(id(connection), None)
+            if log is not None:
+                os.close(log)
             opened = self._opened.pop(id(connection), None)
             if opened is not None and self._identities() != opened:
                 configure = getattr(connection, "setconfig", None)
@@ -184,6 +190,21 @@ class SqliteDatabase(Database):
                 connection.close()
             finally:
                 _opened[:] = [one for one in _opened if one is not opened]
+
+    def flush(self, connection: Connection) -> None:
+        """Wait until the log is on the disk.
+
+        Raises:
+            StorageError: if it cannot be written there.
+        """
+        log = self._logs.get(id(connection))
+        try:
+            if log is not None:
+                _to_disk(log)
+        except OSError:
+            raise StorageError(
+                f"The ledger {str(self.path)!r} {_SENTENCES['SQLITE_IOERR']}."
+            ) from None
 
     def check_in_place(self, connection: Connection) -> None:
         """Compare file, log and index with those that were opened. Cost: looking at three names.
@@ -270,41 +291,33 @@ class SqliteDatabase(Database):
         if self._locked(connection, last=False):
             return
         start = time.monotonic()
-        with self._turn(start, start + min(_PATIENCE, self.timeout)) as others_wait:
-            if others_wait:
-                self._let_go_on(connection)
+        with self._turn(start + min(_PATIENCE, self.timeout)):
             while not self._locked(connection, last=time.monotonic() > start + self.timeout):
                 time.sleep(_LOOK)
 
     @contextmanager
-    def _turn(self, start: float, until: float) -> Iterator[bool]:
-        """Wait to be the one who looks for the lock; say whether others wait, too.
+    def _turn(self, until: float) -> Iterator[None]:
+        """Wait to be the one who looks for the lock.
 
-        Whose turn it is says a lock on the ledger's folder, which ends with its process. Who has
-        waited longer looks more often, so that it is hardly ever the last. Only speed rests on it:
-        where there is none, or it takes too long, all look for themselves.
+        Whose turn it is says a lock on the ledger's folder, which ends with its process. Most of
+        the time for which it usually waits a process does not look at all, so that the others have
+        the processors, and turns come nearly in the order of asking. Only speed rests on it: where
+        there is no such lock, or it takes too long, all look for themselves.
         """
-        folder, others_wait = None, False
+        folder, start, usual = None, time.monotonic(), self._usual_wait
         try:
             with suppress(OSError):  # a folder that may not be listed, or has no such locks
                 folder = os.open(self.path.parent, os.O_RDONLY)
-                while not _flocked(folder) and (now := time.monotonic()) < until:
-                    others_wait = True
-                    time.sleep(max(_OFTEN, _GOES_ON * (1 - (now - start) / _LONG_WAIT)))
-            yield others_wait
+                nap = 0.7 * usual
+                while not _flocked(folder) and time.monotonic() < until:
+                    time.sleep(max(_LOOK_FOR_TURN, nap))
+                    nap = 0.0
+            waited = min(time.monotonic() - start, _LONGEST_NAP)
+            self._usual_wait = 0.8 * usual + 0.2 * waited
+            yield
         finally:
             if folder is not None:
                 os.close(folder)
-
-    def _let_go_on(self, connection: Connection) -> None:
-        """Leave the lock to who debits, as long as it does so without a break, and not for long."""
-        until, before = time.monotonic() + _GOES_ON, None
-        while time.monotonic() < until:
-            found = self.rows(connection, "PRAGMA data_version")
-            if found == before:
-                return
-            before = found
-            time.sleep(_DEBIT)
 
     def rows(self, connection: Connection, statement: str) -> list[Any]:
         """Run a statement that others may be in the way of: while they begin or end the log."""
@@ -376,6 +389,14 @@ def _identity(name: str) -> _Identity:
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino
+
+
+def _to_disk(descriptor: int) -> None:
+    """Wait until a file is on the disk itself, for which macOS has a command of its own."""
+    if sys.platform == "darwin":
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,5 +1,9 @@
 """Transactions on a ledger's database: one writer at a time in a process, readers beside it.
 
+Who has committed lets the next one write, and only then waits for the disk: so one wait does for
+all who have committed meanwhile. Nothing is told before it is on the disk, also of what others
+have written.
+
 Each transaction borrows a connection, so that whoever reads waits for nobody who writes or waits
 to write. Connections are closed before a fork and opened again on both sides, because neither
 SQLite nor PostgreSQL lets two processes share one. When a server hangs up, the work is done again
@@ -14,7 +18,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TypeVar
 
 from quiltwork.budget.ledger.databases import Connection, Database
@@ -49,6 +54,18 @@ class _Held(threading.local):
 _held = _Held()
 
 
+@dataclass(frozen=True)
+class _Access:
+    """How a transaction uses the log: as a writer, whether in a `new` ledger if there is none, and
+    whether somebody is told what it finds."""
+
+    write: bool = False
+    tells: bool = True
+    new: bool = False
+    ledger_id: str | None = None
+    about: str | None = None
+
+
 class Store:
     """The log in a database, created by the first write that begins one."""
 
@@ -63,6 +80,8 @@ class Store:
         self._is_forking = False
         self._own = _Borrowed()
         self._seen: Head | None = None
+        self._commits = self._flushed = 0  # of this process
+        self._durable = 0  # so many entries are on the disk, whoever wrote them
         _STORES.add(self)
         weakref.finalize(self, _close_all, self._idle, database)
 
@@ -75,7 +94,12 @@ class Store:
         if self._own.tables is not None:
             return work(self._own.tables)
         self._let_fork()
-        return self._attempt(work, write=False)
+        return self._attempt(work, _Access())
+
+    def look(self, work: Callable[[Tables], Result]) -> Result:
+        """Do `work` as `read` does, without waiting for the disk: nobody may be told of it."""
+        self._let_fork()
+        return self._attempt(work, _Access(tells=False))
 
     def write(self, work: Callable[[Tables], Result], about: str | None = None) -> Result:
         """Do `work`, which is `about` a dataset, alone and commit it; what it raises undoes it.
@@ -85,56 +109,37 @@ class Store:
         Raises:
             StorageError: if there is no ledger, or the outcome could not be made durable.
         """
-        return self._written(work, new=False, about=about)
+        return self._written(work, _Access(write=True, about=about))
 
     def begin(self, work: Callable[[Tables], Result], ledger_id: str | None = None) -> Result:
         """Do `work` as `write` does, in a new ledger if there is none."""
-        return self._written(work, new=True, ledger_id=ledger_id)
+        return self._written(work, _Access(write=True, new=True, ledger_id=ledger_id))
 
     def close(self) -> None:
         """Let go of the database; the next use opens it again."""
         with self._shared:
             _close_all(self._idle, self.database)
 
-    def _written(
-        self,
-        work: Callable[[Tables], Result],
-        *,
-        new: bool,
-        ledger_id: str | None = None,
-        about: str | None = None,
-    ) -> Result:
+    def _written(self, work: Callable[[Tables], Result], access: _Access) -> Result:
         if self.database.read_only:
             raise StorageError(
                 f"The ledger {self.database.url!r} was opened for reading only; nothing can be "
                 "written to it. Open it without read_only."
             )
         self._let_fork()
-        if not self._writer.acquire(timeout=self.database.timeout):
-            raise StorageError(
-                f"The ledger {self.database.url!r} was used by other threads for "
-                f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
-            )
-        try:
-            return self._attempt(work, write=True, new=new, ledger_id=ledger_id, about=about)
-        finally:
-            self._writer.release()
+        return self._attempt(work, access)
 
-    def _attempt(
-        self,
-        work: Callable[[Tables], Result],
-        *,
-        write: bool,
-        new: bool = False,
-        ledger_id: str | None = None,
-        about: str | None = None,
-    ) -> Result:
+    def _attempt(self, work: Callable[[Tables], Result], access: _Access) -> Result:
         """Do the work again after a lost connection; any other error becomes a sentence."""
         again = False
         for pause in (*self._pauses, None):
             try:
-                with self._borrowed(new=new, ledger_id=ledger_id) as connection:
-                    return self._transact(connection, work, write=write, again=again, about=about)
+                with self._turn(access) as end_turn, self._borrowed(access) as connection:
+                    tables, result = self._transact(connection, work, access, again=again)
+                    end_turn()
+                    self._wait_for_disk(connection, tables, access)
+                    self.database.check_in_place(connection)
+                    return result
             except self.database.errors as error:
                 self.close()  # the others will hardly be better
                 lost, sentence = self.database.is_lost(error), self.database.sentence(error)
@@ -145,7 +150,20 @@ class Store:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _borrowed(self, *, new: bool, ledger_id: str | None) -> Iterator[Connection]:
+    def _turn(self, access: _Access) -> Iterator[Callable[[], None]]:
+        """Let one thread write at a time, until it ends its turn."""
+        with ExitStack() as turn:
+            if access.write:
+                if not self._writer.acquire(timeout=self.database.timeout):
+                    raise StorageError(
+                        f"The ledger {self.database.url!r} was used by other threads for "
+                        f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
+                    )
+                turn.callback(self._writer.release)
+            yield turn.close
+
+    @contextmanager
+    def _borrowed(self, access: _Access) -> Iterator[Connection]:
         """Lend a connection; one that failed, or did not end its transaction, is closed."""
         with self._shared:
             self._lent += 1
@@ -155,7 +173,7 @@ class Store:
         intact = False
         try:
             if connection is None:
-                connection = self._open(new=new, ledger_id=ledger_id)
+                connection = self._open(new=access.new, ledger_id=access.ledger_id)
             yield connection
             intact = True
         except self.database.errors:
@@ -178,14 +196,18 @@ class Store:
         self,
         connection: Connection,
         work: Callable[[Tables], Result],
+        access: _Access,
         *,
-        write: bool,
         again: bool,
-        about: str | None,
-    ) -> Result:
-        """Begin, look that all is in place, work, commit, and look again before telling."""
-        seen = self._seen  # before the transaction begins, which sees all that was committed then
-        tables = Tables(self.database, connection, write=write, again=again, seen=seen, about=about)
+    ) -> tuple[Tables, Result]:
+        """Begin, look that all is in place, work, and commit."""
+        tables = Tables(
+            *(self.database, connection),
+            write=access.write,
+            again=again,
+            seen=self._seen,  # before it begins, and sees all that was committed then
+            about=access.about,
+        )
         self.database.check_in_place(connection)
         self._own.tables = tables
         try:
@@ -194,10 +216,21 @@ class Store:
             self._own.tables = None
         tables.commit()
         with self._shared:
+            self._commits += access.write
             if self._seen is None or self._seen.count < tables.head.count:
                 self._seen = tables.head
-        self.database.check_in_place(connection)
-        return result
+        return tables, result
+
+    def _wait_for_disk(self, connection: Connection, tables: Tables, access: _Access) -> None:
+        """Wait until all that was written or seen is on the disk, if it may not be and is told."""
+        commits, count = self._commits, tables.head.count
+        if not access.tells or (commits <= self._flushed and count <= self._durable):
+            return
+        if not (access.write and self.database.commit_flushes):
+            self.database.flush(connection)
+        with self._shared:
+            self._flushed = max(self._flushed, commits)
+            self._durable = max(self._durable, count)
 
     def _open(self, *, new: bool, ledger_id: str | None) -> Connection:
         """Return a new connection, with tables of the present version behind it."""

@@ -156,7 +156,7 @@ class Totals:
         if known is None or not known.waiting or known.waiting % (MOST + 1):
             return
         with suppress(StorageError):
-            state = self.store.read(lambda tables: self.found(tables, name))
+            state = self.store.look(lambda tables: self.found(tables, name))
             if not state.analysts:  # whose own rows the next debit writes with these
                 self._kept(lambda: self.store.write(settling(state)))
 
@@ -342,7 +342,7 @@ class Totals:
             check_log_is_whole(tables, name)
             return added_up(name, tables.steps(name))
 
-        state, alone = self.store.read(add_up)
+        state, alone = self.store.look(add_up)
 
         def write(tables: Tables) -> None:
             if tables.last_step(name) == state.last:
