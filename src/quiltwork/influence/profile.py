@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from typing import cast
 
 import numpy as np
 
 from quiltwork.exact import float_up
 from quiltwork.influence.quilts.adaptive import Outlook
-from quiltwork.influence.quilts.families import IntervalFamily
+from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily
 from quiltwork.influence.quilts.intervals import Cost, Price, one_sided
-from quiltwork.influence.quilts.protocol import FloatArray, IntArray, ListedFamily, QuiltFamily
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.quilts.search import common, price_at, worst_in_family
 
 _MOST_PIECES = 4096
@@ -138,18 +137,15 @@ def _pieces(outlook: Outlook, cost: Cost, price: Price, nodes: range) -> Iterato
 
 
 def _family_pieces(family: QuiltFamily, cost: Cost, price: Price, nodes: range) -> Iterator[Piece]:
-    if not isinstance(family, IntervalFamily):
-        listed = cast("ListedFamily", family)
-        for i in listed.nodes:
-            if int(i) in nodes:
-                found = price_at(listed, int(i), cost, price)
-                yield range(int(i), int(i) + 1), found.price
+    shared = common(family.nodes, nodes)
+    if isinstance(family, ClusterFamily):
+        yield from ((range(i, i + 1), price_at(family, i, cost, price).price) for i in shared)
         return
     worst = worst_in_family(family, cost, price, nodes)
     if worst is None:
         return
-    shared, highest = common(family.nodes, nodes), worst.price
-    if family.tolerance:
+    highest = worst.price
+    if not isinstance(family, IntervalFamily) or family.tolerance:
         yield shared, highest
         return
     turn = shared.index(worst.node) + 1

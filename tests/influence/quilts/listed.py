@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from quiltwork.influence.quilts.families import TO_END, IntervalFamily, pairwise_most
+from quiltwork.influence.quilts.families import (
+    TO_END,
+    IntervalFamily,
+    ListedFamily,
+    pairwise_most,
+)
 
 
 class Listed:
@@ -34,14 +39,10 @@ class Listed:
         rows = self.family.left_rows.take(lefts), self.family.right_rows.take(rights)
         return pairwise_most(*rows, left, right)
 
-    def spans(self, node):
+    def at(self, node):
+        """The candidates of one node."""
         start, stop = self.family.span(node, self.left, self.right)
-        return np.arange(len(start)), start, stop
-
-    def quilt(self, node, candidate):
-        return self.family.separator(node, int(self.left[candidate]), int(self.right[candidate]))
-
-
-def listed(family):
-    """The family with its candidates listed; others list them themselves."""
-    return Listed(family) if isinstance(family, IntervalFamily) else family
+        sides = zip(self.left.tolist(), self.right.tolist(), strict=True)
+        quilts = tuple(self.family.separator(node, *both) for both in sides)
+        one = range(node, node + 1)
+        return ListedFamily(one, np.arange(len(start)), start, stop, quilts, self.influence)

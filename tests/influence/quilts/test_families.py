@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence import max_influence, quilt_families
-from quiltwork.influence.quilts.families import IntervalFamily, KnownNodes
-from tests.influence.quilts.listed import listed
+from quiltwork.influence.quilts.families import IntervalFamily
+from tests.influence.quilts.listed import Listed
 from tests.sizes import sample
 from tests.strategies import chains
 
@@ -44,16 +44,16 @@ def test_every_candidate_of_an_exact_family_has_its_quilts_influence(chain, leng
     reach = data.draw(st.integers(1, 14))
     for family in quilt_families(chain, length, reach, "exact"):
         node = data.draw(st.sampled_from(list(family.nodes)))
-        every = listed(family)
-        owner, start, stop = every.spans(node)
+        intervals = isinstance(family, IntervalFamily)
+        every = Listed(family).at(node) if intervals else family
         for candidate in data.draw(
             st.lists(st.sampled_from(range(len(every.influence))), max_size=6)
         ):
-            quilt, runs = every.quilt(node, candidate), owner == candidate
-            ends = zip(start[runs], stop[runs], strict=True)
+            quilt, runs = every.quilts[candidate], every.owner == candidate
+            ends = zip(every.start[runs], every.stop[runs], strict=True)
             nearby = [t for first, last in ends for t in range(first, last + 1)]
             assert not set(quilt) & set(nearby)
-            if not isinstance(family, KnownNodes):
+            if intervals:
                 assert node in nearby
                 assert separated(nearby, quilt, length)
             true = max_influence(chain, node, quilt, length)
@@ -65,9 +65,9 @@ def test_every_candidate_of_an_exact_family_has_its_quilts_influence(chain, leng
 def test_the_quilt_that_leaves_everything_unknown_nearby_is_always_there(chain, length, reach):
     for family in quilt_families(chain, length, reach, "exact"):
         if isinstance(family, IntervalFamily):
-            every = listed(family)
-            _, start, stop = every.spans(family.nodes[0])
-            assert (start[0], stop[0], every.influence[0]) == (family.origin, length, 0)
+            every = Listed(family).at(family.nodes[0])
+            trivial = every.start[0], every.stop[0], every.influence[0]
+            assert trivial == (family.origin, length, 0)
             assert all(chain.support(t).sum() == 1 for t in range(1, family.origin))
 
 
@@ -79,7 +79,7 @@ def separated(nearby, quilt, length: int) -> bool:
 
 def test_a_larger_reach_only_adds_candidates():
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
-    near, far = (listed(*quilt_families(chain, 100, reach, "exact")) for reach in (5, 20))
+    near, far = (Listed(*quilt_families(chain, 100, reach, "exact")) for reach in (5, 20))
     kept = (far.left < 5) & (far.right < 5)
     assert far.influence[kept].tolist() == near.influence.tolist()
     assert not far.family.complete
@@ -97,9 +97,10 @@ def test_a_known_first_node_ends_the_nearby_set():
 def test_clusters_cut_into_runs():
     homes = Clusters(["a", "a", "b", "a", "b", "b"])
     (family,) = quilt_families(homes, None, 10, "exact")
-    assert [x.tolist() for x in family.spans(4)] == [[0, 0], [1, 4], [2, 4]]
-    assert [x.tolist() for x in family.spans(3)] == [[0, 0], [3, 5], [3, 6]]
-    assert family.quilt(3, 0) == ()
+    three, four = family.of(3), family.of(4)
+    assert [x.tolist() for x in (four.owner, four.start, four.stop)] == [[0, 0], [1, 4], [2, 4]]
+    assert [x.tolist() for x in (three.owner, three.start, three.stop)] == [[0, 0], [3, 5], [3, 6]]
+    assert three.quilts == ((),)
 
 
 def test_something_else_is_no_belief():

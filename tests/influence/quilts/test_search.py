@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.influence.quilts.by_distance import PairRows
-from quiltwork.influence.quilts.families import TO_END, IntervalFamily, SetFamily
+from quiltwork.influence.quilts.families import TO_END, IntervalFamily, ListedFamily
 from quiltwork.influence.quilts.intervals import best_interval
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.quilts.search import common, price_at, worst_in_family, worst_node
-from tests.influence.quilts.listed import listed
+from tests.influence.quilts.listed import Listed
 from tests.sizes import sample
 
 
@@ -57,7 +57,7 @@ def test_the_best_quilt_is_the_best_of_all_candidates(problem, data):
     family, cost, price = problem
     node = data.draw(st.sampled_from(family.nodes))
     best = best_interval(family, node, cost, price)
-    assert best.price == price_at(listed(family), node, cost, price).price
+    assert best.price == price_at(Listed(family).at(node), node, cost, price).price
     start, stop = family.span(node, np.array([best.left]), np.array([best.right]))
     assert float(price(cost(start, stop), np.array([best.influence]))[0]) == best.price
 
@@ -67,8 +67,8 @@ def test_the_best_quilt_is_the_best_of_all_candidates(problem, data):
 def test_the_worst_node_is_the_worst_of_all_nodes(problem):
     family, cost, price = problem
     found = worst_in_family(family, cost, price, range(1, family.length + 1))
-    every = listed(family)
-    everyone = {node: price_at(every, node, cost, price).price for node in family.nodes}
+    every = Listed(family)
+    everyone = {node: price_at(every.at(node), node, cost, price).price for node in family.nodes}
     assert found.price == max(everyone.values())
     assert everyone[found.node] == found.price
 
@@ -84,8 +84,8 @@ def test_the_worst_node_is_looked_for_among_the_wanted_ones(problem, data):
     if not inside:
         assert found is None
     else:
-        every = listed(family)
-        assert found.price == max(price_at(every, n, cost, price).price for n in inside)
+        every = Listed(family)
+        assert found.price == max(price_at(every.at(n), n, cost, price).price for n in inside)
 
 
 @given(st.integers(1, 30), st.integers(1, 5), st.integers(1, 40), st.integers(1, 40))
@@ -96,26 +96,21 @@ def test_the_common_nodes_of_two_ranges(first, step, start, stop):
 
 def test_arbitrary_sets_are_searched_node_by_node():
     """A star: node 3 is next to all others; its quilt is empty, theirs is {3}."""
-    leaves = SetFamily(
-        np.array([1, 2, 4, 5]),
-        np.array([0, 1, 1]),
-        np.array([1, 1, 4]),
-        np.array([5, 2, 5]),
-        ((), (3,)),
-        np.array([0.0, 0.5]),
+    alike = (
+        *(np.array([0, 1, 1]), np.array([1, 1, 4]), np.array([5, 2, 5])),
+        *(((), (3,)), np.array([0.0, 0.5])),
     )
-    centre = SetFamily(
-        np.array([3]), np.array([0]), np.array([1]), np.array([5]), ((),), np.array([0.0])
-    )
+    leaves = [ListedFamily(nodes, *alike) for nodes in (range(1, 3), range(4, 6))]
+    centre = ListedFamily(range(3, 4), np.array([0]), np.array([1]), np.array([5]))
 
     def cost(start, stop):
         return stop - start + 1
 
-    found, family = worst_node([leaves, centre], cost, ScaleFor(Fraction(1)), range(1, 6))
+    found, family = worst_node([*leaves, centre], cost, ScaleFor(Fraction(1)), range(1, 6))
     assert (found.price, found.node, family) == (5.0, 3, centre)
-    alone, _ = worst_node([leaves], cost, ScaleFor(Fraction(2)), range(1, 6))
+    alone, _ = worst_node(leaves, cost, ScaleFor(Fraction(2)), range(1, 6))
     assert (alone.price, alone.quilt) == (2.5, ())
-    quieter, _ = worst_node([leaves], cost, LeakAt(Fraction(1)), range(4, 6))
+    quieter, _ = worst_node(leaves, cost, LeakAt(Fraction(1)), range(4, 6))
     assert (quieter.node, quieter.quilt, quieter.nearby) == (4, (3,), 4)
 
 

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from quiltwork.exact import float_up, integer
 from quiltwork.influence.calibration_arguments import AnyOutlook, outlooks
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.quilts.adaptive import Outlook
-from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
-from quiltwork.influence.quilts.protocol import FloatArray, IntArray, ListedFamily
+from quiltwork.influence.quilts.families import ClusterFamily, ListedFamily
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.sweep import Endless, Levels, Sweep
 from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.results import ResultBase
@@ -277,10 +277,7 @@ def _largest_charge(secrets: Secrets, usage: Usage, levels: Levels, most: float)
 
 def _near(outlook: Outlook, usage: Usage) -> Iterator[tuple[IntArray, WorstPoint]]:
     """Rows of clusters or a network, and what each of them leaks. O(rows·quilts)."""
-    families = cast("Iterator[ListedFamily]", outlook.families(_FAR))
-    for family in families:
-        if isinstance(family, KnownNodes):
-            continue
+    for family in outlook.families(_FAR):
         if isinstance(family, ClusterFamily):
             runs = usage.charges(family.first, family.last)
             sums = np.add.reduceat(runs, family.offset[:-1])
@@ -290,20 +287,18 @@ def _near(outlook: Outlook, usage: Usage) -> Iterator[tuple[IntArray, WorstPoint
             for rows, total in zip(np.split(order, ends[:-1]), totals.tolist(), strict=True):
                 exact = min(Fraction(int(total), usage.denominator), usage.total)
                 yield rows, WorstPoint(exact, int(rows[0]))
-        else:
-            for node in map(int, family.nodes):
-                yield np.array([node]), _best_quilt(family, usage, node)
+        elif isinstance(family, ListedFamily) and not family.is_known:
+            yield np.array(family.nodes), _best_quilt(family, usage)
 
 
 def _meets(rows: IntArray, nodes: range) -> bool:
     return bool(((rows >= nodes.start) & (rows < nodes.stop)).any())
 
 
-def _best_quilt(family: ListedFamily, usage: Usage, node: int) -> WorstPoint:
+def _best_quilt(family: ListedFamily, usage: Usage) -> WorstPoint:
     """What a row leaks at most: the least, over its quilts, of nearby charges and influence."""
-    owner, start, stop = family.spans(node)
     totals = np.zeros(len(family.influence), dtype=object)
-    np.add.at(totals, owner, usage.charges(start, stop).astype(object))
+    np.add.at(totals, family.owner, usage.charges(family.start, family.stop).astype(object))
     bounds = {
         number: Fraction(int(totals[number]), usage.denominator)
         + Fraction(float(family.influence[number]))
@@ -312,7 +307,7 @@ def _best_quilt(family: ListedFamily, usage: Usage, node: int) -> WorstPoint:
     best = min(bounds, key=bounds.__getitem__)
     influence = float(family.influence[best])
     own = float_up(bounds[best] - Fraction(influence))
-    return WorstPoint(bounds[best], node, own, 0.0, influence, family.quilt(node, best))
+    return WorstPoint(bounds[best], family.nodes[0], own, 0.0, influence, family.quilts[best])
 
 
 class LeakageRun(NamedTuple):

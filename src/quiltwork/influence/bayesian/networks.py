@@ -33,7 +33,7 @@ from quiltwork.influence.network.exact_networks import (
 )
 from quiltwork.influence.network.network_quilts import set_family
 from quiltwork.influence.network.separators import Quilt, connected_parts, quilts_of
-from quiltwork.influence.quilts.families import KnownNodes
+from quiltwork.influence.quilts.families import ListedFamily
 from quiltwork.influence.quilts.protocol import QuiltFamily
 from quiltwork.influence.ratios import row_ratios
 
@@ -55,7 +55,7 @@ def _(belief: Network, length: int, reach: int, bound: Bound) -> Iterator[QuiltF
 
 def _family(network: Network, node: int, bound: Bound) -> QuiltFamily:
     if network.sizes[node] == 1 or _is_known(network, node):
-        return KnownNodes(range(node + 1, node + 2))
+        return ListedFamily.known(range(node + 1, node + 2))
     work = NodeWork(network, node)
     found: list[tuple[Quilt, float]] = []
     least = math.inf

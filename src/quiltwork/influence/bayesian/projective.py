@@ -17,7 +17,7 @@ import numpy as np
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.influence.quilts.exact_chains import ExactWork
-from quiltwork.influence.quilts.families import KnownNodes
+from quiltwork.influence.quilts.families import ListedFamily
 from quiltwork.influence.quilts.powers import Powers
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.ratios import BoolArray
@@ -82,7 +82,7 @@ class ProjectiveWork(ExactWork):
     def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
         """The nodes of one phase of the periodic part: one family."""
         if self.possible.at(nodes[0]).sum() == 1:
-            yield KnownNodes(nodes)
+            yield ListedFamily.known(nodes)
         elif not self.possible.mixes or self.reach == 0:
             yield self.trivial(nodes)
         else:

@@ -27,14 +27,14 @@ from quiltwork.influence.network.exact_networks import (
 )
 from quiltwork.influence.network.separators import Quilt, quilts_of
 from quiltwork.influence.quilts.chains import baseline
-from quiltwork.influence.quilts.families import KnownNodes, SetFamily
+from quiltwork.influence.quilts.families import ListedFamily
 from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
 from quiltwork.influence.ratios import BoolArray, log_ratios
 
 _FEW_NODES = 12
 """Up to here every quilt of a network with impossible values is computed from the full joint."""
 
-_KNOWN: WeakKeyDictionary[Network, dict[str, list[QuiltFamily]]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Network, dict[str, list[ListedFamily]]] = WeakKeyDictionary()
 
 
 @quilt_families.register
@@ -56,7 +56,7 @@ def _(belief: Network) -> InfluenceMethod:
     return "exact" if belief.largest_table <= MOST_ENTRIES else "approx"
 
 
-def network_families(network: Network, method: str) -> list[QuiltFamily]:
+def network_families(network: Network, method: str) -> list[ListedFamily]:
     """Return one family per node, kept as long as the network.
 
     Raises:
@@ -88,10 +88,12 @@ def _possible_states(network: Network) -> list[BoolArray]:
     return [network.joint([node]).support() for node in range(network.length)]
 
 
-def _exact_family(network: Network, node: int, possible: Sequence[BoolArray] | None) -> QuiltFamily:
+def _exact_family(
+    network: Network, node: int, possible: Sequence[BoolArray] | None
+) -> ListedFamily:
     assert possible is not None  # noqa: S101  (only called then)
     if possible[node].sum() == 1:
-        return KnownNodes(range(node + 1, node + 2))
+        return ListedFamily.known(range(node + 1, node + 2))
     known = frozenset(i for i, states in enumerate(possible) if states.sum() == 1)
     quilts = quilts_of(network, node)
     if network.positive or network.length > _FEW_NODES:
@@ -139,11 +141,11 @@ def _from_joint(network: Network, quilt: Quilt) -> float:
 
 def _approx_family(
     network: Network, node: int, possible: Sequence[BoolArray] | None
-) -> QuiltFamily:
+) -> ListedFamily:
     """Projective influences, which hold for any marginals and whatever lies beyond the quilt."""
     states = np.ones(network.sizes[node], dtype=np.bool_)
     if len(states) == 1:
-        return KnownNodes(range(node + 1, node + 2))
+        return ListedFamily.known(range(node + 1, node + 2))
     found = []
     for one in quilts_of(network, node):
         if not one.separator:
@@ -170,7 +172,9 @@ def _undominated(found: Sequence[tuple[Quilt, float]]) -> list[tuple[Quilt, floa
     return kept
 
 
-def set_family(node: int, found: Sequence[tuple[Quilt, float]], known: frozenset[int]) -> SetFamily:
+def set_family(
+    node: int, found: Sequence[tuple[Quilt, float]], known: frozenset[int]
+) -> ListedFamily:
     """Return the family of one node; nodes with one possible state are not charged."""
     owner, start, stop = [], [], []
     for index, (one, _) in enumerate(found):
@@ -178,8 +182,8 @@ def set_family(node: int, found: Sequence[tuple[Quilt, float]], known: frozenset
             owner.append(index)
             start.append(first + 1)
             stop.append(last + 1)
-    return SetFamily(
-        nodes=np.array([node + 1]),
+    return ListedFamily(
+        nodes=range(node + 1, node + 2),
         owner=np.array(owner, dtype=np.int64),
         start=np.array(start, dtype=np.int64),
         stop=np.array(stop, dtype=np.int64),

@@ -21,7 +21,6 @@ from quiltwork.beliefs.elimination import Weights, multiply, sum_out
 from quiltwork.beliefs.moral import Neighbours
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.network.network_quilts import network_families
-from quiltwork.influence.quilts.families import SetFamily
 from quiltwork.influence.sweep import Leak, Levels, can_be_swept, sweep_of
 from quiltwork.influence.sweep.program import ComparedRows, FloatArray, IntArray, Program
 
@@ -174,10 +173,10 @@ class TreeSweep:
         """The least over every node's quilts of what is nearby and what the quilt betrays."""
         found = np.full(self.network.length, np.inf)
         for family in network_families(self.network, "exact"):
-            if isinstance(family, SetFamily):
+            if not family.is_known:
                 costs = family.influence.copy()
                 np.add.at(costs, family.owner, levels.block(family.start, family.stop))
-                found[family.nodes - 1] = costs.min() * (1 + 2.0**-40)
+                found[family.nodes[0] - 1] = costs.min() * (1 + 2.0**-40)
         return found
 
 

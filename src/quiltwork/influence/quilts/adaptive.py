@@ -51,10 +51,7 @@ class Outlook:
             )
         price = ScaleFor(epsilon)
         found, _ = self.worst(question.cost, price, question.nodes)
-        scale = price.rounded_up(found)
-        return NoiseNeeded(
-            scale, found.node, found.cost, found.nearby, found.influence, found.quilt
-        )
+        return _needed(found, price.rounded_up(found))
 
     def leak(self, question: Question, scale: Fraction) -> float:
         """What noise of this scale leaks about the worst node, rounded up."""
@@ -64,10 +61,7 @@ class Outlook:
         """The same, and which node that is."""
         price = LeakAt(1 / scale if scale else Fraction(0))
         found = self.worst(question.cost, price, question.nodes)[0]
-        answer = NoiseNeeded(
-            scale, found.node, found.cost, found.nearby, found.influence, found.quilt
-        )
-        return price.rounded_up(found), answer
+        return price.rounded_up(found), _needed(found, scale)
 
     def worst(self, cost: Cost, price: Price, nodes: range) -> tuple[BestQuilt, int]:
         """Return the node in `nodes` with the highest price and the reach that settled it."""
@@ -96,3 +90,7 @@ class Outlook:
             if near < whole:
                 floor = min(floor, float(price(np.array([near]), np.zeros(1))[0]))
         return floor
+
+
+def _needed(found: BestQuilt, scale: Fraction) -> NoiseNeeded:
+    return NoiseNeeded(scale, found.node, found.cost, found.nearby, found.influence, found.quilt)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,52 +12,11 @@ from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 _CHUNK = 1 << 22
 
 
-class ByDistance(Protocol):
-    """One row per distance 1, 2, … up to the length; entries are ≥ 0 and fall with distance."""
-
-    def __len__(self) -> int:
-        """The largest distance."""
-
-    def take(self, distances: IntArray) -> FloatArray:
-        """The rows at these distances: (distances, pairs of states)."""
-
-    def most(self, distances: IntArray) -> FloatArray:
-        """The largest entry of each of these rows."""
-
-
-@dataclass(frozen=True, eq=False)
-class AnyStates:
-    """One bound per distance, whatever the states: `at` gives it for an array of distances."""
-
-    reach: int
-    at: Callable[[IntArray], FloatArray]
-
-    def __len__(self) -> int:
-        """The largest distance."""
-        return self.reach
-
-    def take(self, distances: IntArray) -> FloatArray:
-        """Rows of one entry."""
-        return self.at(distances)[:, np.newaxis]
-
-    def most(self, distances: IntArray) -> FloatArray:
-        """That entry."""
-        return self.at(distances)
-
-
-def no_rows() -> AnyStates:
-    """No quilt node on that side."""
-    return AnyStates(0, silent)
-
-
-def silent(distances: IntArray) -> FloatArray:
-    """No influence at any distance."""
-    return np.zeros(len(distances))
-
-
 @dataclass(frozen=True, eq=False)
 class PairRows:
     """Rows computed when they are asked for: matrices [x, x'] by distance, plus a fixed one.
+
+    Entries are made ≥ 0, and fall with distance.
 
     Args:
         reach: the largest distance.
@@ -99,3 +57,19 @@ class PairRows:
             largest = self.take(part).max(axis=1, initial=0.0)
             self._most.update(zip(part.tolist(), largest.tolist(), strict=True))
         return np.array([self._most[d] for d in distances.tolist()], dtype=np.float64)
+
+    def times(self, factor: float) -> PairRows:
+        """All influences times a power of two, which loses nothing in floating point."""
+        return replace(
+            self, matrices=lambda d: factor * self.matrices(d), tilt=factor * self.tilt, _most={}
+        )
+
+
+def bounded_rows(reach: int, at: Callable[[IntArray], FloatArray]) -> PairRows:
+    """One bound per distance, whatever the states: `at` gives it for an array of distances."""
+    return replace(silent_rows(reach), matrices=at, silent_from=reach + 1)
+
+
+def silent_rows(reach: int = 0) -> PairRows:
+    """No influence at any distance; without a reach no quilt node on that side."""
+    return PairRows(reach, np.zeros_like, np.zeros(1), np.array([0]), silent_from=1)

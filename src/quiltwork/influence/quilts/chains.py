@@ -10,9 +10,9 @@ import numpy as np
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts import bounds
-from quiltwork.influence.quilts.by_distance import AnyStates, no_rows, silent
+from quiltwork.influence.quilts.by_distance import bounded_rows, silent_rows
 from quiltwork.influence.quilts.exact_chains import exact_families
-from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, ListedFamily
 from quiltwork.influence.quilts.protocol import (
     InfluenceMethod,
     IntArray,
@@ -38,7 +38,7 @@ def _(
     if method in _BOUNDS:
         lived_in = bounds.lived_in(belief)
         if lived_in.size == 1:
-            return iter([KnownNodes(range(1, length + 1))])
+            return iter([ListedFamily.known(range(1, length + 1))])
         if method == "spectral":
             bounds.require_mixing(lived_in)
         return iter([_bounded(lived_in, length, reach, _BOUNDS[method])])
@@ -57,7 +57,7 @@ def _(
             "one; use method='sweep', 'approx' or 'contraction'."
         )
     if method in _BOUNDS and belief.size == 1:
-        return iter([KnownNodes(range(1, length + 1))])
+        return iter([ListedFamily.known(range(1, length + 1))])
     if method in _BOUNDS:
         return iter([_bounded(belief, length, reach, _BOUNDS[method])])
     return baseline(length, method)
@@ -86,7 +86,7 @@ def _(
 
 def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
     """`group`: everything is nearby. `entry`: the node alone, as if all were independent."""
-    rows = AnyStates(1, silent) if method == "entry" and length > 1 else no_rows()
+    rows = silent_rows(int(method == "entry" and length > 1))
     yield IntervalFamily(range(1, length + 1), length, rows, rows, complete=True)
 
 
@@ -94,8 +94,8 @@ def _bounded(
     belief: MarkovChain | CyclicChain | ChainBox, length: int, reach: int, bound: Bound
 ) -> QuiltFamily:
     cut = min(reach, length - 1)
-    left = AnyStates(cut, lambda distances: bound(belief, distances)[0])
-    right = AnyStates(cut, lambda distances: bound(belief, distances)[1])
+    left = bounded_rows(cut, lambda distances: bound(belief, distances)[0])
+    right = bounded_rows(cut, lambda distances: bound(belief, distances)[1])
     return IntervalFamily(range(1, length + 1), length, left, right, complete=cut == length - 1)
 
 
@@ -107,4 +107,6 @@ def cluster_family(clusters: Clusters) -> ClusterFamily:
     begins[1:] = (np.diff(rows) != 1) | (np.diff(owner) != 0)
     ends = np.append(begins[1:], True)
     offset = np.searchsorted(owner[begins], np.arange(len(clusters.names) + 1))
-    return ClusterFamily(clusters.codes, offset, rows[begins], rows[ends])
+    return ClusterFamily(
+        range(1, clusters.length + 1), clusters.codes, offset, rows[begins], rows[ends]
+    )

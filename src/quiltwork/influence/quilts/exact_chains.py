@@ -18,8 +18,8 @@ import numpy as np
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.stationary import relative_error
-from quiltwork.influence.quilts.by_distance import PairRows, no_rows
-from quiltwork.influence.quilts.families import IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.by_distance import PairRows, silent_rows
+from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily
 from quiltwork.influence.quilts.powers import Powers, powers_of
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.quilts.timeline import (
@@ -91,7 +91,7 @@ class ExactWork:
         nodes = range(1, self.length + 1)
         states = np.asarray(self.chain.support(1))
         if states.sum() == 1:
-            return KnownNodes(nodes)
+            return ListedFamily.known(nodes)
         if self.reach == 0 or not self.chain.is_aperiodic:
             return self.trivial(nodes)
         silent = 1 if _rows_agree(self.chain.transition[states]) else self.reach + 1
@@ -131,7 +131,7 @@ class ExactWork:
     def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
         """The nodes of one phase of the periodic part."""
         if self.possible.at(nodes[0]).sum() == 1:
-            yield KnownNodes(nodes)
+            yield ListedFamily.known(nodes)
         elif not self.possible.mixes or self.reach == 0:
             yield self.trivial(nodes)
         elif self.any_start:
@@ -146,13 +146,14 @@ class ExactWork:
 
     def trivial(self, nodes: range) -> QuiltFamily:
         """Only the empty quilt: no other has a finite influence, or none is known."""
-        return IntervalFamily(nodes, self.length, no_rows(), no_rows(), self.origin, complete=True)
+        rows = silent_rows()
+        return IntervalFamily(nodes, self.length, rows, rows, self.origin, complete=True)
 
     def single(self, node: int) -> QuiltFamily:
         """One node, every quilt exact."""
         states = self.possible.at(node)
         if states.sum() == 1:
-            return KnownNodes(range(node, node + 1))
+            return ListedFamily.known(range(node, node + 1))
         reach = min(self.reach, node - 1)
         silent = self.nearest_known(node, reach)
         tilt = np.zeros((self.chain.size, self.chain.size))

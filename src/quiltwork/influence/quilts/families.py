@@ -1,4 +1,4 @@
-"""Families of candidate quilts: intervals of a chain, known nodes, clusters, arbitrary sets."""
+"""Families of candidate quilts: intervals of a chain, clusters, arbitrary sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from quiltwork.influence.quilts.by_distance import ByDistance
+from quiltwork.influence.quilts.by_distance import PairRows
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 
 TO_END = -1
@@ -17,7 +17,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalFamily:
+class IntervalFamily(QuiltFamily):
     """Quilts {i−a, i+b} of a chain, one- and two-sided, and the empty one.
 
     Left and right of X_i are independent given X_i, so e({i−a, i+b}|i) is the largest entry of
@@ -40,8 +40,8 @@ class IntervalFamily:
 
     nodes: range
     length: int
-    left_rows: ByDistance
-    right_rows: ByDistance
+    left_rows: PairRows
+    right_rows: PairRows
     origin: int = 1
     complete: bool = False
     refinement: Callable[[], Iterable[QuiltFamily]] | None = field(default=None, repr=False)
@@ -79,93 +79,48 @@ def pairwise_most(
 
 
 @dataclass(frozen=True, eq=False)
-class KnownNodes:
-    """Nodes with one possible state: nothing about them is secret."""
+class ListedFamily(QuiltFamily):
+    """Nodes that have the same few candidates, with arbitrary nearby sets, as in networks.
+
+    Candidate `owner[r]` has the run start[r]..stop[r]; runs of one candidate do not touch. Its
+    influence is rounded up, +inf where nothing is known.
+    """
 
     nodes: range
-    complete: bool = True
+    owner: IntArray
+    start: IntArray
+    stop: IntArray
+    quilts: tuple[tuple[int, ...], ...] = ((),)
+    influence: FloatArray = field(default_factory=lambda: np.zeros(1))
+
+    @classmethod
+    def known(cls, nodes: range) -> ListedFamily:
+        """Nodes with one possible state: nothing about them is secret, so nothing is nearby."""
+        return cls(nodes, np.array([0]), np.array([nodes[0]]), np.array([nodes[0] - 1]))
 
     @property
-    def influence(self) -> FloatArray:
-        """0 for the one candidate."""
-        return np.zeros(1)
-
-    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
-        """An empty run."""
-        return np.array([0]), np.array([node]), np.array([node - 1])
-
-    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
-        """The empty quilt."""
-        return ()
-
-    def refined(self) -> Iterable[QuiltFamily]:
-        """Nothing to refine."""
-        return ()
+    def is_known(self) -> bool:
+        """Whether it is such nodes that are listed."""
+        return bool((self.stop < self.start).all())
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterFamily:
+class ClusterFamily(QuiltFamily):
     """Rows in clusters: what is nearby is the row's own cluster, at influence 0.
 
     Cluster c holds the runs first[offset[c]:offset[c+1]] to last[…]; `cluster` names the cluster
     of each row. O(n) memory.
     """
 
+    nodes: range
     cluster: IntArray
     offset: IntArray
     first: IntArray
     last: IntArray
-    complete: bool = True
 
-    @property
-    def nodes(self) -> range:
-        """All rows."""
-        return range(1, len(self.cluster) + 1)
-
-    @property
-    def influence(self) -> FloatArray:
-        """0 for the one candidate."""
-        return np.zeros(1)
-
-    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
-        """The runs of the row's cluster."""
+    def of(self, node: int) -> ListedFamily:
+        """The one candidate of a row."""
         own = self.cluster[node - 1]
         runs = slice(self.offset[own], self.offset[own + 1])
         start, stop = self.first[runs], self.last[runs]
-        return np.zeros(len(start), dtype=np.int64), start, stop
-
-    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
-        """The empty quilt: clusters are independent."""
-        return ()
-
-    def refined(self) -> Iterable[QuiltFamily]:
-        """Nothing to refine."""
-        return ()
-
-
-@dataclass(frozen=True, eq=False)
-class SetFamily:
-    """Quilts with arbitrary nearby sets, the same for all its nodes, as in networks.
-
-    Candidate `owner[r]` has the run start[r]..stop[r]; runs of one candidate do not touch.
-    """
-
-    nodes: IntArray
-    owner: IntArray
-    start: IntArray
-    stop: IntArray
-    quilts: tuple[tuple[int, ...], ...]
-    influence: FloatArray
-    complete: bool = True
-
-    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
-        """The runs of each candidate's nearby set."""
-        return self.owner, self.start, self.stop
-
-    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
-        """The separating nodes."""
-        return self.quilts[candidate]
-
-    def refined(self) -> Iterable[QuiltFamily]:
-        """Nothing to refine."""
-        return ()
+        return ListedFamily(range(node, node + 1), np.zeros_like(start), start, stop)

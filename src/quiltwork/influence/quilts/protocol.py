@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import singledispatch
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,33 +27,20 @@ InfluenceMethod: TypeAlias = Literal[
 ]
 
 
-class QuiltFamily(Protocol):
-    """Candidate quilts shared by some nodes, at influences that bound e(Q|i) from above."""
+class QuiltFamily:
+    """Candidate quilts shared by some nodes, at influences that bound e(Q|i) from above.
 
-    @property
-    def nodes(self) -> range | IntArray:
-        """The nodes that share these candidates, ascending."""
+    Attributes:
+        nodes: those that share the candidates, ascending.
+        complete: whether a larger reach would add nothing.
+    """
 
-    @property
-    def complete(self) -> bool:
-        """Whether a larger reach would add nothing."""
+    nodes: range
+    complete: bool = True
 
     def refined(self) -> Iterable[QuiltFamily]:
         """Families that together hold the same nodes with lower influences; none if exact."""
-
-
-class ListedFamily(QuiltFamily, Protocol):
-    """A family with few candidates, which are listed: `influence[j]` is that of candidate j."""
-
-    @property
-    def influence(self) -> FloatArray:
-        """One influence per candidate, rounded up; +inf where nothing is known."""
-
-    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Nearby sets as maximal runs of nodes: (candidate index, first node, last node)."""
-
-    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
-        """The separator itself; () is the empty quilt."""
+        return ()
 
 
 @singledispatch

@@ -11,15 +11,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import singledispatch
 from itertools import count
-from typing import Any
 
 import numpy as np
 
-from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, ListedFamily
 from quiltwork.influence.quilts.intervals import BestQuilt, Cost, Price, worst_interval
-from quiltwork.influence.quilts.protocol import ListedFamily, QuiltFamily
+from quiltwork.influence.quilts.protocol import QuiltFamily
 
 _CLOSE = 1.01
 _EQUAL = 1 + 2.0**-33
@@ -43,7 +41,8 @@ def worst_node(
         found = worst_in_family(family, cost, price, nodes)
         if found is not None:
             heapq.heappush(waiting, (-found.price, -next(order), found, family))
-            exact = exact if _splits(family) else max(exact, found.price)
+            splits = isinstance(family, IntervalFamily) and family.refinement is not None
+            exact = exact if splits else max(exact, found.price)
 
     for family in families:
         add(family)
@@ -63,56 +62,39 @@ def worst_node(
     return None
 
 
-def _splits(family: QuiltFamily) -> bool:
-    return isinstance(family, IntervalFamily) and family.refinement is not None
-
-
-@singledispatch
-def worst_in_family(family: Any, cost: Cost, price: Price, nodes: range) -> BestQuilt | None:
+def worst_in_family(
+    family: QuiltFamily, cost: Cost, price: Price, nodes: range
+) -> BestQuilt | None:
     """Return the node of one family with the highest price, at the family's influences."""
-    found = [price_at(family, int(i), cost, price) for i in family.nodes if int(i) in nodes]
-    return max(found, key=lambda one: one.price, default=None)
+    shared = common(family.nodes, nodes)
+    if not shared:
+        return None
+    if isinstance(family, IntervalFamily):
+        return worst_interval(family, shared, cost, price)
+    worst = shared[0]  # of those that are listed together all are alike
+    if isinstance(family, ClusterFamily):
+        totals = np.add.reduceat(cost(family.first, family.last), family.offset[:-1])
+        worst += int(np.argmax(totals[family.cluster[shared.start - 1 : shared.stop - 1]]))
+    return price_at(family, worst, cost, price)
 
 
-def price_at(family: ListedFamily, node: int, cost: Cost, price: Price) -> BestQuilt:
-    """Return the best candidate of one node. O(candidates)."""
-    owner, start, stop = family.spans(node)
-    size = len(family.influence)
-    costs = np.zeros(size, dtype=np.int64)
-    np.add.at(costs, owner, cost(start, stop))
-    prices = price(costs, family.influence)
+def price_at(family: QuiltFamily, node: int, cost: Cost, price: Price) -> BestQuilt:
+    """Return the best of the candidates that are listed for one node. O(candidates)."""
+    listed = family.of(node) if isinstance(family, ClusterFamily) else family
+    assert isinstance(listed, ListedFamily)  # noqa: S101  (intervals are searched)
+    costs = np.zeros(len(listed.influence), dtype=np.int64)
+    np.add.at(costs, listed.owner, cost(listed.start, listed.stop))
+    prices = price(costs, listed.influence)
     best = int(np.argmin(prices))
-    own = owner == best
-    nearby = int(np.maximum(stop[own] - start[own] + 1, 0).sum())
+    sizes = np.maximum(listed.stop - listed.start + 1, 0)
     return BestQuilt(
         float(prices[best]),
         node,
-        family.quilt(node, best),
-        nearby,
+        listed.quilts[best],
+        int(sizes[listed.owner == best].sum()),
         int(costs[best]),
-        float(family.influence[best]),
+        float(listed.influence[best]),
     )
-
-
-@worst_in_family.register
-def _(family: KnownNodes, cost: Cost, price: Price, nodes: range) -> BestQuilt | None:
-    shared = common(family.nodes, nodes)
-    return price_at(family, shared[0], cost, price) if shared else None
-
-
-@worst_in_family.register
-def _(family: ClusterFamily, cost: Cost, price: Price, nodes: range) -> BestQuilt | None:
-    totals = np.add.reduceat(cost(family.first, family.last), family.offset[:-1])
-    rows = family.cluster[nodes.start - 1 : nodes.stop - 1]
-    if not len(rows):
-        return None
-    return price_at(family, nodes.start + int(np.argmax(totals[rows])), cost, price)
-
-
-@worst_in_family.register
-def _(family: IntervalFamily, cost: Cost, price: Price, nodes: range) -> BestQuilt | None:
-    shared = common(family.nodes, nodes)
-    return worst_interval(family, shared, cost, price) if shared else None
 
 
 def common(nodes: range, wanted: range) -> range:
