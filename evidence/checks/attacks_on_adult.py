@@ -73,7 +73,7 @@ def crossed_error(made: Publication, names: list[str]) -> float:
     columns = {column.name: place for place, column in enumerate(made.source.encoded.quasi)}
     spread = np.ones((made.boxes.count, 1))
     for name in names:
-        members = made.boxes.members[columns[name]]
+        members = made.boxes.columns[columns[name]].members
         values = made.source.encoded.quasi[columns[name]].values
         shares = np.zeros((made.boxes.count, len(values)))
         for group in range(made.boxes.count):

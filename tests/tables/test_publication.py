@@ -28,10 +28,6 @@ def test_groups_say_what_the_rows_say(publication):
         assert tuple(map(int, label.values)) == (group.lower["age"], group.upper["age"])
         towns = parse_label(group.values["town"])
         assert set(towns.values) == set(group.members["town"])
-    assert publication.groups[-1] == publication.groups[len(publication.groups) - 1]
-    assert publication.groups[1:3] == [publication.groups[1], publication.groups[2]]
-    with pytest.raises(IndexError):
-        publication.groups[len(publication.groups)]
 
 
 def test_groups_stand_in_the_order_of_the_frame(publication):

@@ -26,7 +26,7 @@ from quiltwork.tables.constraints.constraint import (
 from quiltwork.tables.constraints.distributions import TCloseness
 from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable, code_type, some_rows
-from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
+from quiltwork.tables.generalization.boxes import Boxes, boxes_of
 from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.blind import held_anyhow, records_needed
 from quiltwork.tables.partitioning.coded_records import CodedRecords, records_of
@@ -278,25 +278,19 @@ def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
         rows = np.flatnonzero(labels >= 0)
     if not len(rows):
         raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
-    used, labels = _renumbered(labels if len(rows) == len(labels) else labels[rows])
+    labels = _renumbered(labels if len(rows) == len(labels) else labels[rows])
     boxes = _boxes(encoded, labels, rows)
     # Groups with equal texts are one group to every reader: their boxes are made as one.
     _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
     joined = joined.reshape(-1).astype(code_type(max(boxes.count, 1 << 16)))
     labels = joined[labels]
-    if used != joined.max() + 1:
-        boxes = _boxes(encoded, labels, rows)
-    else:
-        boxes = reordered(boxes, np.argsort(joined))
-    return LocalPublication(table, recipe, boxes, labels, rows)
+    return LocalPublication(table, recipe, _boxes(encoded, labels, rows), labels, rows)
 
 
-def _renumbered(labels: Counts) -> tuple[int, Counts]:
-    """Return how many labels are in use, and all rows' labels with the others left out."""
+def _renumbered(labels: Counts) -> Counts:
+    """Return all rows' labels without those that none has."""
     present = np.bincount(labels) > 0
-    if present.all():
-        return len(present), labels
-    return int(present.sum()), (np.cumsum(present) - 1)[labels]
+    return labels if present.all() else (np.cumsum(present) - 1)[labels]
 
 
 def _verdict(publication: LocalPublication, constraint: Constraint) -> Verdict:
@@ -317,5 +311,4 @@ class _Published:
 
     def group_values(self, group: int) -> tuple[str, ...]:
         """Return the texts of a group."""
-        codes = self.boxes.text_of[group].tolist()
-        return tuple(texts[code] for texts, code in zip(self.boxes.texts, codes, strict=True))
+        return self.boxes.texts_of(group)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.results import ResultBase, plain
 from quiltwork.tables.encoding import (
-    CodedTable,
     Column,
     GroupIndex,
     code_type,
@@ -23,7 +22,7 @@ from quiltwork.tables.encoding import (
     some_rows,
 )
 from quiltwork.tables.frames import arrow, arrow_column, like
-from quiltwork.tables.generalization.boxes import Boxes
+from quiltwork.tables.generalization.boxes import Boxes, ColumnBoxes
 from quiltwork.tables.table import Table
 from quiltwork.tables.writing import Formulas, check_ending, check_formulas, write_table
 
@@ -51,47 +50,6 @@ class PublishedGroup:
     upper: dict[str, Any]
     members: dict[str, tuple[Any, ...]]
     size: int
-
-
-@dataclass(frozen=True, eq=False)
-class Groups(Sequence[PublishedGroup]):
-    """All groups, in the order of the published table; each is made when it is asked for."""
-
-    columns: tuple[Column, ...]
-    boxes: Boxes
-    sizes: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return self.boxes.count
-
-    @overload
-    def __getitem__(self, index: int) -> PublishedGroup: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[PublishedGroup]: ...
-    def __getitem__(self, index: int | slice) -> PublishedGroup | Sequence[PublishedGroup]:
-        if isinstance(index, slice):
-            return [self._one(i) for i in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"there are {len(self)} groups")
-        return self._one(index % len(self))
-
-    def __iter__(self) -> Iterator[PublishedGroup]:
-        return (self._one(i) for i in range(len(self)))
-
-    def _one(self, i: int) -> PublishedGroup:
-        boxes = self.boxes
-        named = list(enumerate(self.columns))
-        return PublishedGroup(
-            values={c.name: boxes.texts[j][boxes.text_of[i, j]] for j, c in named},
-            lower={c.name: c.values[boxes.lower[i, j]] for j, c in named},
-            upper={c.name: c.values[boxes.upper[i, j]] for j, c in named},
-            members={
-                c.name: tuple(c.values[code] for code in sets[i])
-                for (_, c), sets in zip(named, boxes.members, strict=True)
-                if sets is not None
-            },
-            size=int(self.sizes[i]),
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,10 +157,24 @@ class LocalPublication(Publication):
         """The number of records of each group."""
         return np.bincount(self.labels, minlength=self.boxes.count)
 
-    @property
-    def groups(self) -> Groups:
+    @cached_property
+    def groups(self) -> tuple[PublishedGroup, ...]:
         """The groups with their boxes, in published order."""
-        return Groups(self.source.encoded.quasi, self.boxes, self.sizes)
+        named = list(zip(self.source.encoded.quasi, self.boxes.columns, strict=True))
+        return tuple(
+            PublishedGroup(
+                values={c.name: box.written[0][box.written[1][i]] for c, box in named},
+                lower={c.name: c.values[box.lower[i]] for c, box in named},
+                upper={c.name: c.values[box.upper[i]] for c, box in named},
+                members={
+                    c.name: tuple(c.values[code] for code in box.members[i])
+                    for c, box in named
+                    if box.members is not None
+                },
+                size=size,
+            )
+            for i, size in enumerate(self.sizes.tolist())
+        )
 
     @cached_property
     def order(self) -> Counts:
@@ -243,7 +215,7 @@ class LocalPublication(Publication):
             missing="value",
         )
         # The codes are known: finding them again in the texts would cost more than making them.
-        table.__dict__["encoded"] = self._encoded()
+        table.__dict__["encoded"] = some_rows(source.encoded, self.rows, self._quasi)
         table.__dict__["groups"] = _groups_in_row_order(self.labels, self.boxes.count)
         return table
 
@@ -257,8 +229,8 @@ class LocalPublication(Publication):
         pa = arrow()
         group = self.labels[self.order]
         columns: dict[str, Any] = {}
-        for place, column in enumerate(self.source.encoded.quasi):
-            for name, per_group in _bounds(column, self.boxes, place).items():
+        for column, box in zip(self.source.encoded.quasi, self.boxes.columns, strict=True):
+            for name, per_group in _bounds(column, box).items():
                 columns[name] = _column(per_group).take(pa.array(group))
         return like(pa.table(columns), self.source.kind)
 
@@ -342,33 +314,25 @@ class LocalPublication(Publication):
 
     def _texts(self, order: Counts) -> dict[str, Any]:
         pa = arrow()
-        group = self.labels[order]
         return {
             column.name: pa.DictionaryArray.from_arrays(
-                pa.array(self._text_codes(place)[group]), pa.array(self.boxes.texts[place])
+                pa.array(column.codes[order]), pa.array(column.values)
             )
-            for place, column in enumerate(self.source.encoded.quasi)
+            for column in self._quasi
         }
 
-    def _text_codes(self, place: int) -> NDArray[Any]:
-        return self.boxes.text_of[:, place].astype(code_type(len(self.boxes.texts[place])))
+    @property
+    def _quasi(self) -> tuple[Column, ...]:
+        """The published texts of each row, in the order of the input."""
+        columns = zip(self.source.encoded.quasi, self.boxes.columns, strict=True)
+        return tuple(
+            Column(one.name, "categorical", texts, of.astype(code_type(len(texts)))[self.labels])
+            for one, (texts, of) in ((column, box.written) for column, box in columns)
+        )
 
     def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
         index = arrow().array(self.rows[order])
         return {name: _plain(arrow_column(self.source.frame, name).take(index)) for name in names}
-
-    def _encoded(self) -> CodedTable:
-        whole = self.source.encoded
-        quasi = tuple(
-            Column(
-                column.name,
-                "categorical",
-                self.boxes.texts[place],
-                self._text_codes(place)[self.labels],
-            )
-            for place, column in enumerate(whole.quasi)
-        )
-        return some_rows(whole, self.rows, quasi)
 
     def __repr__(self) -> str:
         return (
@@ -387,18 +351,17 @@ def _groups_in_row_order(labels: Counts, count: int) -> GroupIndex:
     return GroupIndex(rank[labels], first[place])
 
 
-def _bounds(column: Column, boxes: Boxes, place: int) -> dict[str, list[Any]]:
+def _bounds(column: Column, box: ColumnBoxes) -> dict[str, list[Any]]:
     name = column.name
-    if (sets := boxes.members[place]) is not None:
-        return {f"{name}_size": sets.sizes.tolist()}
+    if box.members is not None:
+        return {f"{name}_size": box.members.sizes.tolist()}
     if column.hierarchy is not None and column.kind != "numeric":
-        spread = boxes.upper[:, place] - boxes.lower[:, place] + 1
-        return {f"{name}_size": spread.tolist()}
+        return {f"{name}_size": (box.upper - box.lower + 1).tolist()}
     values: Sequence[Any] = column.values
     if column.kind == "numeric":
         values = [float(value) if isinstance(value, str) else value for value in values]
-    low = [values[code] for code in boxes.lower[:, place].tolist()]
-    high = [values[code] for code in boxes.upper[:, place].tolist()]
+    low = [values[code] for code in box.lower.tolist()]
+    high = [values[code] for code in box.upper.tolist()]
     found: dict[str, list[Any]] = {f"{name}_low": low, f"{name}_high": high}
     if column.kind == "numeric":
         pairs = zip(low, high, strict=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from quiltwork.tables.distinct import NumberSets
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 from quiltwork.tables.generalization.reading import MISSING, range_text, set_text, value_text
+from quiltwork.tables.metrics.range_queries import Covers
 from quiltwork.tables.partitioning.coded_records import is_unordered, places
 
 Counts = NDArray[np.int64]
@@ -25,65 +26,66 @@ _WORD = 62
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
-    """The boxes of all groups; codes are those of the encoded columns.
+class ColumnBoxes(Covers):
+    """The boxes of all groups in one quasi-identifier.
 
     Attributes:
-        lower: box × quasi-identifier, the least code in it (missing values apart).
-        upper: likewise the largest; under a hierarchy, of everything the label covers.
-        missing: whether the box contains the missing value beside others of an ordered column.
-        members: for each quasi-identifier, the sets of categories, or None where boxes are ranges.
-        widths: box × quasi-identifier, the normalized certainty penalty: the share of the column's
-            range, (categories − 1)/(all − 1), or (leaves − 1)/(all leaves − 1).
-        texts: for each quasi-identifier, the distinct published texts.
-        text_of: box × quasi-identifier, the index of its text.
-    """
-
-    lower: NDArray[np.int32]
-    upper: NDArray[np.int32]
-    missing: NDArray[np.bool_]
-    members: tuple[NumberSets | None, ...]
-    widths: NDArray[np.float64]
-    texts: tuple[tuple[str, ...], ...]
-    text_of: NDArray[np.int32]
-
-    @property
-    def count(self) -> int:
-        """How many boxes there are."""
-        return len(self.lower)
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnBoxes:
-    """The boxes in one quasi-identifier; attributes as of `Boxes`.
-
-    Attributes:
+        widths: the normalized certainty penalty: the share of the column's range, (categories − 1)/
+            (all − 1), or (leaves − 1)/(all leaves − 1).
         keys: gives a number to each box, equal for equal texts.
         write: writes the text of one box.
     """
 
-    lower: Counts
-    upper: Counts
-    missing: Flags
-    members: NumberSets | None
     widths: NDArray[np.float64]
     keys: Callable[[], Counts]
     write: Callable[[int], str]
 
+    @cached_property
+    def written(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+        """The distinct texts in an order that content alone decides, and which each box has."""
+        _, example, which = np.unique(self.keys(), return_index=True, return_inverse=True)
+        texts = [self.write(box) for box in example.tolist()]
+        ends = self.lower[example].tolist(), self.upper[example].tolist()
+        rank: dict[str, int] = {}
+        for *_, text in sorted(zip(*ends, texts, strict=True)):
+            rank.setdefault(text, len(rank))
+        return tuple(rank), np.array([rank[text] for text in texts], dtype=np.int32)[which]
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The boxes of all groups, one quasi-identifier after the other."""
+
+    columns: tuple[ColumnBoxes, ...]
+
+    @property
+    def count(self) -> int:
+        """How many boxes there are."""
+        return len(self.columns[0].lower)
+
+    @property
+    def widths(self) -> NDArray[np.float64]:
+        """Box × quasi-identifier, the normalized certainty penalty."""
+        return np.stack([column.widths for column in self.columns], axis=1)
+
+    @cached_property
+    def text_of(self) -> NDArray[np.int32]:
+        """Box × quasi-identifier, the index of its text."""
+        return np.stack([column.written[1] for column in self.columns], axis=1)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """For each quasi-identifier, the distinct published texts."""
+        return tuple(column.written[0] for column in self.columns)
+
+    def texts_of(self, box: int) -> tuple[str, ...]:
+        """Return what is published of a group."""
+        return tuple(texts[which[box]] for texts, which in (c.written for c in self.columns))
+
 
 def boxes_of(columns: tuple[Column, ...], order: Counts, starts: Counts) -> Boxes:
     """Return the box of each run of rows order[starts[i]:starts[i+1]]. O(rows · columns)."""
-    sides = [column_boxes(column, column.codes[order], starts) for column in columns]
-    texts = [_texts(side) for side in sides]
-    return Boxes(
-        lower=np.stack([side.lower for side in sides], axis=1).astype(np.int32),
-        upper=np.stack([side.upper for side in sides], axis=1).astype(np.int32),
-        missing=np.stack([side.missing for side in sides], axis=1),
-        members=tuple(side.members for side in sides),
-        widths=np.stack([side.widths for side in sides], axis=1),
-        texts=tuple(written for written, _ in texts),
-        text_of=np.stack([of_box for _, of_box in texts], axis=1),
-    )
+    return Boxes(tuple(column_boxes(c, c.codes[order], starts) for c in columns))
 
 
 def column_boxes(column: Column, codes: NDArray[np.int32], starts: Counts) -> ColumnBoxes:
@@ -114,7 +116,7 @@ def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> Colu
     def keys() -> Counts:
         return (low * len(values) + high) * 2 + mixed
 
-    return ColumnBoxes(low, high, mixed, None, widths, keys, write)
+    return ColumnBoxes(len(values), low, high, mixed, None, widths, keys, write)
 
 
 def _hierarchy_side(
@@ -140,7 +142,7 @@ def _hierarchy_side(
         found: Counts = ((first * len(tree.paths) + final) * 2 + mixed) * 2 + alone
         return found
 
-    return ColumnBoxes(lower, upper, mixed, None, widths, keys, write)
+    return ColumnBoxes(len(column.values), lower, upper, mixed, None, widths, keys, write)
 
 
 def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> ColumnBoxes:
@@ -161,7 +163,8 @@ def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> Colum
         return set_text([column.values[code] for code in members[box]])
 
     keys = partial(_set_keys, inside, first, size)
-    return ColumnBoxes(low, high, np.zeros(boxes, dtype=bool), members, widths, keys, write)
+    alone = np.zeros(boxes, dtype=bool)
+    return ColumnBoxes(size, low, high, alone, members, widths, keys, write)
 
 
 def _set_keys(inside: Counts, first: Counts, size: int) -> Counts:
@@ -177,27 +180,3 @@ def _set_keys(inside: Counts, first: Counts, size: int) -> Counts:
         part = np.unique(np.bitwise_or.reduceat(bits, first), return_inverse=True)[1]
         keys = np.unique(keys * (int(part.max()) + 1) + part, return_inverse=True)[1]
     return keys
-
-
-def _texts(side: ColumnBoxes) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Write each distinct box once; number the texts in an order that content alone decides."""
-    _, example, which = np.unique(side.keys(), return_index=True, return_inverse=True)
-    written = [side.write(box) for box in example.tolist()]
-    ends = side.lower[example].tolist(), side.upper[example].tolist()
-    rank: dict[str, int] = {}
-    for *_, text in sorted(zip(*ends, written, strict=True)):
-        rank.setdefault(text, len(rank))
-    return tuple(rank), np.array([rank[text] for text in written], dtype=np.int32)[which]
-
-
-def reordered(boxes: Boxes, order: Counts) -> Boxes:
-    """Return the boxes in another order."""
-    return Boxes(
-        boxes.lower[order],
-        boxes.upper[order],
-        boxes.missing[order],
-        tuple(None if sets is None else sets.take(order) for sets in boxes.members),
-        boxes.widths[order],
-        boxes.texts,
-        boxes.text_of[order],
-    )

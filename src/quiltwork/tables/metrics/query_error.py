@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,45 +21,23 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.constraint import MOST
+from quiltwork.tables.distinct import NumberSets
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.reading import LabelReader
 from quiltwork.tables.metrics.range_queries import (
     LEAST_SHARE,
     Coverage,
+    Covers,
     RangeQuery,
-    SetLabels,
     answers,
-    box_labels,
     random_queries,
-    sets_of_codes,
     small_codes,
     true_count,
 )
 from quiltwork.tables.publication import LocalPublication, Publication
 from quiltwork.tables.table import Table, read_table
 
-if TYPE_CHECKING:
-    from quiltwork.tables.generalization.boxes import Boxes
-    from quiltwork.tables.table import Table
-
 _TRIES = 1000  # draws per query before giving up on finding one that is not empty
-
-
-def coverage_of_boxes(columns: Sequence[Column], boxes: Boxes, sizes: NDArray[Any]) -> Coverage:
-    """Return the coverage of a publication's boxes over the columns they were made from."""
-    covers = [
-        box_labels(
-            len(column.values),
-            boxes.lower[:, place],
-            boxes.upper[:, place],
-            boxes.missing[:, place],
-            boxes.members[place],
-        )
-        for place, column in enumerate(columns)
-    ]
-    every = np.arange(boxes.count, dtype=np.int64)
-    label_of = np.repeat(every[:, None], len(columns), axis=1)
-    return Coverage(tuple(covers), label_of, np.asarray(sizes, dtype=np.int64))
 
 
 def coverage_of_texts(original: Table, published: Table) -> Coverage:
@@ -75,16 +53,15 @@ def coverage_of_texts(original: Table, published: Table) -> Coverage:
             )
         covers.append(covered(column, shown.values))
         labels.append(shown.codes[groups.first].astype(np.int64))
-    return Coverage(
-        tuple(covers), np.stack(labels, axis=1), np.bincount(groups.labels, minlength=groups.count)
-    )
+    sizes = np.bincount(groups.labels, minlength=groups.count)
+    return Coverage(tuple(covers), sizes, np.stack(labels, axis=1))
 
 
-def covered(column: Column, texts: Sequence[Any]) -> SetLabels:
+def covered(column: Column, texts: Sequence[Any]) -> Covers:
     """Return what published texts cover of a column's values.
 
     >>> ages = Column("age", "numeric", (20, 25, 31), np.zeros(0, dtype=np.int32))
-    >>> covered(ages, ["20..30", "31", 25]).sizes().tolist()
+    >>> covered(ages, ["20..30", "31", 25]).members.sizes.tolist()
     [2, 1, 1]
     """
     reader = LabelReader(column)
@@ -95,8 +72,10 @@ def covered(column: Column, texts: Sequence[Any]) -> SetLabels:
             f"{nothing:,} of {len(texts):,} published texts of column {column.name!r} cover no "
             "value of the original table; declare its hierarchy or order on the original table."
         )
-    owners = np.repeat(np.arange(len(found)), [len(codes) for codes in found])
-    return sets_of_codes(owners, np.concatenate(found), len(found), len(column.values))
+    start = np.cumsum([0, *map(len, found)])
+    ends = np.zeros(len(found), dtype=np.int64)
+    sets = NumberSets(start, np.concatenate(found))
+    return Covers(len(column.values), ends, ends, ends > 0, sets)
 
 
 def query_error(
@@ -153,7 +132,7 @@ def coverage(table: Table, publication: Publication | Table) -> Coverage:
             f"The publication was made from {asked:,} rows and other columns or rows than the "
             f"table's {rows:,}; give the table that it was made from."
         )
-    return coverage_of_boxes(table.encoded.quasi, publication.boxes, publication.sizes)
+    return Coverage(publication.boxes.columns, publication.sizes)
 
 
 def draw_queries(

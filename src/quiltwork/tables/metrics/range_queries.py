@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import NumberSets
+from quiltwork.tables.distinct import NO_SETS, NumberSets
 from quiltwork.tables.encoding import Column
 
 Shares: TypeAlias = NDArray[np.float64]
@@ -20,43 +21,42 @@ LEAST_SHARE = 0.001
 
 
 @dataclass(frozen=True, eq=False)
-class RangeLabels:
-    """Labels that cover codes lower..upper, and the missing value (the last code) where said."""
+class Covers:
+    """What labels cover of a column: ranges of its codes, or sets of them.
 
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
+    Attributes:
+        values: how many the column has; a missing one is the last.
+        lower: of each label the least code, missing values apart.
+        upper: likewise the largest; under a hierarchy, of everything the label covers.
+        missing: whether the missing value is in it beside others of an ordered column.
+        members: the sets of categories, or None where labels are ranges.
+    """
+
+    values: int
+    lower: Codes
+    upper: Codes
     missing: NDArray[np.bool_]
-    last: int
+    members: NumberSets | None
 
     def share(self, labels: Codes, first: Codes, final: Codes) -> Shares:
         """Return label × query: the share of the label's values with codes first..final."""
+        if self.members is not None:
+            below = self._below[labels]
+            return np.asarray((below[:, final + 1] - below[:, first]) / below[:, -1:])
         lower, upper, missing = (
             side[labels, None] for side in (self.lower, self.upper, self.missing)
         )
         inside = np.maximum(np.minimum(upper, final) - np.maximum(lower, first) + 1, 0)
-        inside = inside + (missing & (first <= self.last) & (self.last <= final))
-        return np.asarray(inside / self.sizes()[labels, None], dtype=np.float64)
+        inside = inside + (missing & (first < self.values) & (self.values <= final + 1))
+        return np.asarray(inside / (upper - lower + 1 + missing), dtype=np.float64)
 
-    def sizes(self) -> NDArray[np.int64]:
-        """Return how many values each label covers."""
-        return self.upper - self.lower + 1 + self.missing
-
-
-@dataclass(frozen=True, eq=False)
-class SetLabels:
-    """Labels that cover sets of codes; `below[i, c]` counts those of set i that are less than c."""
-
-    below: NDArray[np.int32]
-
-    def share(self, labels: Codes, first: Codes, final: Codes) -> Shares:
-        """Return label × query: the share of the label's values with codes first..final."""
-        below = self.below[labels]
-        inside = below[:, final + 1] - below[:, first]
-        return np.asarray(inside / below[:, -1:], dtype=np.float64)
-
-    def sizes(self) -> NDArray[np.int64]:
-        """Return how many values each label covers."""
-        return self.below[:, -1].astype(np.int64)
+    @cached_property
+    def _below(self) -> NDArray[np.int32]:
+        """Set × code: how many members are less than the code."""
+        sets = self.members or NO_SETS
+        below = np.zeros((len(sets), self.values + 1), dtype=np.int32)
+        below[np.repeat(np.arange(len(sets)), sets.sizes), sets.members + 1] = 1
+        return np.cumsum(below, axis=1, dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,35 +65,13 @@ class Coverage:
 
     Attributes:
         columns: for each quasi-identifier, what its labels cover.
-        label_of: group × quasi-identifier, the index of its label.
         sizes: the records of each group.
+        label_of: group × quasi-identifier, the index of its label; None where each has its own.
     """
 
-    columns: tuple[RangeLabels | SetLabels, ...]
-    label_of: NDArray[np.int64]
+    columns: tuple[Covers, ...]
     sizes: NDArray[np.int64]
-
-
-def box_labels(
-    values: int,
-    lower: NDArray[Any],
-    upper: NDArray[Any],
-    missing: NDArray[np.bool_],
-    members: NumberSets | None,
-) -> RangeLabels | SetLabels:
-    """Return what boxes cover of a column with so many values: ranges, or sets of its codes."""
-    if members is None:
-        ends = lower.astype(np.int64), upper.astype(np.int64)
-        return RangeLabels(*ends, missing, values - 1)
-    owners = np.repeat(np.arange(len(lower)), members.sizes)
-    return sets_of_codes(owners, members.members, len(lower), values)
-
-
-def sets_of_codes(owners: NDArray[Any], codes: NDArray[Any], labels: int, values: int) -> SetLabels:
-    """Return labels, numbered by `owners`, that cover these codes."""
-    below = np.zeros((labels, values + 1), dtype=np.int32)
-    below[owners, codes.astype(np.int64) + 1] = 1
-    return SetLabels(np.cumsum(below, axis=1, dtype=np.int32))
+    label_of: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,10 +130,11 @@ def answers(
     for start in range(0, len(order), step):
         some = order[start : start + step]
         inside = np.repeat(cover.sizes[some, None].astype(np.float64), len(queries), axis=1)
-        for labels, covers, asked in zip(cover.label_of.T, cover.columns, of_column, strict=True):
+        for column, (covers, asked) in enumerate(zip(cover.columns, of_column, strict=True)):
             if len(asked):
                 at, first, final = asked.T
-                inside[:, at] *= covers.share(labels[some], first, final)
+                labels = some if cover.label_of is None else cover.label_of[some, column]
+                inside[:, at] *= covers.share(labels, first, final)
         of = np.zeros(len(some), dtype=np.int64) if part is None else part[some]
         run = np.flatnonzero(np.diff(of, prepend=-1))
         found[of[run]] += np.add.reduceat(inside, run, axis=0)

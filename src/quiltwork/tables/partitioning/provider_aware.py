@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -24,11 +24,8 @@ from quiltwork.tables.generalization.boxes import column_boxes
 from quiltwork.tables.metrics.range_queries import (
     LEAST_SHARE,
     Coverage,
-    RangeLabels,
     RangeQuery,
-    SetLabels,
     answers,
-    box_labels,
     random_queries,
     small_codes,
     true_count,
@@ -230,7 +227,10 @@ class Questions:
         step = max(1, _CELLS // most)
         for first in range(0, groups.count, step):
             some = np.arange(first, min(first + step, groups.count))
-            found += answers(self._coverage(groups.select(some)), self.queries, part[some], parts)
+            nodes = groups.select(some)
+            sides = (column_boxes(c, c.codes[nodes.rows], nodes.starts) for c in self.columns)
+            cover = Coverage(tuple(sides), nodes.sizes)
+            found += answers(cover, self.queries, part[some], parts)
         return found
 
     def better(self, now: Reals, instead: Reals) -> Flags:
@@ -243,13 +243,3 @@ class Questions:
                 taken[at] = True
                 error = error + change
         return taken
-
-    def _coverage(self, groups: Nodes) -> Coverage:
-        every = np.repeat(np.arange(groups.count)[:, None], len(self.columns), axis=1)
-        return Coverage(tuple(map(partial(_labels, groups), self.columns)), every, groups.sizes)
-
-
-def _labels(groups: Nodes, column: Column) -> RangeLabels | SetLabels:
-    """Return what groups will publish of a column."""
-    side = column_boxes(column, column.codes[groups.rows], groups.starts)
-    return box_labels(len(column.values), side.lower, side.upper, side.missing, side.members)

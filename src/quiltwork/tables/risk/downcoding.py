@@ -88,10 +88,9 @@ def downcoding(publication: Publication) -> Downcoded:
     boxes, sizes = published.boxes, published.sizes
     columns = published.source.encoded.quasi
     generalized = told = 0
-    for place, column in enumerate(columns):
-        sets, missing = boxes.members[place], boxes.missing[:, place]
-        several = boxes.lower[:, place] < boxes.upper[:, place]
-        values = 1 + several + missing if sets is None else sets.sizes
+    for column, box in zip(columns, boxes.columns, strict=True):
+        several = box.lower < box.upper
+        values = 1 + several + box.missing if box.members is None else box.members.sizes
         generalized += int(sizes[values > 1].sum())
         if column.hierarchy is None:
             told += _told(values, sizes)

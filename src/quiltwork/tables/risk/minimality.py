@@ -229,7 +229,6 @@ def _guessed(publication: LocalPublication, parts: Sequence[Part]) -> Guesses:
             surely[rows] = likeliest >= SURE - 1e-9
     told = np.bincount(labels[surely & ~before & (right == 1)], minlength=len(counts.sizes))
     weakest = [g for g in np.argsort(-told, kind="stable")[:WEAKEST].tolist() if told[g]]
-    texts = publication.groups
     return Guesses(
         least=least,
         most=most + unsettled,
@@ -238,6 +237,6 @@ def _guessed(publication: LocalPublication, parts: Sequence[Part]) -> Guesses:
         sure=int(surely.sum()),
         sure_right=int((surely & (right == 1)).sum()),
         sure_by_group=int(before.sum()),
-        weakest=tuple(tuple(texts[g].values.values()) for g in weakest),
+        weakest=tuple(map(publication.boxes.texts_of, weakest)),
         open=unsettled,
     )
