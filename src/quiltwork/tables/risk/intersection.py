@@ -26,11 +26,10 @@ from quiltwork.tables.distinct import runs
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
-from quiltwork.tables.metrics.models import value_counts
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.mondrian import Split
 from quiltwork.tables.partitioning.recipe import partition
-from quiltwork.tables.publication import LocalPublication, Publication, made_here
+from quiltwork.tables.publication import Publication, made_here
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.risk.worlds import Memberships, pinned_down
 from quiltwork.tables.table import Table, read_orders, read_table
@@ -39,7 +38,6 @@ MOST_PAIRS = 2_000_000_000
 """Pairs of groups that are compared."""
 
 Counts = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -108,8 +106,13 @@ class _Release:
 
     labels: Counts
     codes: Counts
-    counts: NDArray[np.int64]
-    masks: Words
+    counts: Counts
+
+    @classmethod
+    def of(cls, labels: Counts, codes: Counts, groups: int, values: int) -> _Release:
+        """Count the values of each group."""
+        cells = np.bincount(labels * values + codes, minlength=groups * values)
+        return cls(labels, codes, cells.reshape(groups, values))
 
     @property
     def variety(self) -> Counts:
@@ -160,7 +163,7 @@ def intersection(
         raise InvalidInputError("The two tables do not have the same sensitive columns.")
     releases = _releases(earlier, later)
     if earlier.subject is not None and later.subject is not None:
-        return _by_subject(*_people(earlier, later), releases)
+        return _by_subject(*_people(earlier, later), *releases)
     readings = {
         name: ColumnLabels.of(name, orders.get(name), trees.get(name))
         for name in earlier.quasi_identifiers
@@ -176,25 +179,8 @@ def _releases(earlier: Table, later: Table) -> tuple[_Release, _Release]:
     for table, own in zip((earlier, later), known, strict=True):
         recode = np.array([code[value] for value in own], dtype=np.int64)
         codes, groups = recode[table.encoded.sensitive], table.groups
-        pairs = value_counts(groups.labels, codes.astype(np.int32), groups.count, len(values))
-        counts = np.zeros((groups.count, len(values)), dtype=np.int64)
-        counts[pairs.group, pairs.value] = pairs.records
-        made.append(_Release(groups.labels, codes, counts, _masks(counts > 0)))
+        made.append(_Release.of(groups.labels, codes, groups.count, len(values)))
     return made[0], made[1]
-
-
-def _masks(held: NDArray[np.bool_]) -> Words:
-    """Pack the values of each group into 64-bit words."""
-    padded = np.pad(held, ((0, 0), (0, -held.shape[1] % 64)))
-    bits = np.packbits(padded, axis=1, bitorder="little")
-    return np.ascontiguousarray(bits).view(np.uint64)
-
-
-def _shared(first: Words, second: Words) -> Counts:
-    """Count the values that groups have in common."""
-    both = np.ascontiguousarray(first & second)
-    bits = np.unpackbits(both.view(np.uint8), axis=-1)
-    return np.asarray(bits.sum(axis=-1), dtype=np.int64)
 
 
 def rehearsed(publication: Publication) -> Intersection:
@@ -211,24 +197,17 @@ def rehearsed(publication: Publication) -> Intersection:
     other: Split = "range" if recipe.rules.split == "loss" else "loss"
     second = replace(recipe, rules=replace(recipe.rules, split=other), quality=False)
     again = assemble(published.source, partition(encoded, records_of(encoded), second), second)
-    releases = _release(published), _release(again)
+    width, codes = len(encoded.sensitive_values), encoded.sensitive.astype(np.int64)
+    releases = tuple(
+        _Release.of(made.labels.astype(np.int64), codes[made.rows], made.boxes.count, width)
+        for made in (published, again)
+    )
     person = np.arange(encoded.rows) if encoded.subject is None else encoded.subject
-    found = _by_subject(person[published.rows], person[again.rows], releases)
+    found = _by_subject(person[published.rows], person[again.rows], *releases)
     return replace(found, rehearsed=True)
 
 
-def _release(made: LocalPublication) -> _Release:
-    codes = made.source.encoded.sensitive[made.rows].astype(np.int64)
-    width = len(made.source.encoded.sensitive_values)
-    cells = np.bincount(
-        made.labels.astype(np.int64) * width + codes, minlength=made.boxes.count * width
-    )
-    counts = cells.reshape(-1, width)
-    return _Release(made.labels.astype(np.int64), codes, counts, _masks(counts > 0))
-
-
-def _by_subject(before: Counts, after: Counts, releases: tuple[_Release, _Release]) -> Intersection:
-    first, second = releases
+def _by_subject(before: Counts, after: Counts, first: _Release, second: _Release) -> Intersection:
     person = np.concatenate((before, after))
     group = np.concatenate((first.labels, len(first.counts) + second.labels))
     value = np.concatenate((first.codes, second.codes))
@@ -246,7 +225,9 @@ def _by_subject(before: Counts, after: Counts, releases: tuple[_Release, _Releas
     pair = first.labels[joined[0]] * len(second.counts) + second.labels[joined[1]]
     who = before[joined[0]]
     lonely = np.unique(np.unique(np.stack((pair, who), axis=1), axis=0)[:, 0], return_counts=True)
-    shared = _shared(first.masks[first.labels[joined[0]]], second.masks[second.labels[joined[1]]])
+    pairs, of = np.unique(pair, return_inverse=True)
+    here, there = np.divmod(pairs, len(second.counts))
+    shared = ((first.counts[here] > 0) & (second.counts[there] > 0)).sum(axis=1)[of]
     return Intersection(
         "subjects",
         len(np.unique(who)),
@@ -323,10 +304,10 @@ def _by_groups(
         for table, mine, theirs in zip(meets, *labels, strict=True):
             met &= table[mine[group]][theirs]
         near = np.flatnonzero(met)
-        shared = _shared(first.masks[group], second.masks[near])
+        cells = np.minimum(first.counts[group], second.counts[near])
+        shared = (cells > 0).sum(axis=1)
         partners.add(group, near[shared > 0])
         pinned = (shared == 1) & plural[near] & (first.variety[group] > 1)
-        cells = np.minimum(first.counts[group], second.counts[near])
         inner[group] = cells[pinned].sum(axis=0)
         outer[near[pinned]] += cells[pinned]
         loose = cells[~pinned] > 0
