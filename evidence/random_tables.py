@@ -8,6 +8,7 @@ import numpy as np
 
 from quiltwork.tables.constraints import KAnonymity, LDiversity
 from quiltwork.tables.partitioning.coded_records import CodedRecords, places, records_of
+from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.table import Table
 
@@ -22,13 +23,12 @@ def random_records(
     where = tuple(np.linspace(0, 1, codes) for _ in range(quasi))
     return CodedRecords(
         drawn,
-        where,
         rng.integers(0, providers, rows).astype(np.int32),
         providers,
         rng.integers(0, values, rows).astype(np.int32),
         values,
         np.arange(rows),
-        (None,) * len(where),
+        Axes(where, (None,) * quasi),
     )
 
 

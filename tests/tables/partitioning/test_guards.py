@@ -71,16 +71,7 @@ def test_tables_of_counts_and_sorted_counts_agree(seed, l, m):  # noqa: E741
 
 def test_one_provider_per_record_needs_no_search():
     records = random_records(5, rows=200, values=6)
-    alone = CodedRecords(
-        records.codes,
-        records.places,
-        np.arange(200, dtype=np.int32),
-        200,
-        records.sensitive,
-        records.values,
-        records.ids,
-        records.trees,
-    )
+    alone = replace(records, provider=np.arange(200, dtype=np.int32), providers=200)
     nodes = groups_and_rows(alone, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(all_groups, "group_is_private", None)  # reached: an error

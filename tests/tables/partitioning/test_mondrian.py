@@ -13,6 +13,7 @@ from evidence import mondrian_reference as reference
 from evidence.random_tables import guard_of, random_records
 from quiltwork.tables.partitioning import best_cuts, mondrian, nodes
 from quiltwork.tables.partitioning.coded_records import CodedRecords
+from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
 
@@ -45,7 +46,9 @@ def test_partitions_are_those_of_the_reference(shape, k, l, m):  # noqa: E741
     records = random_records(**shape)
     labels = mondrian.mondrian(records, guard_of(k, l, m), CutRules())
     expected = reference.mondrian(
-        records.codes.tolist(), [p.tolist() for p in records.places], is_private(records, k, l, m)
+        records.codes.tolist(),
+        [p.tolist() for p in records.axes.places],
+        is_private(records, k, l, m),
     )
     assert as_sets(labels) == expected
 
@@ -138,7 +141,7 @@ def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted,
         for at, number in enumerate(np.unique(node)):
             rows = np.flatnonzero(node == number)
             expected = reference.best_cut(
-                records.codes.tolist(), records.places, axis, rows.tolist(), allowed, density
+                records.codes.tolist(), records.axes.places, axis, rows.tolist(), allowed, density
             )
             assert found.loss[axis, at] == pytest.approx(expected)
             if np.isfinite(expected):
@@ -157,9 +160,7 @@ def test_labels_are_cut_where_they_and_those_below_them_lose_least(seed, bins, m
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 12, (1, 40)).astype(np.int16)
     base = random_records(seed, rows=40, quasi=1)
-    records = replace(
-        base, codes=codes, places=(np.linspace(0, 1, 12),), trees=(np.array(paths).T,)
-    )
+    records = replace(base, codes=codes, axes=Axes((np.linspace(0, 1, 12),), (np.array(paths).T,)))
 
     def lost(side: list[int]) -> float:
         level = next(i for i in range(4) if len({paths[leaf][i] for leaf in side}) == 1)
@@ -191,7 +192,7 @@ def test_many_codes_are_cut_in_bins():
     places = (places - places[0]) / (places[-1] - places[0])
     codes = rng.integers(0, 5000, (1, 500)).astype(np.int32)
     records = CodedRecords(
-        codes, (places,), base.provider, 4, base.sensitive, base.values, base.ids, (None,)
+        codes, base.provider, 4, base.sensitive, base.values, base.ids, Axes((places,), (None,))
     )
     labels = mondrian.mondrian(records, guard_of(10, 1, 0), CutRules(split="loss"))
     assert np.bincount(labels).min() >= 10
@@ -203,8 +204,8 @@ def test_fitness_takes_the_cut_with_the_best_worse_side():
     codes = np.array([[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]], dtype=np.int16)
     sensitive = np.array([0, 1, 2, 0, 3, 3, 3, 3], dtype=np.int32)
     even = np.array([0.0, 1.0])
-    places, owners = (even, even / 2), np.zeros(8, np.int32)
-    records = CodedRecords(codes, places, owners, 1, sensitive, 4, np.arange(8), (None, None))
+    axes, owners = Axes((even, even / 2), (None, None)), np.zeros(8, np.int32)
+    records = CodedRecords(codes, owners, 1, sensitive, 4, np.arange(8), axes)
     guard = guard_of(4, 1, 0)
     by_range = mondrian.mondrian(records, guard, CutRules())
     assert as_sets(by_range) == {frozenset(range(4)), frozenset(range(4, 8))}

@@ -18,7 +18,7 @@ from tests.sizes import sample
 
 
 def questions_about(records, kind=Questions) -> Questions:
-    values = tuple(range(len(records.places[0])))
+    values = tuple(range(len(records.axes.places[0])))
     return kind.of(tuple(Column("q", "numeric", values, codes) for codes in records.codes))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from quiltwork.tables.constraints import KAnonymity, LDiversity
 from quiltwork.tables.group import Group, one_group
 from quiltwork.tables.partitioning.cut_rule import Axes
-from quiltwork.tables.spark.blocks import BlockRecords, Packing
+from quiltwork.tables.spark.blocks import BlockRecords, joined, packed
 from quiltwork.tables.spark.distributed_verification import PartVerdict, combined
 from quiltwork.tables.spark.tree import Measure, Router, grow
 from quiltwork.tables.verification import Verdict, group_is_private
@@ -99,10 +99,8 @@ def _cut_works(rows: BlockRecords, here: np.ndarray, axis: int, asked, m: int) -
 
 def test_records_survive_packing():
     rows = some_rows(57, 3)
-    packing = Packing(("|u1", "<u4", "|u1", "<u2", "|u1"))
     halves = [rows.take(np.arange(20)), rows.take(np.arange(20, 57))]
-    read = packing.joined([packing.packed(half) for half in halves])
-    assert packing.width == 9
+    read = joined([packed(half) for half in halves])
     for mine, theirs in zip(
         (*rows.codes, rows.sensitive), (*read.codes, read.sensitive), strict=True
     ):

@@ -30,29 +30,21 @@ class CodedRecords:
 
     Attributes:
         codes: quasi-identifier × row.
-        places: for each quasi-identifier, where each code lies in 0..1; ascending.
         provider: for each row, 0..providers−1.
         providers: how many providers there are.
         sensitive: for each row, 0..values−1.
         values: how many sensitive values there are.
         ids: for each row, its number in the whole table.
-        trees: for each quasi-identifier with a hierarchy, level × code: the block that the code
-            belongs to; nodes are cut between blocks, so that labels stay low. Else None.
+        axes: the quasi-identifiers as directions of cuts.
     """
 
     codes: NDArray[np.integer[Any]]
-    places: tuple[NDArray[np.float64], ...]
     provider: NDArray[np.integer[Any]]
     providers: int
     sensitive: NDArray[np.integer[Any]]
     values: int
     ids: NDArray[np.integer[Any]]
-    trees: tuple[NDArray[np.int64] | None, ...]
-
-    @cached_property
-    def axes(self) -> Axes:
-        """The quasi-identifiers as directions of cuts."""
-        return Axes(self.places, self.trees)
+    axes: Axes
 
     @property
     def count(self) -> int:
@@ -68,7 +60,7 @@ class CodedRecords:
     def first(self) -> NDArray[np.bool_]:
         """Which rows are the first with their quasi-identifiers and provider. A sort, once."""
         columns = [*self.codes, self.provider]
-        sizes = [*map(len, self.places), self.providers]
+        sizes = [*map(len, self.axes.places), self.providers]
         found = np.zeros(self.count, dtype=np.bool_)
         found[group_rows(columns, sizes).first] = True
         return found
@@ -77,13 +69,12 @@ class CodedRecords:
         """Return some of the rows, next to each other in memory."""
         return CodedRecords(
             np.ascontiguousarray(self.codes[:, rows]),
-            self.places,
             self.provider[rows],
             self.providers,
             self.sensitive[rows],
             self.values,
             self.ids[rows],
-            self.trees,
+            self.axes,
         )
 
 
@@ -99,13 +90,12 @@ def records_of(encoded: CodedTable) -> CodedRecords:
         np.take(rank.astype(kind), column.codes, out=row)
     return CodedRecords(
         codes,
-        tuple(places(column) for column in encoded.quasi),
         encoded.provider,
         len(encoded.providers),
         encoded.sensitive,
         len(encoded.sensitive_values),
         np.arange(encoded.rows, dtype=code_type(encoded.rows)),
-        tuple(map(_tree, encoded.quasi)),
+        Axes(tuple(map(places, encoded.quasi)), tuple(map(_tree, encoded.quasi))),
     )
 
 

@@ -190,7 +190,7 @@ def anonymize_spark(
         # A subtree of method="separate" is one provider's already.
         recipe = Recipe(asked, coalition, method, rules, quality)
         inside = replace(recipe, method="baseline", quality=False) if alone else recipe
-        parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
+        parts = sent(blocks, router, list(leaves)).repartition(len(leaves), "subtree")
         published = finished(table, frame, parts, domains, inside)
         published = published.persist(StorageLevel.DISK_ONLY)
         if progress is not None:

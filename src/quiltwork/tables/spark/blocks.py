@@ -6,10 +6,9 @@ per quasi-identifier, provider and sensitive value.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 BLOCK_SCHEMA = "data binary"
 
 
-@dataclass(frozen=True, eq=False)
-class BlockRecords:
+class BlockRecords(NamedTuple):
     """Some records: working codes by quasi-identifier, providers, sensitive values."""
 
     codes: tuple[NDArray[Any], ...]
@@ -34,70 +32,36 @@ class BlockRecords:
     sensitive: NDArray[Any]
 
     @property
-    def count(self) -> int:
+    def rows(self) -> int:
         """How many there are."""
         return len(self.provider)
 
-    @property
-    def arrays(self) -> list[NDArray[Any]]:
-        """All arrays, in the order in which they are packed."""
-        return [self.provider, self.sensitive, *self.codes]
-
-    @classmethod
-    def of(cls, arrays: list[NDArray[Any]]) -> BlockRecords:
-        """Take the arrays back."""
-        return cls(tuple(arrays[2:]), *arrays[:2])
-
     def take(self, index: NDArray[Any]) -> BlockRecords:
         """Return some of them."""
-        return BlockRecords.of([array[index] for array in self.arrays])
+        codes = tuple(column[index] for column in self.codes)
+        return BlockRecords(codes, self.provider[index], self.sensitive[index])
 
 
-@dataclass(frozen=True)
-class Packing:
-    """How records become bytes: the types of the arrays, in order.
-
-    Attributes:
-        types: of provider, sensitive value and the quasi-identifiers.
-    """
-
-    types: tuple[str, ...]
-
-    @classmethod
-    def of(cls, domains: Domains) -> Packing:
-        """Choose the smallest types that hold the codes."""
-        known = [_kind(len(column.values)) for column in domains.quasi]
-        owner, secret = _kind(len(domains.providers)), _kind(len(domains.sensitive_values))
-        return cls((owner, secret, *known))
-
-    @cached_property
-    def width(self) -> int:
-        """Bytes per record."""
-        return sum(np.dtype(kind).itemsize for kind in self.types)
-
-    def packed(self, rows: BlockRecords) -> bytes:
-        """Write records as bytes."""
-        return b"".join(
-            array.astype(kind, copy=False).tobytes()
-            for array, kind in zip(rows.arrays, self.types, strict=True)
-        )
-
-    def unpacked(self, data: bytes) -> BlockRecords:
-        """Read records back."""
-        count, place, arrays = len(data) // self.width, 0, []
-        for kind in self.types:
-            arrays.append(np.frombuffer(data, dtype=kind, count=count, offset=place))
-            place += arrays[-1].nbytes
-        return BlockRecords.of(arrays)
-
-    def joined(self, parts: list[bytes]) -> BlockRecords:
-        """Read several blocks as one."""
-        columns = zip(*(self.unpacked(part).arrays for part in parts), strict=True)
-        return BlockRecords.of([np.concatenate(column) for column in columns])
+def packed(records: BlockRecords) -> bytes:
+    """Write records as bytes."""
+    return pickle.dumps(tuple(records), protocol=5)
 
 
-def _kind(size: int) -> str:
-    return np.dtype(np.min_scalar_type(max(1, size - 1))).str
+def unpacked(data: bytes) -> BlockRecords:
+    """Read records back, which workers of this very call wrote."""
+    return BlockRecords(*pickle.loads(data))  # noqa: S301
+
+
+def joined(parts: list[bytes]) -> BlockRecords:
+    """Read several blocks as one."""
+    codes, provider, sensitive = zip(*map(unpacked, parts), strict=True)
+    columns = tuple(map(np.concatenate, zip(*codes, strict=True)))
+    return BlockRecords(columns, np.concatenate(provider), np.concatenate(sensitive))
+
+
+def _small(codes: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return codes in the smallest type that holds so many."""
+    return codes.astype(np.min_scalar_type(max(1, size - 1)))
 
 
 def encoded_blocks(table: Table, frame: DataFrame, domains: Domains) -> DataFrame:
@@ -109,15 +73,13 @@ def encoded_blocks(table: Table, frame: DataFrame, domains: Domains) -> DataFram
 
 
 def _encoder(domains: Domains, provider: str | None) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    packing = Packing.of(domains)
-
     def encode(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         reader = CodeReader(domains)
         parts = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
         for part in parts:
-            data = packing.packed(_rows(reader, part, provider))
+            data = packed(_rows(reader, part, provider))
             yield pa.RecordBatch.from_pydict({"data": pa.array([data], pa.binary())})
 
     return encode
@@ -130,14 +92,15 @@ def _rows(reader: CodeReader, part: Any, provider: str | None) -> BlockRecords:
         return part.column(name).combine_chunks()
 
     codes = tuple(
-        rank[reader.codes(place, column(known.name))]
+        _small(rank[reader.codes(place, column(known.name))], len(rank))
         for place, (known, rank) in enumerate(zip(domains.quasi, domains.ranks, strict=True))
     )
     sensitive = reader.sensitive([column(secret.name) for secret in domains.secrets])
     owner = np.zeros(part.num_rows, dtype=np.int64)
     if provider is not None:
         owner = reader.provider(column(provider))
-    return BlockRecords(codes, owner, sensitive)
+    secrets = _small(sensitive, len(domains.sensitive_values))
+    return BlockRecords(codes, _small(owner, len(domains.providers)), secrets)
 
 
 class CodeReader:

@@ -13,7 +13,7 @@ from quiltwork.tables.encoding import CodedTable, code_type
 from quiltwork.tables.generalization.boxes import boxes_of
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.recipe import Recipe, partition
-from quiltwork.tables.spark.blocks import BlockRecords, Packing
+from quiltwork.tables.spark.blocks import BlockRecords, joined
 from quiltwork.tables.spark.domains import Domains
 
 if TYPE_CHECKING:
@@ -45,11 +45,10 @@ def finished(
 
 
 def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any], Any]:
-    packing = Packing.of(domains)
     owner, secrets = table.provider, table.sensitive
 
     def finish(blocks: Any) -> Any:
-        rows = _in_order(packing.joined(blocks.column("data").to_pylist()))
+        rows = _in_order(joined(blocks.column("data").to_pylist()))
         encoded, records = local_table(domains, rows)
         labels = partition(encoded, records, recipe)
         return _published(domains, encoded, labels, owner, secrets)
@@ -72,13 +71,12 @@ def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, Coded
     kind = code_type(max(len(column.values) for column in domains.quasi))
     records = CodedRecords(
         codes=np.stack([codes.astype(kind) for codes in rows.codes]),
-        places=domains.axes.places,
         provider=provider,
         providers=len(domains.providers),
         sensitive=sensitive,
         values=len(domains.sensitive_values),
-        ids=np.arange(rows.count),
-        trees=domains.axes.trees,
+        ids=np.arange(rows.rows),
+        axes=domains.axes,
     )
     return domains.encoded(quasi, provider, sensitive), records
 

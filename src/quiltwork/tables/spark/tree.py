@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.group import SparseCounts, one_group
 from quiltwork.tables.partitioning.cut_rule import Axes
-from quiltwork.tables.spark.blocks import BlockRecords, Packing
+from quiltwork.tables.spark.blocks import BlockRecords, packed, unpacked
 from quiltwork.tables.spark.domains import MOST_CELLS, Domains
 from quiltwork.tables.verification.all_groups import groups_withstand
 
@@ -89,7 +89,7 @@ class Router:
 
     def route(self, rows: BlockRecords) -> Counts:
         """Return the leaf of each record. O(records · depth)."""
-        node = np.zeros(rows.count, dtype=np.int64)
+        node = np.zeros(rows.rows, dtype=np.int64)
         if self.roots > 1:
             node = rows.provider.astype(np.int64)
         axis, last, left = (np.array(side) for side in (self.axis, self.last, self.left))
@@ -222,22 +222,19 @@ def _measured(
     }
 
 
-def _places(
-    domains: Domains, router: Router, nodes: list[int]
-) -> Callable[[bytes], tuple[BlockRecords, Counts]]:
+def _places(router: Router, nodes: list[int]) -> Callable[[bytes], tuple[BlockRecords, Counts]]:
     """Return the function that reads the records of some nodes from a block.
 
     With them comes the place of each record's node among those asked.
     """
-    packing = Packing.of(domains)
     position = np.full(len(router.axis), -1, dtype=np.int64)
     position[nodes] = np.arange(len(nodes))
 
     def read(data: bytes) -> tuple[BlockRecords, Counts]:
-        rows = packing.unpacked(data)
+        rows = unpacked(data)
         at = position[router.route(rows)]
         wanted = np.flatnonzero(at >= 0)
-        return (rows, at) if len(wanted) == rows.count else (rows.take(wanted), at[wanted])
+        return (rows, at) if len(wanted) == rows.rows else (rows.take(wanted), at[wanted])
 
     return read
 
@@ -245,7 +242,7 @@ def _places(
 def _counter(
     domains: Domains, router: Router, nodes: list[int]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    read, shapes = _places(domains, router, nodes), _shapes(domains)
+    read, shapes = _places(router, nodes), _shapes(domains)
     secrets = len(domains.sensitive_values)
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
@@ -271,16 +268,13 @@ def _counter(
     return count
 
 
-def sent(blocks: DataFrame, domains: Domains, router: Router, leaves: list[int]) -> DataFrame:
+def sent(blocks: DataFrame, router: Router, leaves: list[int]) -> DataFrame:
     """Return blocks of records that belong to one subtree each; those of no leaf are left out."""
-    return blocks.mapInArrow(_sender(domains, router, leaves), SENT_SCHEMA)
+    return blocks.mapInArrow(_sender(router, leaves), SENT_SCHEMA)
 
 
-def _sender(
-    domains: Domains, router: Router, leaves: list[int]
-) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    packing, read = Packing.of(domains), _places(domains, router, leaves)
-    number = np.array(leaves)
+def _sender(router: Router, leaves: list[int]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    read, number = _places(router, leaves), np.array(leaves)
 
     def send(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -289,7 +283,7 @@ def _sender(
             rows, at = read(data)
             order = np.argsort(at, kind="stable")
             found, starts = np.unique(at[order], return_index=True)
-            parts = [packing.packed(rows.take(part)) for part in np.split(order, starts[1:])]
+            parts = [packed(rows.take(part)) for part in np.split(order, starts[1:])]
             yield pa.RecordBatch.from_pydict(
                 {
                     "subtree": pa.array(number[found]),
