@@ -16,7 +16,7 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2850,
     "beliefs": 6320,
-    "budget": 9630,
+    "budget": 9700,
     "cli": 7010,
     "client": 800,
     "counts": 4170,
@@ -29,11 +29,11 @@ CEILINGS = {
     "report": 1130,
     "series": 5610,
     "service": 8710,
-    "tables": 14460,
+    "tables": 14260,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_410  # lines of the whole package: one room grows by what another has lost
+WHOLE = 81_290  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
