@@ -52,7 +52,7 @@ Array = np.ndarray
 def changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
     """Names of the package that mean something else; nothing learnt before is used."""
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(compiled._Work, "done", -(10**12)))
+        stack.enter_context(mock.patch.object(compiled._Work, "seconds", -(10**12)))
         for owner, name, value in changes:
             stack.enter_context(mock.patch.object(owner, name, value))
         sweep_outlook._sweep_of.cache_clear()

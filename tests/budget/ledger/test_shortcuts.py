@@ -10,7 +10,6 @@ import threading
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,10 +23,7 @@ from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.account_rows import PLACE, Kept
 from quiltwork.budget.ledger.ahead import Ahead, Recent
 from quiltwork.budget.ledger.entries import canonical
-from quiltwork.budget.ledger.notes import MOST_AN_HOUR
-from quiltwork.budget.ledger.refusing import refuse_alone
 from quiltwork.budget.ledger.total_rows import seal, sealed
-from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from tests.sizes import sample
 
@@ -183,94 +179,6 @@ def test_a_series_that_doubles_keeps_its_levels(ledger, url, chain):
         one.debit("d", Spending.dp(0.1, 139_000, 140_000), analyst="ana")
         assert one.status("d").charged.keys() == {"ana"}
     ledger.verify()
-
-
-def test_refusals_without_end_do_not_fill_the_log(sqlite_url, independent):
-    ledger = Ledger.open(sqlite_url)
-    ledger.create("d", independent, 3, 1)
-    for _ in range(MOST_AN_HOUR + 20):
-        with pytest.raises(BudgetExceeded):
-            ledger.debit("d", Spending.dp(2, 1, 3))
-    notes = ledger.notes()
-    assert len(notes) == MOST_AN_HOUR
-    assert "not noted" not in notes[-2].text
-    assert notes[-1].text.endswith("(Further refusals of this hour are not noted.)")
-    ledger.verify()
-
-
-def test_a_refusal_is_noted_in_the_transaction_that_refuses(sqlite_url, independent):
-    ledger = Ledger.open(sqlite_url)
-    ledger.create("d", independent, 3, 1)
-    ledger.debit("d", Spending.dp(0.5, 1, 3))
-    seen = []
-    honest = ledger._store.write
-    ledger._store.write = lambda work: (seen.append(work), honest(work))[1]
-    with pytest.raises(BudgetExceeded, match=r"to 1\.4, above"):
-        ledger.debit("d", Spending.dp(0.9, 1, 3))
-    assert len(seen) == len(ledger.notes()) == 1
-
-
-def test_what_asks_for_as_much_as_was_refused_is_refused_without_a_sweep(sqlite_url, monkeypatch):
-    """Whatever was debited since; a longer series is looked at anew, and so is less."""
-    ledger, other = Ledger.open(sqlite_url), Ledger.open(sqlite_url)
-    ledger.create("d", BELIEFS[0], 500, 1)
-    ledger.debit("d", Spending.dp(0.1, 1, 500))
-    with pytest.raises(BudgetExceeded, match="is left"):
-        ledger.debit("d", Spending.dp(0.9, 100, 200))
-    other.debit("d", Spending.dp(0.01, 1, 500))
-    with monkeypatch.context() as patched:
-        patched.setattr(Secrets, "found", None)
-        patched.setattr(Secrets, "found_after", None)
-        for one in (Spending.dp(0.9, 100, 200), Spending(90, 300, Fraction(1), Fraction(1, 2))):
-            with pytest.raises(BudgetExceeded, match="or more, above the budget of 1"):
-                ledger.debit("d", one)
-    ledger.debit("d", Spending.dp(0.01, 100, 200))
-    ledger.extend("d", 501)
-    with pytest.raises(BudgetExceeded, match="is left"):
-        ledger.debit("d", Spending.dp(0.9, 100, 200))
-    assert len(ledger.notes()) == 4
-    ledger.retire("d", "study ended")
-    with pytest.raises(BudgetExceeded, match="is retired"):
-        ledger.debit("d", Spending.dp(0.9, 100, 200))
-    ledger.verify()
-
-
-@settings(max_examples=sample(40, full=2000), suppress_health_check=QUIET)
-@given(
-    st.sampled_from([*BELIEFS, MarkovChain(P, [1, 0]), MarkovChain([[0, 1], [1, 0]], [1, 0])]),
-    st.sampled_from([1, 3]),
-    st.lists(spendings(60), min_size=1, max_size=3),
-)
-def test_what_is_refused_by_itself_is_above_the_budget_from_scratch(belief, episode, asked):
-    """No more than a swept total is said; a chain that is known from its start hides nothing."""
-    secrets = Secrets.read(belief, 60, episode)
-    total = Account(secrets).plus(asked).total
-    state = SimpleNamespace(name="d", created=1, length=60, budget=Fraction(0))
-    found = max(_least(state, secrets, one) for one in asked)
-    assert found <= total
-    assert bool(found) == (belief in BELIEFS)
-
-
-def _least(state, secrets, asked):
-    """The total that a refusal says, to as many digits as it does."""
-    try:
-        refuse_alone(state, secrets, asked)
-    except BudgetExceeded as refusal:
-        said = str(refusal).split(" or more")[0].rsplit(" ", 1)[1]
-        return Fraction(said) * (1 - Fraction(1, 10**8))
-    return 0
-
-
-def test_what_asks_too_much_by_itself_is_refused_by_the_row_alone(sqlite_url, monkeypatch):
-    ledger = Ledger.open(sqlite_url)
-    ledger.create("d", BELIEFS[0], 500, 1)
-    ledger.debit("d", Spending.dp(0.1, 1, 500))
-    cold = Ledger.open(sqlite_url)
-    with monkeypatch.context() as patched:
-        patched.setattr(Totals, "found", None)
-        with pytest.raises(BudgetExceeded, match=r"to 1\.1 or more, above the budget of 1\."):
-            cold.debit("d", Spending.dp(1.1, 7, 7))
-    assert [note.kind for note in cold.notes()] == ["refusal"]
 
 
 def test_debits_by_the_row_alone_go_into_the_rows_of_levels_later(sqlite_url, monkeypatch):

@@ -52,7 +52,7 @@ def test_compiled_loops_and_numpy_agree(shape, monkeypatch):
         chain, levels = random_chain(rng, shape), windows(rng, int(rng.integers(1, 30)))
         episode, found = min(int(rng.integers(1, 4)), levels.length), []
         for done in (-(10**9), 10**9):
-            monkeypatch.setattr(compiled._Work, "done", done)
+            monkeypatch.setattr(compiled._Work, "seconds", done)
             found.append(node_by_node(chain, levels, episode))
         assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-9)
 
@@ -69,7 +69,7 @@ def test_compiled_loops_and_numpy_agree(shape, monkeypatch):
 )
 def test_a_series_in_pieces_leaks_what_it_leaks_in_one(belief, done, monkeypatch):
     """Stretches begin at different nodes, and none takes a step from before its own beginning."""
-    monkeypatch.setattr(compiled._Work, "done", done)
+    monkeypatch.setattr(compiled._Work, "seconds", done)
     first = np.array([1, 20, 45])
     runs = np.array([0.3, 1.0, 0.01])
     levels = Levels(first, runs, runs, runs, 60, 1e6)

@@ -47,7 +47,7 @@ def random_case(rng, size=None):
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_bounds_are_those_of_a_solver_and_never_below(fast, monkeypatch):
-    monkeypatch.setattr(compiled._Work, "done", 10**9 if fast else -(10**9))
+    monkeypatch.setattr(compiled._Work, "seconds", 10**9 if fast else -(10**9))
     rng = np.random.default_rng(1)
     for case in range(25):
         p, q, limits = random_case(rng, 16 if case < 3 else None)
@@ -63,7 +63,7 @@ def test_bounds_are_those_of_a_solver_and_never_below(fast, monkeypatch):
 @pytest.mark.parametrize("fast", [False, True])
 def test_states_that_are_hardly_ever_met_hardly_count(fast, monkeypatch):
     """Entries of 10⁻²⁰ or less move no bound, on either side of rows that share no state."""
-    monkeypatch.setattr(compiled._Work, "done", 10**9 if fast else -(10**9))
+    monkeypatch.setattr(compiled._Work, "seconds", 10**9 if fast else -(10**9))
     rng = np.random.default_rng(4)
     for _ in range(40):
         p, q, limits = random_case(rng, int(rng.integers(3, 6)))

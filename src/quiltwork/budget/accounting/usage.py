@@ -175,6 +175,23 @@ class Usage:
         everything = usage.charges(np.array([1]), times[-1:])[0]
         return replace(usage, everything=int(everything))
 
+    def within(self, first: int, last: int) -> Usage:
+        """What is charged for the time points first..last alone: no more for any. O(rows between).
+
+        A pair of `last` and the next one stays, a window that goes on beyond `first` is charged
+        once nowhere.
+        """
+        begin, end = self._rows(first, last)
+        times, sums = np.maximum(self.times[begin:end], first), self.sums[begin:end].copy()
+        sums[self.times[begin:end] < first, 3:] = 0
+        times, sums = (
+            np.append(times, last + 1),
+            np.append(sums, np.zeros_like(sums, shape=(1, 5)), 0),
+        )
+        usage = Usage(self.denominator, times, sums, 0, self.narrowest)
+        everything = int(usage.charges(np.array([1]), times[-1:])[0])
+        return replace(usage, everything=everything) if everything else Usage()
+
     def highest(self, first: int, last: int) -> Fraction:
         """The most that is spent on a time point of first..last itself. O(rows between)."""
         return Fraction(int(self.between(first, last).own.max()), self.denominator)
@@ -189,6 +206,18 @@ class Usage:
             theirs = Runs(theirs[0], *(row.astype(object) * self.denominator for row in theirs[1:]))
         return all(map(np.array_equal, ours, theirs))
 
+    def busiest(self, first: int, last: int) -> int:
+        """One of first..last with the highest charge per point. O(rows between), but quick."""
+        begin, end = self._rows(first, last)
+        if begin == end:
+            return first
+        return max(first, int(self.times[begin + int(np.argmax(self.sums[begin:end, 0]))]))
+
+    def _rows(self, first: int, last: int) -> tuple[int, int]:
+        """The rows from the one that holds at `first` to the last one up to `last`."""
+        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
+        return begin, int(np.searchsorted(self.times, last, side="right"))
+
     @cached_property
     def runs(self) -> Runs:
         """Runs of time points that are charged alike, from the first one on without end."""
@@ -196,8 +225,7 @@ class Usage:
 
     def between(self, first: int, last: int) -> Runs:
         """Runs of the time points first..last: at the time of a row, and after it. O(rows)."""
-        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
-        end = int(np.searchsorted(self.times, last, side="right"))
+        begin, end = self._rows(first, last)
         point, pair, around, begun, ended = self.sums[begin:end].T
         earlier = self._earlier(begin, end)
         behind, coming = earlier[:, 1], earlier[:, 2]

@@ -1,16 +1,18 @@
-"""Debits that are refused without looking at what was spent before: cheaper than most grants.
+"""Debits that are refused without looking at all that was spent before.
 
 Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
+from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.worst_point import Secrets
-from quiltwork.budget.ledger.ahead import can_wait
+from quiltwork.budget.ledger.ahead import can_wait, highest
+from quiltwork.budget.ledger.datasets import DatasetState
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import BudgetExceeded
 from quiltwork.exact import float_down
@@ -19,6 +21,11 @@ from quiltwork.influence.sweep import Sweep
 from quiltwork.influence.sweep_outlook import SweptOutlook
 
 _ROUNDING = Fraction(1, 10**9)
+_ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
+_AROUND = 128
+"""So many time points on either side are enough to tell what most leaks about one."""
+_MANY = 500
+"""With fewer changes of levels looking at all costs as little, and says what is left."""
 
 
 class _Sized(Protocol):
@@ -46,6 +53,11 @@ class Exceeding:
     length: int
     total: float
 
+    @classmethod
+    def of(cls, state: _Sized, spending: Spending, total: float) -> Exceeding:
+        """A debit of a dataset as it is."""
+        return cls(spending, state.created, state.length, total)
+
     def refuse(self, state: _Sized, spending: Spending) -> None:
         """Refuse another that asks for as much; since then no less is spent.
 
@@ -70,6 +82,42 @@ def refuse_alone(state: _Sized, secrets: Secrets, spending: Spending) -> None:
         return
     if any(_hides_all(one, secrets.episode) for one in secrets.outlooks):
         raise _exceeding(state, float_down(level))
+
+
+def exceeding_near(state: DatasetState, spending: Spending, many: int = _MANY) -> Exceeding | None:
+    """Find that a debit tells too much already by what was spent around one time point.
+
+    Fewer releases tell no more, so the rest is left out: all but the releases around the worst time
+    point, or the one of the window on which most is spent. Cost: a sweep of some hundred time
+    points, and the changes within the window if the worst time point is not in it. None also if it
+    cannot be told so, or levels change at fewer than `many` times.
+    """
+    usage, known = state.account.usage, state.account.known
+    plain = state.tells and can_wait(spending) and spending.stop <= state.length
+    if not plain or len(usage.times) < many:
+        return None
+    node = None if known is None else known.worst.node
+    if node is None or not spending.start <= node <= spending.stop:
+        node = usage.busiest(spending.start, spending.stop)
+    if not _may_exceed(state, node, spending):
+        return None
+    first, last = max(node - _AROUND, 1), min(node + _AROUND, state.length)
+    start, stop = max(spending.start, first), min(spending.stop, last)
+    is_whole = (start, stop) == (spending.start, spending.stop)
+    once = spending.once if is_whole else Fraction(0)
+    part = replace(spending, start=start, stop=stop, once=once)
+    least = Account(state.base.secrets, usage.within(first, last)).plus([part]).total
+    exceeds = least > state.budget * (1 + _ROUNDING_OF_SWEEPS)
+    return Exceeding.of(state, spending, float_down(least)) if exceeds else None
+
+
+def _may_exceed(state: DatasetState, node: int, spending: Spending) -> bool:
+    """Whether it is worth looking, if a total grows as the level of its time point does."""
+    known, usage = state.account.known, state.account.usage
+    if known is None or known.worst.node is None:
+        return True
+    worst, here = (usage.highest(at, at) for at in (known.worst.node, node))
+    return known.worst.exact * (here + highest(spending)) > state.budget * worst
 
 
 def _hides_all(outlook: AnyOutlook, episode: int) -> bool:

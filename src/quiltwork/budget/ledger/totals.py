@@ -46,7 +46,7 @@ from quiltwork.budget.ledger.entries import Draft, Entry, Head
 from quiltwork.budget.ledger.glances import Glance, glanced, settling
 from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import unknown
-from quiltwork.budget.ledger.refusing import Exceeding, refuse_alone
+from quiltwork.budget.ledger.refusing import Exceeding, exceeding_near, refuse_alone
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.total_rows import analyst_text, check_log_is_whole, sealed
 from quiltwork.errors import BudgetExceeded, StorageError
@@ -213,8 +213,12 @@ class Totals:
             if state.are_clear([spending]):
                 self.dear.discard(state.name)
             return at_once
-        if not checked:
+        if not checked and earlier is None:
             self.refuse_early(tables, state, spending)
+            found = exceeding_near(state, spending)
+            if found is not None:
+                self._remember(state, found, analyst)
+                found.refuse(state, spending)
         start = time.perf_counter()
         alone = None if analyst is None else partial(self.alone, tables, state, analyst)
         account = state.account.plus([spending])
@@ -226,13 +230,18 @@ class Totals:
         try:
             return state.grant(spending, analyst, alone, checked=checked, account=account)
         except BudgetExceeded:
-            if not checked and analyst is None and state.retired is None and not state.analysts:
-                given = spending, state.created, state.length, float_up(account.total)
-                self._exceeding[state.name] = Exceeding(*given)
+            if not checked and state.retired is None:
+                total = float_up(account.total)
+                self._remember(state, Exceeding.of(state, spending, total), analyst)
             raise
         finally:
             if not carried:
                 self._seconds[state.name] = time.perf_counter() - start
+
+    def _remember(self, state: DatasetState, found: Exceeding, analyst: str | None) -> None:
+        """Remember a debit that exceeds the budget, where nobody has a share of it."""
+        if analyst is None and not state.analysts:
+            self._exceeding[state.name] = found
 
     def price_first(self, name: str) -> bool:
         """Whether to price a debit before the lock is taken, so that others need not wait for it.

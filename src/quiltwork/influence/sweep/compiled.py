@@ -1,8 +1,10 @@
 """The programs of `program.py` and the steps of `sides.py` as plain loops, for Numba.
 
-NumPy spends a millisecond on a step of few states, whatever their number; compiled, the same takes
-some microseconds. Numba takes half a second to start, so it is asked only once a process has done
-some hundred programs, and where it is not installed nothing changes but the time.
+NumPy spends a millisecond on a step of few states, whatever their number, and a tenth of that if
+there are two; compiled, the same takes some microseconds. Numba takes half a second to start, so it
+is asked only once a process has spent about as much without it, or would at once: nobody waits more
+than twice as long as who knows what is to come. Where it is not installed nothing changes but the
+time.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 
-_PATIENCE = 300
+_PATIENCE = 0.4
+"""Seconds without Numba after which it is asked."""
 _LARGE = 12
 
 
@@ -29,15 +32,15 @@ class Kernels:
 
 
 class _Work:
-    """How many programs this process has solved with NumPy."""
+    """How many seconds this process has solved programs with NumPy, about."""
 
-    done = 0
+    seconds = 0.0
 
 
 def kernels(size: int, programs: int = 1) -> Kernels | None:
     """The compiled functions, if Numba is installed and they pay with so many more programs."""
-    _Work.done += programs
-    if size < _LARGE and _Work.done < _PATIENCE:
+    _Work.seconds += programs * (0.0001 if size == 2 else 0.001)
+    if size < _LARGE and _Work.seconds < _PATIENCE:
         return None
     return _compiled()
 
