@@ -8,7 +8,9 @@ from threading import Lock
 
 import numpy as np
 import pytest
+from sklearn import metrics as peers
 
+from quiltwork.holdout.metrics import CLIP, NAMES
 from quiltwork.service import holdouts
 from quiltwork.service.features import open_service
 from quiltwork.service.routes import Service
@@ -300,6 +302,80 @@ def test_deleted_tables_are_gone_and_answers_stay(team, mode):
     if mode == "rounds":
         assert team.service.ledger.status("holdout.board").retired == "its rows were deleted"
     assert team.told("udo", "POST", "/v1/log/verification")["intact"]
+
+
+CHANCES = dict(
+    zip(
+        LABELS,
+        np.clip(
+            0.3 + 0.4 * (np.arange(800) % 2) + np.random.default_rng(2).normal(0, 0.3, 800), 0, 1
+        ),
+        strict=True,
+    )
+)
+"""Probabilities of the label 1, informative ones."""
+PEERS = {
+    "accuracy": lambda true, said: peers.accuracy_score(true, said > 0.5),
+    "neg_brier_score": lambda true, said: -peers.brier_score_loss(true, said),
+    "neg_log_loss": lambda true, said: -peers.log_loss(true, np.clip(said, CLIP, 1 - CLIP)),
+    "neg_mean_absolute_error": lambda true, said: -peers.mean_absolute_error(true, said),
+    "neg_mean_squared_error": lambda true, said: -peers.mean_squared_error(true, said),
+    "neg_root_mean_squared_error": lambda true, said: -peers.root_mean_squared_error(true, said),
+    "r2": peers.r2_score,
+    "f1": lambda true, said: peers.f1_score(true, said > 0.5),
+    "roc_auc": peers.roc_auc_score,
+}
+SEVERAL = ("f1", "precision", "recall", "balanced_accuracy", "roc_auc")
+
+
+def asked_for(name, side):
+    """What is said about one side for a metric, and scikit-learn's value of it."""
+    rows = [row for row in LABELS if row[0] == side]
+    true, said = (np.array([one[row] for row in rows]) for one in (LABELS, CHANCES))
+    if name == "roc_auc":  # of secret pairs, so only an order without a fault has a certain value
+        said = said * 0.1 + true * 0.5
+    given = (said > 0.5).astype(int) if name in ("accuracy", "f1") else said
+    return dict(zip(rows, map(str, given.tolist()), strict=True)), PEERS[name](true, said)
+
+
+def test_rounds_answer_every_metric_of_one_mean_as_scikit_learn_does(team):
+    ends = {name: [0, 1] if "error" in name or name == "r2" else None for name in NAMES}
+    one_mean = {name: limits for name, limits in ends.items() if name not in SEVERAL}
+    rules = {**RULES, "metrics": one_mean, "variance": 0.25}  # of 0 and 1 by turns
+    team.told("olga", "POST", "/v1/holdouts", json=rules)
+    for side in ("train", "holdout"):
+        give(team, side, table(side[0]))
+    promise = team.told("olga", "POST", "/v1/holdouts/board/opening")["promise"]
+    stored = team.service.read(lambda t: holdouts.HOLDOUTS.current(t, "board"))
+    width = holdouts.told_by(team.service, stored).promise().tolerance
+    assert promise["tolerance"] == pytest.approx(width / 0.25)  # R² moves by four times its mean
+    for name in one_mean:
+        (trained, value), (held, _) = asked_for(name, "t"), asked_for(name, "h")
+        told = score(team, {**trained, **held}, name, member="olga", metric=name).json()
+        assert not told["overfit"]
+        assert told["value"] == pytest.approx(value), name
+    for name in SEVERAL:
+        asked = {**rules, "name": "other", "metrics": {name: None}}
+        refused = team.ask("olga", "POST", "/v1/holdouts", json={**asked, "floor": 0.3})
+        assert "several means" in refused.json()["detail"]
+        assert (
+            "without the floor"
+            in team.ask("olga", "POST", "/v1/holdouts", json=asked).json()["detail"]
+        )
+
+
+@pytest.mark.parametrize("name", ["f1", "roc_auc"])
+def test_a_ladder_takes_metrics_of_several_means_and_of_pairs(team, name):
+    asked = {"name": "board", "id_column": "id", "target": "label", "budget": 5, "mode": "ladder"}
+    team.told("olga", "POST", "/v1/holdouts", json={**asked, "metrics": {name: None}, "floor": 0.4})
+    give(team, "holdout", table("h"))
+    team.told("olga", "POST", "/v1/holdouts/board/opening")
+    said, value = asked_for(name, "h")
+    told = score(team, said, "a", member="olga", metric=name).json()
+    assert abs(told["value"] - value) < 1 / 32  # rounded to steps of 1/16 or less
+    holdouts.ladders.scored.cache_clear()  # as in another process: the same pairs
+    again = score(team, said, "b", member="olga", metric=name).json()
+    assert (again["value"], again["remaining"]) == (None, 3)
 
 
 @pytest.mark.parametrize(

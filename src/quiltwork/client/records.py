@@ -199,7 +199,8 @@ class CollaborativeTable:
 class HoldoutPromise:
     """With probability `confidence` every answer is within `tolerance` of the truth.
 
-    Of a ladder, the best score is, as a share of the metric's range; it has no `epsilon`.
+    That is a share of the metric's range, of the widest one that may be asked. Of a ladder the best
+    score is; it has no `epsilon`.
     """
 
     questions: int

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +44,16 @@ _REFUSED = {
     "median_absolute_error": "a median " + _NOT_A_MEAN,
     "max_error": "a largest error " + _NOT_A_MEAN,
 }
-_ERRORS = (
+_Error: TypeAlias = Literal[
     "neg_mean_absolute_error",
     "neg_mean_squared_error",
     "neg_root_mean_squared_error",
     "r2",
-)
-_RATIOS = ("f1", "precision", "recall", "balanced_accuracy", "roc_auc")
-NAMES = ("accuracy", "neg_brier_score", "neg_log_loss", *_ERRORS, *_RATIOS)
+]
+_Ratio: TypeAlias = Literal["f1", "precision", "recall", "balanced_accuracy", "roc_auc"]
+MetricName: TypeAlias = Literal["accuracy", "neg_brier_score", "neg_log_loss", _Error, _Ratio]
+_ERRORS, _RATIOS = get_args(_Error), get_args(_Ratio)
+NAMES: tuple[str, ...] = get_args(MetricName)
 
 
 @dataclass(frozen=True)

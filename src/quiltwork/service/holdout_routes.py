@@ -13,9 +13,10 @@ from quiltwork.client.records import Holdout, HoldoutPromise, Score
 from quiltwork.exact import float_up
 from quiltwork.holdout.board import Board
 from quiltwork.holdout.leaderboard import status_of_board
+from quiltwork.holdout.metrics import MetricName
 from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts
-from quiltwork.service.holdouts import HOLDOUTS, MetricName, NewHoldout
+from quiltwork.service.holdouts import HOLDOUTS, NewHoldout
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
@@ -86,17 +87,19 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
         remaining=remaining,
         asked=used,
         rows=None if told is None else told.rows,
-        promise=None if told is None else _promise(told),
+        promise=None if told is None else _promise(told, asked),
         admitted=service.read(lambda t: HOLDOUTS.admitted(t, stored, caller)),
     )
 
 
-def _promise(told: Board | Transcript) -> HoldoutPromise:
+def _promise(told: Board | Transcript, asked: NewHoldout) -> HoldoutPromise:
     if isinstance(told, Board):
         board = status_of_board(told)
         return HoldoutPromise(board.submissions, board.width, board.confidence, None)
     found, level = told.promise(), float_up(told.settings.epsilon)
-    return HoldoutPromise(found.questions, found.tolerance, found.confidence, level)
+    spreads = [holdouts.measure_of(asked, name).spread for name in asked.metrics]
+    widest = max(spread(found.tolerance) for spread in spreads)
+    return HoldoutPromise(found.questions, widest, found.confidence, level)
 
 
 @_routes.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import secrets
 from collections.abc import Mapping
 from contextlib import closing
@@ -30,6 +31,7 @@ from quiltwork.client.records import Score
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import to_fraction, typed_fraction
 from quiltwork.holdout.board import Board, read_board
+from quiltwork.holdout.metrics import Metric, MetricName, Scoring
 from quiltwork.holdout.storage import secret_path
 from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
 from quiltwork.service import jobs, ladders
@@ -42,8 +44,6 @@ from quiltwork.service.vault import overwrite
 
 if TYPE_CHECKING:
     from quiltwork.holdout import Answer, ReusableHoldout
-    from quiltwork.holdout.leaderboard import ScoredRows
-    from quiltwork.holdout.metrics import Metric, Scoring
     from quiltwork.holdout.studies import Study
     from quiltwork.service.routes import Service
     from quiltwork.service.uploads import Upload
@@ -51,16 +51,13 @@ if TYPE_CHECKING:
 
 SIDES = ("train", "holdout")
 _Column = Annotated[str, Meta(min_length=1, max_length=200)]
-MetricName: TypeAlias = Literal[
-    "accuracy", "neg_brier_score", "neg_mean_absolute_error", "neg_mean_squared_error"
-]
 
 
 class NewHoldout(Document, frozen=True):
     """A holdout to register; `metrics` names those that may be asked, errors with public ends.
 
     `budget` is of rounds, with `threshold` and `noise`; of a ladder, of submissions. `attempts` is
-    how many answers each member may get.
+    how many answers each member may get; `positive`, `variance` and `floor` are those of `Scoring`.
     """
 
     name: Name
@@ -75,6 +72,9 @@ class NewHoldout(Document, frozen=True):
     metrics: Annotated[dict[MetricName, tuple[Number, Number] | None], Meta(min_length=1)] = (
         msgspec.field(default_factory=lambda: {"accuracy": None})
     )
+    positive: Annotated[str, Meta(max_length=1000)] = "1"
+    variance: Number | None = None
+    floor: Number | None = None
 
 
 Held: TypeAlias = StoredObject[NewHoldout]
@@ -93,7 +93,7 @@ def sides_of(mode: str) -> tuple[str, ...]:
 
 
 def check_asked(asked: NewHoldout) -> None:
-    """Refuse numbers that are none, and a metric that has no public ends and needs some."""
+    """Refuse numbers that are none, and a metric that lacks what it needs or needs more rounds."""
     numbers = (asked.threshold, asked.noise)
     if asked.mode == "ladder":
         if numbers != (None, None) or len(asked.metrics) != 1:
@@ -104,7 +104,15 @@ def check_asked(asked: NewHoldout) -> None:
     else:
         _settings(asked)
     for name in asked.metrics:
-        _measure(asked, name)
+        metric = measure_of(asked, name)
+        if not math.isfinite(metric.spread(1.0)):
+            raise InvalidInputError(
+                f"{name} promises nothing without the floor of what it divides by."
+            )
+        if len(metric.signs) > 1 and asked.mode == "rounds":
+            raise InvalidInputError(
+                f"{name} is made of several means, and a round answers one; take the mode 'ladder'."
+            )
 
 
 def _settings(asked: NewHoldout) -> tuple[Fraction, Fraction]:
@@ -114,13 +122,19 @@ def _settings(asked: NewHoldout) -> tuple[Fraction, Fraction]:
 
 
 def _scoring(asked: NewHoldout, name: Any) -> Scoring:
-    from quiltwork.holdout.metrics import Scoring
+    from quiltwork.holdout.studies import plain_label
 
     ends = asked.metrics[name]
-    return Scoring(name, None if ends is None else (_end(ends[0]), _end(ends[1])))
+    limits = None if ends is None else (_end(ends[0]), _end(ends[1]))
+    numbers = (
+        None if one is None else exact_number(one, kind)
+        for one, kind in ((asked.variance, "variance"), (asked.floor, "floor"))
+    )
+    return Scoring(name, limits, plain_label(asked.positive), *numbers)
 
 
-def _measure(asked: NewHoldout, name: Any) -> Metric:
+def measure_of(asked: NewHoldout, name: Any) -> Metric:
+    """Return a metric that may be asked."""
     return _scoring(asked, name).read()
 
 
@@ -168,8 +182,7 @@ def open_holdout(service: Service, stored: Held) -> None:
         name = f"{secrets.token_hex(16)}.jsonl"
         path = _folder(service) / name
         if stored.asked.mode == "ladder":
-            rows, scoring = _labels(service, stored)
-            ladders.begin(path, rows, stored.asked.budget, scoring, _columns(stored.asked))
+            ladders.begin(path, _labels(service, stored), stored.asked.budget)
         else:
             _begin_rounds(service, stored, path)
 
@@ -207,7 +220,7 @@ def delete(service: Service, stored: Held, by: str) -> None:
         if "transcript" in now.made:
             overwrite(secret_path(_path(service, now)))
         _study.cache_clear()
-        ladders.labels.cache_clear()
+        ladders.scored.cache_clear()
 
 
 def _refuse_deleted(stored: Held) -> None:
@@ -262,7 +275,7 @@ def ask(
     if metric not in stored.asked.metrics:
         offered = ", ".join(sorted(stored.asked.metrics))
         raise InvalidInputError(f"This holdout is asked for {offered}.")
-    measure = _measure(stored.asked, metric)
+    measure = measure_of(stored.asked, metric)
     given = {plain_label(name): text for name, text in said.items()}
     if len(given) < len(said):
         raise InvalidInputError("An id occurs twice among the predictions. Nothing was asked.")
@@ -280,9 +293,9 @@ def ask(
         mark = hashlib.sha256(json.dumps([key, digest]).encode()).hexdigest()
         label = f"{member} {mark} {metric}"
         if stored.asked.mode == "ladder":
-            rows, path = _labels(service, stored)[0], _path(service, stored)
+            rows, path = _labels(service, stored), _path(service, stored)
             check = partial(_check_attempts, stored.asked, member)
-            told = ladders.submit(path, rows, label, given, measure, check)
+            told = ladders.submit(path, rows, label, given, check)
         else:
             told = _by_rounds(service, stored, label, given, measure)
         score = Score(member=member, metric=metric, at=jobs.written(jobs.now()), **told)
@@ -368,11 +381,10 @@ def told_by(service: Service, stored: Held) -> Transcript | Board | None:
     return read(sealed_lines(_path(service, stored)))
 
 
-def _labels(service: Service, stored: Held) -> tuple[ScoredRows, Scoring]:
-    """Return the rows of a ladder, and how they are scored."""
+def _labels(service: Service, stored: Held) -> ladders.Labels:
+    """Return where the labels of a ladder are, and how they are scored."""
     scoring = _scoring(stored.asked, next(iter(stored.asked.metrics)))
-    columns = _columns(stored.asked)
-    return ladders.labels(service.vault, stored.made["holdout"], columns, scoring), scoring
+    return ladders.Labels(service.vault, stored.made["holdout"], _columns(stored.asked), scoring)
 
 
 def _columns(asked: NewHoldout) -> Columns:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ from quiltwork.holdout.board import Board, read_board
 from quiltwork.holdout.folders import sealed_lines
 from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.leaderboard import ScoredRows, scored_rows
-from quiltwork.holdout.metrics import Metric, Scoring
+from quiltwork.holdout.metrics import Scoring
+from quiltwork.holdout.storage import new_secret, read_secret
 from quiltwork.holdout.studies import read_table
 from quiltwork.holdout.transcript import Columns
 
@@ -29,37 +31,51 @@ WAIT = 10.0
 """Seconds for which another process that answers is waited for."""
 
 
+@dataclass(frozen=True)
+class Labels:
+    """A table of labels in the vault, and how predictions of them are scored."""
+
+    vault: Vault
+    file: str
+    columns: Columns
+    scoring: Scoring
+
+
 @lru_cache(maxsize=4)
-def labels(vault: Vault, file: str, columns: Columns, scoring: Scoring) -> ScoredRows:
-    """Read the table of labels; ids that occur twice and targets without a score are refused."""
-    with vault.plain(file, ".csv") as path:
+def scored(labels: Labels, key: str) -> ScoredRows:
+    """Read the table of labels; ids that occur twice and targets without a score are refused.
+
+    Which rows make pairs, for a metric that compares them, only the board's key tells.
+    """
+    with labels.vault.plain(labels.file, ".csv") as path:
         table = read_table(str(path))
-    return scored_rows(*table, columns, scoring.read(), "the holdout", "")
+    return scored_rows(*table, labels.columns, labels.scoring.read(), "the holdout", key)
 
 
-def begin(
-    path: Path, rows: ScoredRows, submissions: int, scoring: Scoring, columns: Columns
-) -> None:
+def begin(path: Path, labels: Labels, submissions: int) -> None:
     """Begin a board."""
+    secret = new_secret()
+    rows = scored(labels, secret.key)
     Ladder(
         rows.cells,
         rows.belief,
         submissions=submissions,
         path=path,
-        scoring=scoring,
-        columns=columns,
+        scoring=labels.scoring,
+        columns=labels.columns,
+        secret=secret,
     ).close()
 
 
 def submit(
     path: Path,
-    rows: ScoredRows,
+    labels: Labels,
     label: str,
     said: Mapping[str, str],
-    metric: Metric,
     check: Callable[[Board], None],
 ) -> dict[str, Any]:
     """Score predictions under a label, unless they were; `check` refuses before they count."""
+    rows, metric = scored(labels, read_secret(path).key), labels.scoring.read()
     asked = rows.question(said, metric)
     with closing(Ladder.resume(path, rows.cells, WAIT)) as board:
         found = read_board(sealed_lines(path))
