@@ -78,7 +78,6 @@ def anonymize(
     """
     from quiltwork.tables.anonymization import anonymize as run
     from quiltwork.tables.for_providers import write_placed
-    from quiltwork.tables.publication import LocalPublication
     from quiltwork.tables.writing import check_ending, check_formulas
 
     require_provider(source, m)
@@ -114,18 +113,15 @@ def anonymize(
         if report is not None:
             publication.report(report)
         body = publication.summary()
-        more: list[str] = []
-        if isinstance(publication, LocalPublication):
-            more = [publication.for_providers.explain(), publication.pooled]
-            if placed is not None:
-                write_placed(publication, placed, formulas)
+        if placed is not None:
+            write_placed(publication, placed, formulas)
     body |= {
         "constraint": publication.constraint,
         "m": publication.m,
         "method": publication.method,
         "output": output,
     }
-    lines = _lines(body, filter(None, more), (report, placed))
+    lines = _lines(body, publication.about_providers, (report, placed))
     if printed:
         for line in lines:
             note(line)

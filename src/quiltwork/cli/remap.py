@@ -20,13 +20,12 @@ from quiltwork.cli.output import as_json, check_targets, emit, progress, text_ta
 from quiltwork.cli.tabulate import header_of
 from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import shortened, typed_fraction
+from quiltwork.exact import typed_fraction
 
 if TYPE_CHECKING:
     from quiltwork.counts.consumers.gains import Gain
     from quiltwork.counts.remaps.remap import Remap
 
-_LARGEST_MEAN = 10**15
 _PRIORS = "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON, chain:FILE:STATE or a file"
 
 
@@ -36,7 +35,9 @@ def read_prior_text(text: str, n: int) -> Any:
     if text == "uniform":
         return text
     if kind in ("binomial", "poisson"):
-        return _distribution(kind, _number(rest, text), n)
+        from quiltwork.counts.consumers.consumer import prior_of_kind
+
+        return prior_of_kind(kind, _number(rest, text), n)
     if kind == "earlier":
         return _earlier(rest, n, text)
     if kind == "chain":
@@ -53,17 +54,6 @@ def read_loss_text(text: str) -> Any:
     return read_loss(
         _numbers(text, "absolute, squared, binary, power:Q, asymmetric:UNDER:OVER or a file")
     )
-
-
-def _distribution(kind: str, parameter: Fraction, n: int) -> Any:
-    from scipy import stats
-
-    if kind == "binomial" and 0 <= parameter <= 1:
-        return stats.binom(n, float(parameter))
-    if kind == "poisson" and 0 < parameter <= _LARGEST_MEAN:
-        return stats.poisson(float(parameter))
-    wanted = "a probability" if kind == "binomial" else f"a mean > 0, at most {_LARGEST_MEAN:g}"
-    raise InvalidInputError(f"{kind}:{shortened(parameter)} needs {wanted}.")
 
 
 def _earlier(rest: str, n: int, text: str) -> Any:

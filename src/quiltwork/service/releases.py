@@ -17,6 +17,7 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.budget import Debit
 from quiltwork.client.records import Released, Verification
 from quiltwork.counts import Consumer, CountTable, GeometricMechanism
+from quiltwork.counts.consumers.consumer import prior_of_kind
 from quiltwork.counts.remaps.remap import optimal_remap
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series.releases.record import Release
@@ -196,14 +197,8 @@ def _prior(reader: Reader) -> Any:
         return "uniform"
     if reader.parameter is None:
         raise InvalidInputError("parameter is missing: the mean, or the probability, of the prior.")
-    from scipy import stats
-
-    parameter = float(exact_number(reader.parameter, "parameter"))
-    if reader.prior == "poisson" and parameter <= 10**15:
-        return stats.poisson(parameter)
-    if reader.prior == "binomial" and parameter <= 1:
-        return stats.binom(reader.people, parameter)
-    raise InvalidInputError("parameter is a probability, or a mean of at most 1e15.")
+    parameter = exact_number(reader.parameter, "parameter")
+    return prior_of_kind(reader.prior, parameter, reader.people)
 
 
 @_routes.at("GET", f"{_OF_DATASET}/ledger", "ledger.read", query=LogQuery)

@@ -22,7 +22,7 @@ from quiltwork.tables.verification.verify import MaxM, max_m_from
 from quiltwork.tables.writing import Formulas, write_table
 
 if TYPE_CHECKING:
-    from quiltwork.tables.publication import LocalPublication
+    from quiltwork.tables.publication import LocalPublication, Publication
 
 _LIMIT = 10_000  # steps within a group; what takes more counts as not withstood
 
@@ -147,7 +147,7 @@ def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
 
 
 def write_placed(
-    publication: LocalPublication, folder: str | Path, formulas: Formulas = "keep"
+    publication: Publication, folder: str | Path, formulas: Formulas = "keep"
 ) -> list[Path]:
     """Write each provider's own rows as they were published, one CSV file each, to a new folder.
 

@@ -116,12 +116,18 @@ class Publication(ResultBase, ABC):
         made = {"m": self.m, "method": self.method, "constraint": self.constraint}
         return {**made, **self.summary()}
 
+    @property
+    def about_providers(self) -> tuple[str, ...]:
+        """Sentences about whose rows are in it; none where that was not looked at."""
+        return ()
+
     def explain(self) -> str:
-        """Say what every group withstands."""
-        return (
+        """Say what every group withstands, and what is known about whose rows are in it."""
+        withstood = (
             f"Every group fulfils {self.constraint}, also for coalitions of up to {self.m} "
             f"providers ({self.method}). Rows left out: {self.suppressed:,}."
         )
+        return " ".join((withstood, *self.about_providers))
 
 
 def made_here(value: Publication) -> LocalPublication:
@@ -269,10 +275,10 @@ class LocalPublication(Publication):
 
         return for_providers(self)
 
-    def explain(self) -> str:
-        """Say what every group withstands, whose rows are in it, and how many have one provider."""
-        said = (super().explain(), self.for_providers.explain(), self.pooled)
-        return " ".join(filter(None, said))
+    @property
+    def about_providers(self) -> tuple[str, ...]:
+        """Sentences about whose rows are in it, and how many groups have one provider."""
+        return tuple(filter(None, (self.for_providers.explain(), self.pooled)))
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows, what was lost and what providers ask."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _SUM_TOLERANCE = 1e-9
 _LARGEST_CHAIN = 20_000
 LARGEST_PRIOR = 10_000_000
+_LARGEST_MEAN = 10**15
 _REMAP_MICROSECONDS, _REMAP_BYTES = 2, 400  # per count, measured up to n = 10⁷
 
 
@@ -103,6 +104,22 @@ def learn_from_release(
         logs = logs + np.log(np.float64(ratio)) * np.abs(counts - seen)
     posterior = np.exp(logs - logs.max())
     return np.asarray(posterior / posterior.sum())
+
+
+def prior_of_kind(kind: str, parameter: Fraction, n: int) -> Any:
+    """Return the distribution binomial(n, parameter), or poisson(parameter), of a count.
+
+    >>> prior_of_kind("binomial", Fraction(1, 10), 20).mean()
+    np.float64(2.0)
+    """
+    from scipy import stats
+
+    if kind == "binomial" and 0 <= parameter <= 1:
+        return stats.binom(n, float(parameter))
+    if kind == "poisson" and 0 < parameter <= _LARGEST_MEAN:
+        return stats.poisson(float(parameter))
+    wanted = "a probability" if kind == "binomial" else f"a mean > 0, at most {_LARGEST_MEAN:g}"
+    raise InvalidInputError(f"The prior {kind}:{shortened(parameter)} needs {wanted}.")
 
 
 def read_probabilities(prior: Any, n: int) -> FloatArray:

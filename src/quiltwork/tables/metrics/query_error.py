@@ -34,7 +34,7 @@ from quiltwork.tables.metrics.range_queries import (
     small_codes,
     true_count,
 )
-from quiltwork.tables.publication import LocalPublication, Publication
+from quiltwork.tables.publication import Publication, made_here
 from quiltwork.tables.table import Table, read_table
 
 _TRIES = 1000  # draws per query before giving up on finding one that is not empty
@@ -121,18 +121,14 @@ def coverage(table: Table, publication: Publication | Table) -> Coverage:
     """Return what a publication, or a Table of published texts, covers of a table's columns."""
     if isinstance(publication, Table):
         return coverage_of_texts(table, publication)
-    if not isinstance(publication, LocalPublication):
-        raise InvalidInputError(
-            f"Give what anonymize returned, or a Table of published texts, not a "
-            f"{type(publication).__name__}."
-        )
-    rows, asked = table.encoded.rows, publication.source.encoded.rows
-    if rows != asked or publication.source.quasi_identifiers != table.quasi_identifiers:
+    made = made_here(publication)
+    rows, asked = table.encoded.rows, made.source.encoded.rows
+    if rows != asked or made.source.quasi_identifiers != table.quasi_identifiers:
         raise InvalidInputError(
             f"The publication was made from {asked:,} rows and other columns or rows than the "
             f"table's {rows:,}; give the table that it was made from."
         )
-    return Coverage(publication.boxes.columns, publication.sizes)
+    return Coverage(made.boxes.columns, made.sizes)
 
 
 def draw_queries(
