@@ -22,7 +22,7 @@ demo: $(VENV)/.publish ## the main job on embedded data, ending with an HTML rep
 	@$(BIN)/quiltwork demo
 
 test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site (ARGS="-k name" for some)
-	@$(PYTEST) --durations=20 $(ARGS)
+	@$(PYTEST) --durations=20 --assert=plain $(ARGS) || { code=$$?; [ $$code -ne 1 ] || $(FAILED); exit $$code; }
 
 quick: $(VENV)/.dev ## a minute of tests: no Spark, PostgreSQL, Numba, doctests, packaging, docs, fuzzing
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) tests --quick --assert=plain \
@@ -67,6 +67,7 @@ clean: ## remove the virtual environment and everything generated
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
 
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
+FAILED = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none # again, with the values in them
 SLOW = tables/spark budget/ledger/test_faults.py papers test_packaging.py test_docs_site.py \
 	test_docs_examples.py test_fuzz.py
 test quick coverage: export PYTHONDONTWRITEBYTECODE := # many processes start: none should compile again

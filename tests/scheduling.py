@@ -14,6 +14,7 @@ SERVERS = (  # one Spark, one PostgreSQL, one browser
     "tests/service/dashboard",
 )
 LONG = (
+    "tests/budget/ledger/test_ledger.py",  # compiles the loops while the other worker is on Spark
     *SERVERS,
     "tests/test_docs_site.py",
     "tests/test_docs_examples.py",

@@ -16,6 +16,7 @@ from evidence import accounting_reference as reference
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.influence import calibrate
+from quiltwork.influence.sweep import endless
 from tests.budget.accounting.test_usage import spendings
 from tests.sizes import sample
 
@@ -209,11 +210,13 @@ def test_clusters_cost_the_dearest_cluster(records, labels):
             ),
             1000,
         ),
-        (ChainBox([[0.998, 0.001], [0.001, 0.998]], [[0.999, 0.002], [0.002, 0.999]]), 10**6),
+        (ChainBox([[0.998, 0.001], [0.001, 0.998]], [[0.999, 0.002], [0.002, 0.999]]), 10**4),
     ],
     ids=["long-spans", "slow-box"],
 )
-def test_noise_of_a_slow_chain_fits_a_budget_of_its_own_epsilon(belief, length):
+def test_noise_of_a_slow_chain_fits_a_budget_of_its_own_epsilon(belief, length, monkeypatch):
+    """As without Numba, where sweeps begin nearer: there, less slow chains do not forget."""
+    monkeypatch.setattr(endless, "compilable", lambda: False)
     epsilon = 0.02
     scale = calibrate(belief, length, epsilon).scale
     account = Accountant(belief, length, budget=epsilon)
