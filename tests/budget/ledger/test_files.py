@@ -185,3 +185,20 @@ def test_threads_that_open_and_close_it_do_not_disturb_each_other(path, independ
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(spend, range(80)))) == 80
+
+
+def test_who_has_noticed_another_file_goes_on_in_none(sqlite_url, tmp_path, independent):
+    """Though the copy has all that it has seen: others may have debited the file since."""
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", independent, 3, 1)
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    shutil.copy(path, tmp_path / "older.db")
+    ledger = Ledger.open(sqlite_url)
+    ledger.status("d")
+    path.rename(tmp_path / "moved.db")
+    shutil.copy(tmp_path / "older.db", path)
+    for _ in range(3):
+        with pytest.raises(StorageError, match="start again"):
+            ledger.debit("d", Spending.dp(0.1, 1, 3))
+        ledger._store.close()  # as after an error of the database
+    Ledger.open(sqlite_url).debit("d", Spending.dp(0.1, 1, 3))

@@ -102,6 +102,7 @@ class SqliteDatabase(Database):
         self._opened: dict[int, list[_Identity]] = {}
         self._logs: dict[int, int] = {}
         self._usual_wait = 0.0
+        self._first: _Identity = None  # the file that was opened first, and then always
         self.url = f"sqlite:///{path}"
 
     def _found(self) -> list[str]:
@@ -138,7 +139,8 @@ class SqliteDatabase(Database):
         if not self._opened:
             self._names = names
         before = self._identities()
-        if names != self._names or any(one[0] == before[0] and one != before for one in _opened):
+        other = self._first not in (None, before[0])
+        if other or names != self._names or any(_overlaps(one, before) for one in _opened):
             raise self._replaced()
         connection = self.open()
         try:
@@ -154,6 +156,7 @@ class SqliteDatabase(Database):
                     raise self._replaced()
             if opened[0] != before[0]:
                 raise self._replaced()
+            self._first = opened[0]
             if os.stat(self._names[0]).st_nlink > 1:
                 raise StorageError(
                     f"The ledger {str(self.path)!r} has several names (hard links), and SQLite "
@@ -389,6 +392,11 @@ def _identity(name: str) -> _Identity:
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino
+
+
+def _overlaps(opened: list[_Identity], found: list[_Identity]) -> bool:
+    """Whether a file was opened with another log or index than it has now."""
+    return opened[0] == found[0] and opened != found
 
 
 def _to_disk(descriptor: int) -> None:
