@@ -9,7 +9,7 @@ Theorem: docs/theory/anonymization.md
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -298,17 +298,4 @@ def _verdict(publication: LocalPublication, constraint: Constraint) -> Verdict:
     whole, boxes = publication.source.encoded, publication.boxes
     left = some_rows(whole, publication.rows, ()) if publication.suppressed else whole
     counts = count_groups(left, publication.labels, boxes.count)
-    published, bound = _Published(left, boxes), constraint.bind(left)
-    return verify_counts(published, counts, bound, publication.m)
-
-
-@dataclass(frozen=True, eq=False)
-class _Published:
-    """What a verdict needs to name a published group; the texts of all rows are not made for it."""
-
-    encoded: CodedTable
-    boxes: Boxes
-
-    def group_values(self, group: int) -> tuple[str, ...]:
-        """Return the texts of a group."""
-        return self.boxes.texts_of(group)
+    return verify_counts((left, boxes.texts_of), counts, constraint.bind(left), publication.m)

@@ -27,7 +27,6 @@ from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedErro
 from quiltwork.results import ResultBase
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
-from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import count_records, subset
 from quiltwork.tables.own_rows import Counts, Kinds, check_columns, find_kinds, told_counts
 from quiltwork.tables.publication import made_here
@@ -110,19 +109,6 @@ class PublishedVerdict(ResultBase):
             listed = ", ".join(f"{name} {number:,}" for name, number in gone.items())
             said += f" Left out: {listed}."
         return said
-
-
-@dataclass(frozen=True, eq=False)
-class _Named:
-    """Puts the providers' names on the published groups."""
-
-    published: Table
-    groups: Counts
-    encoded: CodedTable
-
-    def group_values(self, group: int) -> tuple[Any, ...]:
-        """Return the quasi-identifier values of a group."""
-        return self.published.group_values(int(self.groups[group]))
 
 
 def verify_published(
@@ -259,11 +245,11 @@ class _Case:
         counts = count_records(each, (len(shown), providers, shown.shape[1]))
         some, bound = np.flatnonzero(known), asked.bind(published.encoded)
         encoded = replace(published.encoded, providers=names)
-        everybody = _Named(published, np.arange(len(shown)), encoded)
-        verdict = verify_counts(everybody, counts, bound, 0, "exact", limit)
+        names = encoded, published.group_values
+        verdict = verify_counts(names, counts, bound, 0, "exact", limit)
         if verdict.private and len(some):
-            named = _Named(published, some, encoded)
-            verdict = verify_counts(named, subset(counts, some), bound, m, "exact", limit)
+            names = encoded, lambda group: published.group_values(int(some[group]))
+            verdict = verify_counts(names, subset(counts, some), bound, m, "exact", limit)
         private = verdict.private if len(some) == len(shown) or not verdict.private else None
         gone = (rows - published_rows).astype(np.int64).tolist() if private is not None else []
         left_out = dict(zip(found.rows, gone, strict=False)) if known.all() and m else {}

@@ -27,19 +27,6 @@ _NEVER = np.inf
 
 
 @dataclass(frozen=True, eq=False)
-class BestCuts:
-    """The best cut of each node along each quasi-identifier.
-
-    Attributes:
-        loss: quasi-identifier × node, what both sides lose together; infinite if there is no cut.
-        last: likewise, the last code of the left side.
-    """
-
-    loss: Reals
-    last: Counts
-
-
-@dataclass(frozen=True, eq=False)
 class AxisCuts:
     """Every cut of each node along one quasi-identifier; tables are node × cut.
 
@@ -82,8 +69,11 @@ def best_cuts(
     values: int,
     parted: bool = False,
     density: float = 0.0,
-) -> BestCuts:
+) -> tuple[Reals, Counts]:
     """Find for each node and quasi-identifier the cut after which least is lost.
+
+    Returns quasi-identifier × node what both sides lose together, infinite if there is no cut, and
+    the last code of the left side.
 
     Only cuts with at least `least` rows and `values` sensitive values on either side count.
     `parted` says that records with equal values may be in different nodes; otherwise one of them
@@ -98,7 +88,7 @@ def best_cuts(
             allowed &= _diverse(records, nodes, sensitive, cuts.bin_of, width, values)
         cuts.loss[~allowed] = _NEVER
         found.append(_least(cuts.loss, cuts.last))
-    return BestCuts(np.stack([loss for loss, _ in found]), np.stack([last for _, last in found]))
+    return np.stack([loss for loss, _ in found]), np.stack([last for _, last in found])
 
 
 def _least(loss: Reals, last: Counts) -> tuple[Reals, Counts]:

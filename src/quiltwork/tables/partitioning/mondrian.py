@@ -186,15 +186,15 @@ def _by_loss(
 ) -> tuple[list[Nodes], Nodes]:
     """Try the best cut of every quasi-identifier, the least loss first."""
     least = guard.least(records, nodes)
-    cuts = best_cuts(records, nodes, least, guard.values, rules.relaxed, rules.density)
-    order = np.argsort(cuts.loss, axis=0, kind="stable")
+    loss, last = best_cuts(records, nodes, least, guard.values, rules.relaxed, rules.density)
+    order = np.argsort(loss, axis=0, kind="stable")
 
     def along(some: Counts, axis: Counts) -> Halves:
         chosen = nodes.select(some)
         codes = records.codes[np.repeat(axis, chosen.sizes), chosen.rows]
-        return halve(chosen, codes <= np.repeat(cuts.last[axis, some], chosen.sizes))
+        return halve(chosen, codes <= np.repeat(last[axis, some], chosen.sizes))
 
-    cut, pending = _first_private(records, nodes, guard, order, np.isfinite(cuts.loss), along)
+    cut, pending = _first_private(records, nodes, guard, order, np.isfinite(loss), along)
     rest = nodes.select(pending)
     if rest.count:  # where no best cut is private, the most balanced one may be
         hopeful = guard.least(records, rest) > guard.smallest

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +79,8 @@ def pinned_down(people: Memberships) -> tuple[Flags, Flags]:
     if len(kind) > MOST_ENTRIES:
         sure = np.bincount(kind, minlength=len(may)) == 1
     else:
-        system = _bounded(_system(people, kinds, kind, value))
-        sure = np.bincount(kind[system.high > 0], minlength=len(may)) == 1
+        most = _most(people, kinds, kind, value)
+        sure = np.bincount(kind[most > 0], minlength=len(may)) == 1
     sure &= may
     return sure[kinds.of], may[kinds.of]
 
@@ -159,29 +158,14 @@ def _possible(people: Memberships, kinds: _Kinds) -> tuple[Ints, Ints]:
     return kind, value
 
 
-@dataclass(frozen=True, eq=False)
-class _System:
-    """matrix · n = right in whole numbers low ≤ n ≤ high, one unknown for each kind and value.
+def _most(people: Memberships, kinds: _Kinds, kind: Ints, value: Ints) -> Ints:
+    """Bound how many of each kind have each value, where all have their people and counts.
 
-    Attributes:
-        matrix: sparse, by columns.
-        kind, value: of each unknown.
-    """
-
-    matrix: Any
-    right: Ints
-    kind: Ints
-    value: Ints
-    low: Ints
-    high: Ints
-
-
-def _system(people: Memberships, kinds: _Kinds, kind: Ints, value: Ints) -> _System:
-    """Write down that every kind has its people and every group its counts.
-
-    Rows of the matrix are the kinds, then the cells group · values + value; columns are the
-    unknowns, of which one with a kind in w groups has 1 + w entries. `slot` is where the group of
-    such an entry stands in `kinds.group`.
+    matrix · n = right in whole numbers low ≤ n ≤ high, one unknown for each kind and value; from
+    every equation is drawn what its other unknowns leave, in turns, until nothing changes. Rows of
+    the matrix are the kinds, then the cells group · values + value; columns are the unknowns, of
+    which one with a kind in w groups has 1 + w entries. `slot` is where the group of such an entry
+    stands in `kinds.group`.
     """
     from scipy.sparse import csc_array
 
@@ -190,26 +174,21 @@ def _system(people: Memberships, kinds: _Kinds, kind: Ints, value: Ints) -> _Sys
     width = np.diff(begin)[kind]
     unknown = np.repeat(np.arange(len(kind)), width)
     slot = runs(begin[kind], width)
-    row = np.concatenate((kind, number + kinds.group[slot] * values + value[unknown]))
-    column = np.concatenate((np.arange(len(kind)), unknown))
-    times = np.concatenate((np.ones(len(kind), dtype=np.int64), kinds.times[slot]))
+    cells = np.concatenate((kind, number + kinds.group[slot] * values + value[unknown]))
+    columns = np.concatenate((np.arange(len(kind)), unknown))
+    often = np.concatenate((np.ones(len(kind), dtype=np.int64), kinds.times[slot]))
     shape = (number + groups * values, len(kind))
-    matrix = csc_array((times, (row, column)), shape=shape)
+    matrix = csc_array((often, (cells, columns)), shape=shape)
     right = np.concatenate((kinds.sizes, people.counts.ravel()))
-    return _System(matrix, right, kind, value, np.zeros_like(kind), kinds.sizes[kind])
-
-
-def _bounded(system: _System) -> _System:
-    """Draw from every equation what its other unknowns leave, in turns, until nothing changes."""
-    matrix, low, high = system.matrix, system.low, system.high
+    low, high = np.zeros_like(kind), kinds.sizes[kind]
     row, times, starts = matrix.indices, matrix.data, matrix.indptr[:-1]
     column = np.repeat(np.arange(len(low)), np.diff(matrix.indptr))
     for _ in range(MOST_ROUNDS):
-        rest = (system.right - matrix @ low)[row] + times * low[column]
+        rest = (right - matrix @ low)[row] + times * low[column]
         most = np.minimum(high, np.minimum.reduceat(rest // times, starts))
-        rest = (system.right - matrix @ most)[row] + times * most[column]
+        rest = (right - matrix @ most)[row] + times * most[column]
         least = np.maximum(low, np.maximum.reduceat(-(-rest // times), starts))
         if (most == high).all() and (least == low).all():
             break
         low, high = least, most
-    return _System(matrix, system.right, system.kind, system.value, low, high)
+    return high

@@ -136,7 +136,7 @@ def _verified(
     pairs = group_rows([groups.labels, secrets], [groups.count, len(domains.sensitive_values)])
     values = np.bincount(groups.labels[pairs.first], minlength=groups.count)
     return PartVerdict(
-        verdict=verify_counts(local, counts, constraint, m),
+        verdict=verify_counts((local.encoded, local.group_values), counts, constraint, m),
         rows=rows.num_rows,
         groups=groups.count,
         smallest=int(sizes.min()),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity
 from quiltwork.tables.distinct import counted, distinct_rows
-from quiltwork.tables.group import SparseCounts, by_value, subset
+from quiltwork.tables.group import SparseCounts, by_value, subset, values_of_entries
 from quiltwork.tables.verification.corners import find_violations
 
 OPEN, SAFE, BROKEN = 0, 1, 2
@@ -202,11 +202,7 @@ def _cells(counts: SparseCounts) -> tuple[Ints, Ints, Ints]:
     provider = np.where(counts.who < counts.providers, counts.who, -1)
     if not len(counts.kinds) and not len(counts.sets):
         return counts.group, counts.kind, provider
-    single = counts.kind < counts.values
-    position, members = counts.kinds.spread(counts.kind[~single] - counts.values)
-    several = np.flatnonzero(~single)[position]
-    rows = np.concatenate([np.flatnonzero(single), several])
-    values = np.concatenate([counts.kind[single], members])
+    rows, values = values_of_entries(counts)
     sizes = [counts.groups, counts.values, counts.providers + 1]
     (group, value, owner), _ = distinct_rows(
         [counts.group[rows], values, provider[rows] + 1], sizes

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,8 @@ def verify_m_privacy(
     if read_table(table).kind == "spark":
         return _verify_spark(table, asked, size, method)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
-    return verify_counts(table, counts, asked.bind(table.encoded), size, method, limit)
+    names, bound = (table.encoded, table.group_values), asked.bind(table.encoded)
+    return verify_counts(names, counts, bound, size, method, limit)
 
 
 def _verify_spark(table: Table, constraint: Constraint, m: int, method: str) -> Verdict:
@@ -98,21 +99,12 @@ def _verify_spark(table: Table, constraint: Constraint, m: int, method: str) -> 
     return verify_spark(table, constraint, m)
 
 
-class Labelled(Protocol):
-    """What puts names on the groups of a table."""
-
-    @property
-    def encoded(self) -> CodedTable:
-        """The labels of providers and sensitive values."""
-        ...
-
-    def group_values(self, group: int) -> tuple[Any, ...]:
-        """Return the quasi-identifier values of a group."""
-        ...
+Names: TypeAlias = tuple[CodedTable, Callable[[int], tuple[Any, ...]]]
+"""The labels of providers and sensitive values, and what says the texts of a group."""
 
 
 def verify_counts(
-    table: Labelled,
+    names: Names,
     counts: SparseCounts,
     constraint: Constraint,
     m: int,
@@ -121,7 +113,7 @@ def verify_counts(
 ) -> Verdict:
     """Verify counted groups, for callers who ask about one table often."""
     every = np.arange(counts.groups)
-    found = _first_breach(table, counts, every, constraint, m, method, limit)
+    found = _first_breach(names, counts, every, constraint, m, method, limit)
     if found.refused is not None:
         raise found.refused
     return found.verdict
@@ -141,7 +133,7 @@ class _First(NamedTuple):
 
 
 def _first_breach(
-    table: Labelled,
+    names: Names,
     counts: SparseCounts,
     groups: NDArray[np.int64],
     constraint: Constraint,
@@ -192,8 +184,8 @@ def _first_breach(
             checks -= known  # naming the coalition is no further check
         checks, searched = checks + found.checks, searched + weight * found.checks
         if found.breach is not None or not found.settled:
-            named = replace(verdict, private=False, group=table.group_values(g), checks=checks)
-            return _First(_named(named, found, group, table), g, searched=searched)
+            named = replace(verdict, private=False, group=names[1](g), checks=checks)
+            return _First(_named(named, found, group, names[0]), g, searched=searched)
     if first.refused is not None:
         return first._replace(searched=searched)
     return _First(replace(verdict, checks=checks), -1, searched=searched)
@@ -206,11 +198,10 @@ def _weight(group: Group, constraint: Constraint) -> int:
     return 1 + len(group.values) // 42 + group.size // 170
 
 
-def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled) -> Verdict:
+def _named(verdict: Verdict, found: GroupOutcome, group: Group, encoded: CodedTable) -> Verdict:
     """Put labels on what was found."""
     if found.breach is None:
         return replace(verdict, settled=False)
-    encoded = table.encoded
     labels = encoded.sensitive_values
     who = group.providers[list(found.breach.coalition)].tolist()
     left: dict[Any, int] = {labels[v]: n for v, n in found.breach.left.as_dict().items()}
@@ -308,12 +299,13 @@ def max_m_from(
     """Return `max_m` of a table that is known to withstand `known`."""
     bound = as_constraint(constraint).bind(read_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
+    names = table.encoded, table.group_values
     safe, breach, start = len(table.encoded.providers) - 1, None, 0
     left = 3 * limit // 2
 
     def first_breach(groups: NDArray[np.int64], m: int) -> _First:
         nonlocal left
-        found = _first_breach(table, counts, groups, bound, m, "exact", limit, left)
+        found = _first_breach(names, counts, groups, bound, m, "exact", limit, left)
         left -= found.searched
         if found.refused is not None and m == 0:
             raise found.refused
@@ -336,12 +328,12 @@ def max_m_from(
         safe = low
     mend = None
     if breach is not None and breach.settled:
-        mend = _mending_k(table, counts, bound, breach.m, max(left, limit // 4))
+        mend = _mending_k(names, counts, bound, breach.m, max(left, limit // 4))
     return MaxM(safe, breach, mend)
 
 
 def _mending_k(
-    table: Table, counts: SparseCounts, constraint: Constraint, m: int, limit: int
+    names: Names, counts: SparseCounts, constraint: Constraint, m: int, limit: int
 ) -> int | None:
     """Return the largest k that withstands m; None if another part is breached or no k helps."""
     ks = [part.k for part in constraint.parts if isinstance(part, KAnonymity)]
@@ -349,7 +341,7 @@ def _mending_k(
     every = np.arange(counts.groups)
 
     def private(asked: Constraint) -> bool:
-        return _first_breach(table, counts, every, asked, m, "exact", limit, limit).group < 0
+        return _first_breach(names, counts, every, asked, m, "exact", limit, limit).group < 0
 
     if not ks or not (not others or private(Conjunction(others))):
         return None
