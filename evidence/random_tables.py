@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.tables.constraints import KAnonymity, LDiversity
-from quiltwork.tables.partitioning.coded_records import CodedRecords, places, records_of
-from quiltwork.tables.partitioning.cut_rule import Axes
+from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords, places, records_of
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.table import Table
 

@@ -12,8 +12,14 @@ from evidence.precise_program import solve
 from papers.examples.derivation import derive, vertex_remap
 from papers.examples.structure import structure_report, tight_blocks
 from quiltwork.counts import GeometricMechanism
-from quiltwork.counts.optimality.constraints import SLACK, ZERO, States
-from quiltwork.counts.optimality.exact_matrix import FractionMatrix, compose, deterministic
+from quiltwork.counts.optimality.exact_matrix import (
+    SLACK,
+    ZERO,
+    FractionMatrix,
+    States,
+    compose,
+    deterministic,
+)
 
 NAME = "Optimal vertices"
 CLAIM = (

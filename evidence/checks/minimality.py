@@ -25,8 +25,8 @@ from quiltwork.tables import (
     TCloseness,
     anonymize,
 )
-from quiltwork.tables.partitioning.blind import records_needed
 from quiltwork.tables.partitioning.coded_records import records_of
+from quiltwork.tables.partitioning.guards import records_needed
 from quiltwork.tables.publication import Publication
 from quiltwork.tables.risk import refused_cuts
 from quiltwork.tables.risk.exchanges import attacked

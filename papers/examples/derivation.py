@@ -19,8 +19,13 @@ import numpy as np
 from papers.examples.structure import structure_report
 from quiltwork.counts.alpha_levels import read_alpha
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
-from quiltwork.counts.optimality.constraints import SLACK, ZERO, read_tolerance
-from quiltwork.counts.optimality.exact_matrix import FractionMatrix, read_matrix
+from quiltwork.counts.optimality.exact_matrix import (
+    SLACK,
+    ZERO,
+    FractionMatrix,
+    read_matrix,
+    read_tolerance,
+)
 from quiltwork.errors import NotPrivateError
 from quiltwork.exact import Number
 

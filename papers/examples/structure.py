@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.counts.alpha_levels import read_alpha
-from quiltwork.counts.optimality.constraints import (
+from quiltwork.counts.optimality.exact_matrix import (
     DOWN,
     SLACK,
     UP,

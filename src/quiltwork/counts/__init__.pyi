@@ -2,7 +2,7 @@ from . import chains as chains
 from . import consumers as consumers
 from . import optimality as optimality
 from . import remaps as remaps
-from .chains.certificate import ChainCertificate as ChainCertificate
+from .chains.chain_program import ChainCertificate as ChainCertificate
 from .chains.mechanism import ChainMechanism as ChainMechanism
 from .chains.mechanism import optimal_for_chain as optimal_for_chain
 from .consumers.consumer import ChainCounts as ChainCounts
@@ -13,9 +13,9 @@ from .consumers.losses import ErrorLoss as ErrorLoss
 from .count_table import CountTable as CountTable
 from .count_table import release_table as release_table
 from .geometric_mechanism import GeometricMechanism as GeometricMechanism
-from .optimality.constraints import constraint_matrix as constraint_matrix
 from .optimality.consumer_program import OptimalMechanism as OptimalMechanism
 from .optimality.consumer_program import optimal_mechanism as optimal_mechanism
+from .optimality.exact_matrix import constraint_matrix as constraint_matrix
 from .people import limited_counts as limited_counts
 from .remaps.remap import Remap as Remap
 from .several_levels import release_levels as release_levels

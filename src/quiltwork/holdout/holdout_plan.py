@@ -26,7 +26,7 @@ from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, QuiltworkError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction, shortened
 from quiltwork.holdout.algorithm import MOST, read_count
-from quiltwork.holdout.counting import counting_width, fresh_width
+from quiltwork.holdout.concentration import counting_width, fresh_width
 from quiltwork.holdout.guarantee import (
     VACUOUS,
     bayesian_epsilon,

@@ -18,8 +18,7 @@ from fractions import Fraction
 from quiltwork.beliefs import Belief
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.holdout.board import FINER, Board, Standing
-from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.counting import counting_width
+from quiltwork.holdout.concentration import concentration, counting_width
 from quiltwork.holdout.guarantee import VACUOUS
 from quiltwork.holdout.ladder import MEAN, Ladder
 from quiltwork.holdout.metrics import Metric

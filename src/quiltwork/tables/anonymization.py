@@ -28,10 +28,8 @@ from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable, code_type, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of
 from quiltwork.tables.group import count_groups
-from quiltwork.tables.partitioning.blind import held_anyhow, records_needed
-from quiltwork.tables.partitioning.coded_records import CodedRecords, records_of
-from quiltwork.tables.partitioning.cut_rule import Counts
-from quiltwork.tables.partitioning.guards import Guard
+from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, records_of
+from quiltwork.tables.partitioning.guards import Guard, held_anyhow, records_needed
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, fitting, partition

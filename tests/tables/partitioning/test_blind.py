@@ -20,7 +20,7 @@ from quiltwork.tables import (
     anonymize,
     verify_m_privacy,
 )
-from quiltwork.tables.partitioning.blind import held_anyhow
+from quiltwork.tables.partitioning.guards import held_anyhow
 from quiltwork.tables.risk import refused_cuts
 
 PEOPLE = pd.DataFrame({"who": [*"abab"] * 3, "age": range(12), "ill": [*"xyzx", *"xxyy", *"zyxx"]})

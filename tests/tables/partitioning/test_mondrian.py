@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from evidence import mondrian_reference as reference
 from evidence.random_tables import guard_of, random_records
 from quiltwork.tables.partitioning import best_cuts, mondrian, nodes
-from quiltwork.tables.partitioning.coded_records import CodedRecords
-from quiltwork.tables.partitioning.cut_rule import Axes
+from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords
 from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
 

@@ -18,7 +18,7 @@ from quiltwork.tables import (
     TCloseness,
     anonymize,
 )
-from quiltwork.tables.partitioning.blind import records_needed
+from quiltwork.tables.partitioning.guards import records_needed
 from quiltwork.tables.risk import assess, refused_cuts
 from quiltwork.tables.risk.other_values import without_other_value
 

@@ -16,15 +16,7 @@ from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
 from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.recipe import Recipe
-from quiltwork.tables.spark import (
-    anonymize_spark,
-    blocks,
-    distributed_verification,
-    domains,
-    finish,
-    tree,
-    verify_spark,
-)
+from quiltwork.tables.spark import anonymize_spark, domains, tree, verify_spark, workers
 from quiltwork.tables.spark.tree import Router
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import verify_m_privacy
@@ -218,7 +210,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     asked = domains.bound(LIMITS, known)
     columns = [*KNOWN, "hospital", "ill"]
     batches = pa.Table.from_pandas(source[0][columns], preserve_index=False).to_batches(500)
-    packed = list(blocks._encoder(known, "hospital")(iter(batches)))
+    packed = list(workers._encoder(known, "hospital")(iter(batches)))
     router = Router(1)
     router.cut(0, axis=0, last=30)
     counted = pa.Table.from_batches(tree._counter(known, router, [1, 2])(iter(packed)))
@@ -228,10 +220,10 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     sent = pa.Table.from_batches(tree._sender(router, [1, 2])(iter(packed)))
     assert set(sent["subtree"].to_pylist()) == {1, 2}
     plan = Recipe(asked, 1, "provider-aware", CutRules(provider_splits=True))
-    finisher = finish._finisher(table, known, plan)
+    finisher = workers._finisher(table, known, plan)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]
     published = pa.concat_tables(parts).select(columns)
-    verifier = distributed_verification._verifier(table, known, asked, 1)
+    verifier = workers._verifier(table, known, asked, 1)
     (found,) = verifier(iter(published.to_batches()))
     verdict = pickle.loads(found["verdict"][0].as_py())  # noqa: S301
     assert verdict.verdict.private

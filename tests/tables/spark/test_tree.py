@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from quiltwork.tables.constraints import KAnonymity, LDiversity
 from quiltwork.tables.group import Group, one_group
-from quiltwork.tables.partitioning.cut_rule import Axes
-from quiltwork.tables.spark.blocks import BlockRecords, joined, packed
-from quiltwork.tables.spark.distributed_verification import PartVerdict, combined
+from quiltwork.tables.partitioning.coded_records import Axes
 from quiltwork.tables.spark.tree import Measure, Router, grow
+from quiltwork.tables.spark.workers import BlockRecords, PartVerdict, combined, joined, packed
 from quiltwork.tables.verification import Verdict, group_is_private
 
 COUNTS = st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(

@@ -25,10 +25,15 @@ from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.group import Group, count_groups
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import corners, group_breach
-from quiltwork.tables.verification.all_groups import decide_together, groups_withstand
+from quiltwork.tables.verification.all_groups import (
+    BROKEN,
+    OPEN,
+    SAFE,
+    decide_together,
+    groups_withstand,
+)
 from quiltwork.tables.verification.corners import find_violations, violations_of_group
 from quiltwork.tables.verification.one_group import breach_between
-from quiltwork.tables.verification.quick_bounds import BROKEN, OPEN, SAFE
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")

@@ -25,13 +25,15 @@ from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.budget import Spending
 from quiltwork.budget.payment import Request
 from quiltwork.counts.alpha_levels import alpha_for_epsilon
-from quiltwork.counts.chains.certificate import (
+from quiltwork.counts.chains.chain_program import (
     ChainCertificate,
+    count_laws,
     number_of_inequalities,
     outward_laws,
     repaired,
+    solve,
+    table_leakage,
 )
-from quiltwork.counts.chains.chain_program import count_laws, solve, table_leakage
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.geometric_mechanism import GeometricMechanism

@@ -2,7 +2,7 @@
 
 | loss | answers | what they cost | n |
 |---|---|---|---|
-| absolute, asymmetric, squared, binary | `centres` | `costs` | any |
+| absolute, asymmetric, squared, binary | `centres` | `centres` | any |
 | any other | `any_loss` | `any_loss` | up to 10,000 |
 
 All over `posteriors`.

@@ -32,8 +32,7 @@ from quiltwork.counts.consumers.losses import (
 from quiltwork.counts.consumers.universality import Universality
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.remaps.any_loss import Chosen, Columns, best_answers
-from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile
-from quiltwork.counts.remaps.costs import sides
+from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile, sides
 from quiltwork.counts.remaps.posteriors import SMALLEST_ALPHA, Posteriors, posteriors
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, proper_fraction

@@ -18,8 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.partitioning.coded_records import CodedRecords
-from quiltwork.tables.partitioning.cut_rule import Counts, Reals, below_common_label
+from quiltwork.tables.partitioning.coded_records import (
+    CodedRecords,
+    Counts,
+    Reals,
+    below_common_label,
+)
 from quiltwork.tables.partitioning.nodes import Nodes
 
 BINS = 128

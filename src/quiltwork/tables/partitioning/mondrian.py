@@ -16,8 +16,7 @@ import numpy as np
 
 from quiltwork.tables.encoding import code_type
 from quiltwork.tables.partitioning.best_cuts import best_cuts
-from quiltwork.tables.partitioning.coded_records import CodedRecords
-from quiltwork.tables.partitioning.cut_rule import Counts, Flags
+from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, Flags
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.nodes import (
     Halves,

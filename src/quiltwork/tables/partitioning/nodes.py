@@ -1,6 +1,6 @@
 """Nodes of a partition, runs of row numbers, and their halves: many nodes are cut at a time.
 
-`cut_rule` says where. Counts of many nodes are one histogram over (node, code), or sorted keys
+`coded_records` says where. Counts of many nodes are one histogram over (node, code), or sorted keys
 where codes are too many for that. Nothing here loops over nodes: a level of the tree costs a fixed
 number of passes over its rows.
 """
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.distinct import runs, starts_of
-from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
-from quiltwork.tables.partitioning.cut_rule import (
+from quiltwork.tables.partitioning.coded_records import (
+    CodedRecords,
     Counts,
     Flags,
+    RowNumbers,
     belongs_left,
     below_common_label,
     last_on_left,

@@ -30,8 +30,7 @@ from quiltwork.tables.metrics.range_queries import (
     small_codes,
     true_count,
 )
-from quiltwork.tables.partitioning.coded_records import CodedRecords
-from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
+from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, Flags, Reals
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import (
     CutRules,

@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
 from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.partitioning.blind import records_needed
-from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
-from quiltwork.tables.partitioning.cut_rule import Counts, Reals
-from quiltwork.tables.partitioning.guards import Guard
+from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, Reals, RowNumbers
+from quiltwork.tables.partitioning.guards import Guard, records_needed
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
 from quiltwork.tables.partitioning.nodes import Nodes
 from quiltwork.tables.partitioning.provider_aware import Questions, provider_aware

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.constraint import KAnonymity, LDiversity
 from quiltwork.tables.metrics.models import value_counts
-from quiltwork.tables.partitioning.blind import records_needed
 from quiltwork.tables.partitioning.coded_records import records_of
+from quiltwork.tables.partitioning.guards import records_needed
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publication import LocalPublication, Publication, made_here
 from quiltwork.tables.risk.exchanges import Part, attacked

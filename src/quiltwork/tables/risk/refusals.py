@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.partitioning.best_cuts import AxisCuts, every_cut
-from quiltwork.tables.partitioning.coded_records import CodedRecords
-from quiltwork.tables.partitioning.cut_rule import Counts, Flags
+from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, Flags
 from quiltwork.tables.partitioning.mondrian import Split, root_node
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, halve, halved, joined
 

@@ -7,6 +7,6 @@ published frame is verified again, group by group, where its rows are.
 """
 
 from quiltwork.tables.spark.backend import anonymize_spark
-from quiltwork.tables.spark.distributed_verification import verify_spark
+from quiltwork.tables.spark.workers import verify_spark
 
 __all__ = ["anonymize_spark", "verify_spark"]

@@ -16,16 +16,17 @@ from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Method, Recipe
 from quiltwork.tables.publication import Publication
-from quiltwork.tables.spark.blocks import encoded_blocks
-from quiltwork.tables.spark.distributed_verification import (
-    PartVerdict,
-    combined,
-    part_verdicts,
-)
 from quiltwork.tables.spark.domains import Domains, bound, read_domains
-from quiltwork.tables.spark.finish import WIDTH, finished
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
+from quiltwork.tables.spark.workers import (
+    WIDTH,
+    PartVerdict,
+    combined,
+    encoded_blocks,
+    finished,
+    part_verdicts,
+)
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification.one_group import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone

@@ -29,8 +29,7 @@ from quiltwork.tables.encoding import (
     refuse_respelled,
 )
 from quiltwork.tables.generalization.hierarchies import Hierarchy
-from quiltwork.tables.partitioning.coded_records import records_of, working_order
-from quiltwork.tables.partitioning.cut_rule import Axes
+from quiltwork.tables.partitioning.coded_records import Axes, records_of, working_order
 from quiltwork.tables.spark.session import quoted
 from quiltwork.tables.table import Table
 

@@ -1,6 +1,6 @@
 """The top of the partition tree: cuts decided on the driver from exact counts of all rows.
 
-`cut_rule` chooses from counts per value, as on one machine: the widest quasi-identifier first, if
+`Axes` choose from counts per value, as on one machine: the widest quasi-identifier first, if
 both sides are m-private. Nodes small enough for one worker, and nodes that no cut divides, become
 subtrees, to which the records are sent. One distributed pass over the blocks per level of the tree,
 and one more where a side was not private.
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.group import SparseCounts, one_group
-from quiltwork.tables.partitioning.cut_rule import Axes
-from quiltwork.tables.spark.blocks import BlockRecords, packed, unpacked
+from quiltwork.tables.partitioning.coded_records import Axes
 from quiltwork.tables.spark.domains import MOST_CELLS, Domains
+from quiltwork.tables.spark.workers import BlockRecords, packed, unpacked
 from quiltwork.tables.verification.all_groups import groups_withstand
 
 if TYPE_CHECKING:

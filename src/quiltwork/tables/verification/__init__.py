@@ -1,7 +1,7 @@
 """Does every coalition leave enough? `all_groups` is the one answer, for cutting and verifying.
 
-Asked in this order, each for what the one before leaves open: `quick_bounds`, for all groups and
-coalitions at once; then `one_group`: nothing to try for k-anonymity and distinct l-diversity of
+Asked in this order, each for what the one before leaves open: bounds for all groups
+and coalitions at once; then `one_group`: nothing to try for k-anonymity and distinct l-diversity of
 records (`branching`), else every coalition up to a limit. What is still open is not private.
 `paper_searches` holds the paper's methods.
 """

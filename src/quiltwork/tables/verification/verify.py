@@ -31,7 +31,7 @@ from quiltwork.tables.constraints.constraint import (
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, SparseCounts, count_groups, subset
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.all_groups import decide_together
+from quiltwork.tables.verification.all_groups import BROKEN, SAFE, decide_together
 from quiltwork.tables.verification.branching import number_of_coalitions
 from quiltwork.tables.verification.one_group import (
     LIMIT,
@@ -41,7 +41,6 @@ from quiltwork.tables.verification.one_group import (
     group_breach,
     needs_trying,
 )
-from quiltwork.tables.verification.quick_bounds import BROKEN, SAFE
 from quiltwork.tables.verification.verdict import Verdict
 
 
@@ -94,7 +93,7 @@ def verify_m_privacy(
 def _verify_spark(table: Table, constraint: Constraint, m: int, method: str) -> Verdict:
     if method != "exact":
         raise UnsupportedError(f"Spark tables are verified by method='exact' only, not {method!r}.")
-    from quiltwork.tables.spark.distributed_verification import verify_spark
+    from quiltwork.tables.spark.workers import verify_spark
 
     return verify_spark(table, constraint, m)
 
