@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view as sliding
 
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, power
-from quiltwork.counts.remaps import any_loss
+from quiltwork.counts.remaps import remap
 from quiltwork.counts.remaps.posteriors import posteriors
 from quiltwork.counts.remaps.remap import choose
 from tests.counts.oracle import ALPHAS, SHAPES, bayes, geometric, priors, whole_posteriors
@@ -44,7 +44,7 @@ def small_cases(draw):
 def test_blocks_and_panels_of_any_size_are_bayes_rule_in_fractions(loss, case, size, panel):
     prior, alpha = case
     n = len(prior) - 1
-    with patch.object(any_loss, "_SIZE", size), patch.object(any_loss, "_PANEL", panel):
+    with patch.object(remap, "_SIZE", size), patch.object(remap, "_PANEL", panel):
         found = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
     mapping, after, face = bayes(geometric(n, alpha), prior, loss)
     assert found.mapping == mapping
@@ -66,7 +66,7 @@ def test_answers_and_costs_are_those_of_whole_posteriors(shape, n, alpha, expone
     prior = SHAPES[shape](np.random.default_rng(n), x)
     post = posteriors(prior / prior.sum(), alpha, 0)
     by_error = np.minimum(np.abs(np.arange(-n, n + 1.0)) ** exponent, cap)
-    found = any_loss.best_answers(post, lambda a, b: by_error[n + x[a:b] - x[:, None]])
+    found = remap.best_answers(post, lambda a, b: by_error[n + x[a:b] - x[:, None]])
     costs = whole_posteriors(post, by_error)
     least = costs.min(axis=1)
     rounding = 1e-11  # of the logarithms that both computations take
@@ -80,7 +80,7 @@ def test_answers_and_costs_are_those_of_whole_posteriors(shape, n, alpha, expone
 def test_a_loss_is_asked_once_for_every_pair():
     pairs = []
     loss = CallableLoss(lambda i, r: pairs.append((i, r)) or abs(i - r) * (i + 1))
-    with patch.object(any_loss, "_PANEL", 70):
+    with patch.object(remap, "_PANEL", 70):
         choose(loss, np.full(31, 1 / 31), Fraction(1, 2))
     assert sorted(pairs) == [(i, r) for i in range(31) for r in range(31)]
 
@@ -94,6 +94,6 @@ def test_ties_between_panels_go_to_the_smallest(panel):
         half = rng.integers(1, 9, 15)
         prior = np.concatenate([half, half[::-1]]) / (2 * half.sum())
         post = posteriors(prior, Fraction(1), 0)
-        with patch.object(any_loss, "_PANEL", panel):
-            found = any_loss.best_answers(post, lambda a, b: sliding(by_error, 30)[::-1][:, a:b])
+        with patch.object(remap, "_PANEL", panel):
+            found = remap.best_answers(post, lambda a, b: sliding(by_error, 30)[::-1][:, a:b])
         assert found.answers.max() < 15

@@ -25,9 +25,8 @@ from quiltwork.tables.constraints import (
 from quiltwork.tables.group import Group
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import METHODS, group_breach, group_is_private
-from quiltwork.tables.verification.branching import Checks
 from quiltwork.tables.verification.one_group import violating_set
-from quiltwork.tables.verification.paper_searches import search
+from quiltwork.tables.verification.searches import Checks, search
 from tests.sizes import sample
 
 GROUPS = st.lists(
@@ -208,7 +207,7 @@ def test_binary_prunes_in_both_directions():
             checked.append(members)
             return super().breached_by(members)
 
-    from quiltwork.tables.verification import paper_searches as module
+    from quiltwork.tables.verification import searches as module
 
     original, module.Checks = module.Checks, Watched
     try:

@@ -3,7 +3,7 @@
 | loss | answers | what they cost | n |
 |---|---|---|---|
 | absolute, asymmetric, squared, binary | `centres` | `centres` | any |
-| any other | `any_loss` | `any_loss` | up to 10,000 |
+| any other | `remap` | `remap` | up to 10,000 |
 
 All over `posteriors`.
 """

@@ -20,9 +20,9 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity
 from quiltwork.tables.distinct import counted, distinct_rows
 from quiltwork.tables.group import SparseCounts, by_value, subset, values_of_entries
-from quiltwork.tables.verification.branching import number_of_coalitions
 from quiltwork.tables.verification.corners import DECIDED, find_violations
 from quiltwork.tables.verification.one_group import group_is_private, needs_trying
+from quiltwork.tables.verification.searches import number_of_coalitions
 
 Flags = NDArray[np.bool_]
 
@@ -155,7 +155,7 @@ def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
 def _most_covered(group: Ints, value: Ints, provider: Ints, counts: SparseCounts, few: int) -> Ints:
     """Bound how many providers of each group hold, together, at most `few` values.
 
-    As `branching.covered_by_few` does: each of them gives 1/j to each of their j values.
+    As `covered_by_few` does: each of them gives 1/j to each of their j values.
     """
     _, who, held = np.unique(
         group * (counts.providers + 1) + provider + 1, return_inverse=True, return_counts=True

@@ -1,7 +1,7 @@
 """Is one group m-private, and who breaches it if not?
 
 Each part of a constraint is asked alone. k-anonymity and distinct l-diversity need no trying where
-each record is known to one provider and has one value (`branching`). Otherwise every coalition of
+each record is known to one provider and has one value (`searches`). Otherwise every coalition of
 the largest size is tried, in arrays, up to a limit. For constraints that are not EG monotonic every
 set between what it leaves and the whole group counts (Definition 2.1 in full), as a coalition may
 breach them by taking away only some of its own records: entropy and recursive diversity and
@@ -24,9 +24,14 @@ import numpy as np
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, LDiversity, SecretCounts
 from quiltwork.tables.group import Group, Weights
-from quiltwork.tables.verification.branching import SearchOutcome, plain_breach, spaces
 from quiltwork.tables.verification.corners import DECIDED, Flags, violations_of_group
-from quiltwork.tables.verification.paper_searches import Method, search
+from quiltwork.tables.verification.searches import (
+    Method,
+    SearchOutcome,
+    plain_breach,
+    search,
+    spaces,
+)
 from quiltwork.tables.verification.verdict import never_private
 
 _PORTION = 256

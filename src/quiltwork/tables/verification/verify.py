@@ -32,7 +32,6 @@ from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, SparseCounts, count_groups, subset
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.all_groups import BROKEN, SAFE, decide_together
-from quiltwork.tables.verification.branching import number_of_coalitions
 from quiltwork.tables.verification.one_group import (
     LIMIT,
     AnyMethod,
@@ -41,6 +40,7 @@ from quiltwork.tables.verification.one_group import (
     group_breach,
     needs_trying,
 )
+from quiltwork.tables.verification.searches import number_of_coalitions
 from quiltwork.tables.verification.verdict import Verdict
 
 
@@ -191,7 +191,7 @@ def _first_breach(
 
 
 def _weight(group: Group, constraint: Constraint) -> int:
-    """Return what trying one coalition costs, in steps of `branching`."""
+    """Return what trying one coalition costs, in steps of `covered_by_few`."""
     if not any(needs_trying(group, part) for part in constraint.parts):
         return 1
     return 1 + len(group.values) // 42 + group.size // 170
