@@ -288,6 +288,7 @@ def test_every_interval_is_of_one_kind_and_every_plot_inherited():
 ELSEWHERE = {
     "ChartedResult",  # what results with a chart are made from
     "ExactMechanism",  # what OptimalMechanism and ChainMechanism are made from
+    "GroupView",  # a part of OwnView
     "Note",  # a line of a ledger's log, whose `kind` is its own
     "Publication",  # what both publications are made from
     "SparkPublication",  # tests/tables/spark

@@ -71,11 +71,13 @@ class ResultBase:
     """
 
     schema: ClassVar[tuple[str, int]] = ("result", 1)
+    also: ClassVar[tuple[str, ...]] = ()
+    """Properties that are written beside the fields."""
 
     def body(self) -> dict[str, Any]:
         """Return what it holds as JSON values: of a dataclass, the fields that its repr shows."""
-        held: dict[str, Any] = plain(self)
-        return held
+        shown = [one.name for one in fields(self) if one.repr]  # type: ignore[arg-type]
+        return {name: plain(getattr(self, name)) for name in (*shown, *self.also)}
 
     def explain(self) -> str:
         """Say what it holds, a line for each part."""
@@ -146,6 +148,8 @@ def plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
+    if isinstance(value, ResultBase):
+        return value.body()
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.repr}
     if isinstance(value, Mapping):

@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.beliefs.gaussian import Gaussian
@@ -25,7 +24,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.concentration import concentration, counting_width
-from quiltwork.results import ResultBase, plain
+from quiltwork.results import ResultBase
 
 
 def squared_leakages(
@@ -176,6 +175,7 @@ class Guarantee(ResultBase):
         concentration: the inequality behind the first width.
     """
 
+    also = ("tolerance", "vacuous")
     rows: int
     questions: int
     budget: int
@@ -198,11 +198,6 @@ class Guarantee(ResultBase):
     def vacuous(self) -> bool:
         """Whether always answering ½ would promise as much."""
         return self.tolerance >= VACUOUS
-
-    def body(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        found = {"tolerance": self.tolerance, "vacuous": self.vacuous}
-        return {**plain(vars(self)), **plain(found)}
 
     def explain(self) -> str:
         """Say all of it in sentences."""

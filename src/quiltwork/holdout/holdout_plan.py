@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from quiltwork.holdout.guarantee import (
     read_share,
 )
 from quiltwork.holdout.ladder import least_width
-from quiltwork.results import ChartedResult, plain
+from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
     from quiltwork.report.charts import LineChart
@@ -66,8 +66,9 @@ class HoldoutPlan(ChartedResult):
     """
 
     drawn_at_once = False
+    also = ("noise", "values", "threshold", "epsilon", "bayesian_epsilon", "feasible")
 
-    beliefs: tuple[Belief, ...] | None
+    beliefs: tuple[Belief, ...] | None = field(repr=False)
     queries: int
     overfits: int
     tolerance: float
@@ -181,12 +182,6 @@ class HoldoutPlan(ChartedResult):
         from quiltwork.holdout.plan_alternatives import explained
 
         return explained(self)
-
-    def body(self) -> dict[str, Any]:
-        """Return the plan as JSON values; what is infinite is null."""
-        told = {name: value for name, value in vars(self).items() if name != "beliefs"}
-        found = ("noise", "values", "threshold", "epsilon", "bayesian_epsilon", "feasible")
-        return {**plain(told), **{name: plain(getattr(self, name)) for name in found}}
 
     def to_json(self) -> str:
         """Write the plan as a document of schema `quiltwork/holdout-plan`."""

@@ -11,10 +11,9 @@ Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/metrics.md
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os.path import abspath
 from typing import Any
 
@@ -123,11 +122,6 @@ class BoardStatus(ResultBase):
     best: float
     promise: str
     places: tuple[Place, ...]
-
-    def body(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        width = self.width if math.isfinite(self.width) else None
-        return {**asdict(self), "width": width, "places": [asdict(one) for one in self.places]}
 
     def explain(self) -> str:
         """Say it in sentences."""

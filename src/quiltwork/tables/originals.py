@@ -73,11 +73,6 @@ class PublishedVerdict(ResultBase):
     verdict: Verdict | None
     made_again: str = ""
 
-    def body(self) -> dict[str, Any]:
-        """Return the answer as JSON values."""
-        verdict = None if self.verdict is None else self.verdict.body()
-        return {**super().body(), "verdict": verdict}
-
     def explain(self) -> str:
         """Say whether it is private, and whose rows are in it."""
         if self.verdict is None:

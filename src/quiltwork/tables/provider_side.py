@@ -38,7 +38,7 @@ Answer: TypeAlias = Literal["holds", "breached", "cannot tell"]
 
 
 @dataclass(frozen=True)
-class GroupView:
+class GroupView(ResultBase):
     """One published group as the coalition sees it.
 
     Attributes:
@@ -114,15 +114,6 @@ class OwnView(ResultBase):
     disclosed: tuple[GroupView, ...]
     broken: tuple[GroupView, ...]
     unsure: tuple[GroupView, ...]
-
-    def body(self) -> dict[str, Any]:
-        """Return what the coalition sees as JSON values."""
-        groups = {
-            name: [one.body() for one in getattr(self, name)]
-            for name in ("disclosed", "broken", "unsure")
-        }
-        smallest = None if self.smallest is None else self.smallest.body()
-        return {**super().body(), **groups, "smallest": smallest}
 
     def explain(self) -> str:
         """Say in a few sentences what the coalition learns."""

@@ -206,15 +206,9 @@ class Assessment(ChartedResult):
         )
 
     def body(self) -> dict[str, Any]:
-        """Return everything by name, JSON-ready."""
+        """Return everything by name, and what groups add to guesses."""
         gains = [{**plain(one), "gain": one.gain} for one in self.disclosures]
-        return {
-            **super().body(),
-            "disclosures": gains,
-            "learned": None if self.learned is None else [one.body() for one in self.learned],
-            "against": None if self.against is None else self.against.body(),
-            "attacks": self.records(),
-        }
+        return {**super().body(), "disclosures": gains}
 
 
 def assess(

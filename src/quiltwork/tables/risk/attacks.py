@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from quiltwork.results import ResultBase
 from quiltwork.tables.risk.definetti import Learned
@@ -44,6 +44,7 @@ class TableAttack(ResultBase):
         groups: texts of the groups where it works best.
     """
 
+    also = ("message",)
     attack: str
     knows: str
     found: str
@@ -67,10 +68,6 @@ class TableAttack(ResultBase):
             return "–"
         least = self.least or 0
         return f"{self.most:,}" if least == self.most else f"{least:,} to {self.most:,}"
-
-    def body(self) -> dict[str, Any]:
-        """Return the values by name, and the message."""
-        return {**super().body(), "message": self.message}
 
 
 def attacks_on(

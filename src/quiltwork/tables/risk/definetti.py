@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +54,7 @@ class Learned(ResultBase):
         sure_by_group: records in groups in which one value has 90 %.
     """
 
+    also = ("gain",)
     attribute: str
     people: int
     by_group: float
@@ -67,10 +67,6 @@ class Learned(ResultBase):
     def gain(self) -> float:
         """How much more often the learner is right than the group's own frequencies."""
         return self.learned - self.by_group
-
-    def body(self) -> dict[str, Any]:
-        """Return the values by name, and the gain."""
-        return {**super().body(), "gain": self.gain}
 
 
 @dataclass(frozen=True, eq=False)

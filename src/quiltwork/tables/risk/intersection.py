@@ -60,6 +60,7 @@ class Intersection(ResultBase):
         rehearsed: whether the other table was made for the purpose (`rehearsed`).
     """
 
+    also = ("exact",)
     linked: Literal["subjects", "groups"]
     people: int | None
     least: int
@@ -94,10 +95,6 @@ class Intersection(ResultBase):
             f"people have one possible value left, {self.by_values:,} of them by the values of "
             f"their two groups alone; {self.alone:,} are alone in both their groups.{changed}"
         )
-
-    def body(self) -> dict[str, Any]:
-        """Return the values by name, and whether the number is known."""
-        return {**super().body(), "exact": self.exact}
 
 
 @dataclass(frozen=True, eq=False)
