@@ -178,9 +178,8 @@ class Agreement:
         columns = [*(column.codes for column in mine.quasi), mine.sensitive]
         alike = group_rows(columns, [*sizes, len(mine.sensitive_values)])
         weight = np.bincount(alike.labels, minlength=alike.count)
-        fits = [fit for _, fit in fitting_groups(self.boxes, own, alike.first)]
-        inside = np.concatenate(fits) if fits else np.zeros((0, self.boxes.groups.count), bool)
-        places = inside.sum(axis=1)
+        row, box = fitting_groups(self.boxes, own, alike.first)
+        places = np.bincount(row, minlength=alike.count)
         if (places > 1).any():
             raise InvalidInputError("Boxes overlap: some of your rows are in several of them.")
         outside = int(weight[places == 0].sum())
@@ -194,7 +193,6 @@ class Agreement:
         place_of = np.array([order[self._of_box(g)] for g in range(len(order))])
         number = np.array([self.bucket(value) for value in mine.sensitive_values])
         counts = np.zeros((len(order), BUCKETS), dtype=np.int64)
-        row, box = np.nonzero(inside)
         cells = (place_of[box], number[mine.sensitive[alike.first[row]]])
         np.add.at(counts, cells, weight[row])
         return counts

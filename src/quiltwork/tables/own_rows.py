@@ -163,16 +163,10 @@ def find_kinds(published: Table, own: Table) -> tuple[Kinds, Counts, int]:
     codes = [code_of.get(meaning(label), -1) for label in mine.sensitive_values]
     value = np.array(codes, dtype=np.int64)[mine.sensitive[alike.first]]
     known = np.flatnonzero(value >= 0)
-    found = [np.zeros((2, 0), dtype=np.int64)]
-    done = 0
-    for portion, fits in fitting_groups(published, own, alike.first[known]):
-        which = known[done : done + len(portion)]
-        done += len(portion)
-        row, group = np.nonzero(fits & (shown.T[value[which]] > 0))
-        found.append(np.array([which[row], group]))
-    pairs = np.concatenate(found, axis=1)
-    fitting, kind = np.unique(pairs[0], return_inverse=True)
-    kinds = Kinds(shown, value[fitting], weight[fitting], kind, pairs[1])
+    row, group = fitting_groups(published, own, alike.first[known])
+    there = shown[group, value[known[row]]] > 0
+    fitting, kind = np.unique(known[row[there]], return_inverse=True)
+    kinds = Kinds(shown, value[fitting], weight[fitting], kind, group[there])
     owner = mine.provider[alike.first[fitting]].astype(np.int64)
     return kinds, owner, int(weight.sum() - weight[fitting].sum())
 

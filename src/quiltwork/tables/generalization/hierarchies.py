@@ -194,16 +194,24 @@ class Hierarchy:
 
         Cost: O(levels · boxes).
         """
-        level = np.full(len(low), self.depth - 1, dtype=np.int64)
-        for candidate in range(self.depth - 2, -1, -1):
-            level[self.blocks[candidate][low] == self.blocks[candidate][high]] = candidate
-        block = self.blocks[level, low]
-        first, last = np.empty_like(level), np.empty_like(level)
-        for candidate in range(self.depth):
-            here = level == candidate
-            first[here] = np.searchsorted(self.blocks[candidate], block[here], side="left")
-            last[here] = np.searchsorted(self.blocks[candidate], block[here], side="right") - 1
+        level = common_label(self.blocks, low, high)
+        first, last = (end[level, low] for end in block_ends(self.blocks))
         return level, first, last
+
+
+def common_label(
+    blocks: NDArray[np.int64], low: NDArray[Any], high: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return the level of the lowest label that covers low..high; blocks are level × code."""
+    level: NDArray[np.int64] = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
+    return level
+
+
+def block_ends(blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return level × code: the first and the last code of its block."""
+    first = np.stack([np.searchsorted(row, row, side="left") for row in blocks])
+    last = np.stack([np.searchsorted(row, row, side="right") - 1 for row in blocks])
+    return first, last
 
 
 _PERIODS: dict[DateLevel, Callable[[str], str]] = {

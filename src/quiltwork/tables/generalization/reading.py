@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -257,10 +257,8 @@ def label_of(text: Any) -> Label:
         return Label("range", (plain, plain))
 
 
-def fitting_groups(
-    published: Table, own: Table, rows: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-    """Give portions of `rows` of the own table, each with which groups (columns) its rows fit.
+def fitting_groups(published: Table, own: Table, rows: NDArray[np.int64]) -> tuple[Codes, Codes]:
+    """Return every fit of one of `rows` of the own table: which of them, ascending, and the group.
 
     The texts are read as the own table declares: its orders and hierarchies. A row that may be in a
     group whose text is not understood is taken to fit none: where it is is not known.
@@ -273,6 +271,7 @@ def fitting_groups(
         group = shown.codes[published.groups.first]
         tests.append((covered[group], unread[group], mine.codes))
     step = max(1, _PORTION // max(1, published.groups.count))
+    found = [np.zeros((2, 0), dtype=np.int64)]
     for start in range(0, len(rows), step):
         portion = rows[start : start + step]
         fits = np.ones((len(portion), published.groups.count), dtype=bool)
@@ -281,7 +280,10 @@ def fitting_groups(
             inside, perhaps = (side.T[codes[portion]] for side in (covered, unread))
             doubt = (doubt & (inside | perhaps)) | (fits & perhaps)
             fits &= inside
-        yield portion, fits & ~doubt.any(axis=1, keepdims=True)
+        row, group = np.nonzero(fits & ~doubt.any(axis=1, keepdims=True))
+        found.append(np.array([start + row, group]))
+    places, groups = np.concatenate(found, axis=1)
+    return places, groups
 
 
 def _covering(

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.encoding import code_type, group_rows
+from quiltwork.tables.generalization.hierarchies import block_ends, common_label
 
 if TYPE_CHECKING:
     from quiltwork.tables.encoding import CodedTable, Column
@@ -47,7 +48,7 @@ class Axes:
     @cached_property
     def ends(self) -> tuple[tuple[Counts, Counts] | None, ...]:
         """Under a hierarchy, level × code: the first and the last code of its block."""
-        return tuple(None if tree is None else _block_ends(tree) for tree in self.trees)
+        return tuple(None if tree is None else block_ends(tree) for tree in self.trees)
 
     def widths(self, low: NDArray[Any], high: NDArray[Any]) -> Reals:
         """Return quasi-identifier × node: the share of the whole that codes low..high span."""
@@ -59,7 +60,7 @@ class Axes:
         place, blocks, ends = self.places[axis], self.trees[axis], self.ends[axis]
         width: Reals = place[high] - place[low]
         if blocks is not None and ends is not None:
-            level = _common_label(blocks, low, high)
+            level = common_label(blocks, low, high)
             width = (ends[1][level, low] - ends[0][level, low]) / max(1, len(place) - 1)
         return width
 
@@ -129,20 +130,8 @@ def belongs_left(up_to: Counts, without: Counts, sizes: Counts) -> Flags:
 
 def below_common_label(blocks: Counts, low: NDArray[Any], high: NDArray[Any]) -> Counts:
     """Return the level below the lowest label that covers low..high; the leaves' at least."""
-    level: Counts = np.maximum(_common_label(blocks, low, high) - 1, 0)
+    level: Counts = np.maximum(common_label(blocks, low, high) - 1, 0)
     return level
-
-
-def _common_label(blocks: Counts, low: NDArray[Any], high: NDArray[Any]) -> Counts:
-    """Return the level of the lowest label that covers low..high."""
-    level: Counts = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
-    return level
-
-
-def _block_ends(blocks: Counts) -> tuple[Counts, Counts]:
-    first = np.stack([np.searchsorted(row, row, side="left") for row in blocks])
-    last = np.stack([np.searchsorted(row, row, side="right") - 1 for row in blocks])
-    return first, last
 
 
 RowNumbers = NDArray[np.int64]

@@ -158,18 +158,15 @@ def definetti_on(published: Table, original: Table) -> tuple[Learned, ...]:
 
 def _links(published: Table, original: Table) -> tuple[Ints, tuple[Ints, Ints]]:
     """Return the rows that fit a group; then person and group of every fit."""
-    fitting, groups = [], []
-    for portion, fits in fitting_groups(published, original, np.arange(original.encoded.rows)):
-        row, group = np.nonzero(fits)
-        fitting.append(portion[row])
-        groups.append(group)
-    people, person = np.unique(np.concatenate(fitting), return_inverse=True)
+    rows = np.arange(original.encoded.rows)
+    row, group = fitting_groups(published, original, rows)
+    people, person = np.unique(row, return_inverse=True)
     if not len(people):
         raise InvalidInputError(
             "No row of the original table fits a published group; declare hierarchies and orders, "
             "or compare the table that was published."
         )
-    return people, (person.astype(np.int64), np.concatenate(groups))
+    return people, (person.astype(np.int64), group)
 
 
 def _thinned(counts: ValueCounts) -> NDArray[np.bool_]:
