@@ -16,24 +16,24 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2850,
     "beliefs": 6320,
-    "budget": 9700,
-    "cli": 7010,
+    "budget": 9790,
+    "cli": 7000,
     "client": 800,
-    "counts": 4170,
+    "counts": 4130,
     "demo": 530,
     "foundations": 1430,
-    "holdout": 6160,
+    "holdout": 6120,
     "influence": 10790,
     "noise": 670,
     "queries": 1790,
     "report": 1130,
     "series": 5610,
-    "service": 8710,
-    "tables": 14260,
+    "service": 8740,
+    "tables": 14060,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_290  # lines of the whole package: one room grows by what another has lost
+WHOLE = 81_130  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
