@@ -107,8 +107,8 @@ def _sweep(length: int, query: Query, scale: Fraction) -> Callable[[Belief], flo
     """What bounds the level of noise on one answer, given in its units."""
 
     def bound(belief: Belief) -> float:
+        from quiltwork.influence.calibration import leak_under
         from quiltwork.influence.calibration_arguments import check_states, read_question
-        from quiltwork.influence.other_beliefs import leak_under
 
         asked = check_states(query, [belief]) or query
         unit = asked.grid(asked.points(length))[1]

@@ -110,8 +110,6 @@ class Calibration(ChartedResult):
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int]:
         """Return a bound on what this noise tells under other beliefs, and the worst node."""
-        from quiltwork.influence.other_beliefs import leak_under
-
         if self.exact_scale == 0:
             raise InvalidInputError(
                 "This calibration adds no noise, since nothing was unknown; under other beliefs "
@@ -272,3 +270,22 @@ def _warn_of_entry(scale: float, leakage: float) -> None:
         QuiltworkWarning,
         stacklevel=3,
     )
+
+
+def leak_under(
+    beliefs: Belief | Sequence[Belief], question: Question, scale: Fraction
+) -> tuple[float, int]:
+    """Return a bound on what noise of this scale tells about any secret, and the worst node.
+
+    `scale` is that of the noise on the query's integers. Cost: one sweep per belief.
+
+    Theorem: docs/theory/sweep.md
+
+    Raises:
+        InvalidInputError: for beliefs about other states or rows.
+    """
+    seen = outlooks(beliefs, question.length, None)
+    check_states(question.query, [one.belief for one in seen])
+    told = [one.told(question, scale) for one in seen]
+    leak, answer = max(told, key=lambda one: one[0])
+    return leak, answer.node

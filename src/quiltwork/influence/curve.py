@@ -56,7 +56,7 @@ class InfluenceCurve(ChartedResult):
         if level == 0:
             return 0.0
         scale = 1 / positive_fraction(level, "dp_epsilon")
-        return max(one.leak(self._question, scale) for one in self.outlooks)
+        return max(one.told(self._question, scale)[0] for one in self.outlooks)
 
     @cached_property
     def _question(self) -> Question:

@@ -74,12 +74,8 @@ class SweptOutlook:
         points = min(more, self.length - node) + 1
         return NoiseNeeded(scale, node, change, points, added, (), leak.before)
 
-    def leak(self, question: Question, scale: Fraction) -> float:
-        """What noise of this scale leaks about the worst secret, rounded up."""
-        return self.told(question, scale)[0]
-
     def told(self, question: Question, scale: Fraction) -> tuple[float, NoiseNeeded]:
-        """The same, and which node that is."""
+        """What noise of this scale leaks about the worst secret, rounded up, and which that is."""
         if scale == 0:
             return 0.0, NoiseNeeded(scale, question.nodes.start, 0, 0, 0.0)
         found = self.worst(question, scale)

@@ -18,8 +18,7 @@ from quiltwork.influence import (
     max_influence,
 )
 from quiltwork.influence.gaussian.reach import reach_of
-from quiltwork.influence.gaussian.sum_levels import SumLevels
-from quiltwork.influence.gaussian.worst_stretch import SeriesLeakage
+from quiltwork.influence.gaussian.worst_stretch import SeriesLeakage, SumLevels
 
 SUM = queries.sum(0, 1)
 AR = GaussianSeries(ar=[0.8])

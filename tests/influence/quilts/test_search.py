@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.influence.quilts.by_distance import PairRows
-from quiltwork.influence.quilts.families import TO_END, IntervalFamily, ListedFamily
+from quiltwork.influence.quilts.families import TO_END, IntervalFamily, ListedFamily, PairRows
 from quiltwork.influence.quilts.intervals import best_interval
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.quilts.search import common, price_at, worst_in_family, worst_node

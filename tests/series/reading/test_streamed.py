@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series import read_series
-from quiltwork.series.reading import assembly, collectors, columns, spilled, streamed
-from quiltwork.series.reading.spilled import Spilled
+from quiltwork.series.reading import assembly, collectors, columns, streamed
+from quiltwork.series.reading.streamed import Spilled
 
 EDGES, LABELS = [-0.5, 0.5], ["low", "middle", "high"]
 
@@ -132,10 +132,10 @@ def test_what_does_not_fit_in_memory_is_read_back_from_a_file(sizes, number):
 
 
 def test_a_full_disk_is_told(monkeypatch):
-    monkeypatch.setattr(spilled, "TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
+    monkeypatch.setattr(streamed, "TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
     with pytest.raises(StorageError, match="No space left on device; name a folder with room in T"):
         Spilled(100).add(np.zeros(100))
-    monkeypatch.setattr(spilled, "TemporaryFile", partial(open, "/dev/full", "wb"))
+    monkeypatch.setattr(streamed, "TemporaryFile", partial(open, "/dev/full", "wb"))
     with pytest.raises(StorageError, match="No space left"):  # at once, however small the part is
         Spilled(0).add(np.zeros(1))
 

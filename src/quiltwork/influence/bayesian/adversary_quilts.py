@@ -3,7 +3,10 @@
 For Bayesian DP a quilt Q of node i must separate i and its nearby nodes from the rest in the moral
 graph. An adversary may know some nearby nodes L, so the influence of a quilt is the worst over L:
 projective, h = max log [P(x_Q|x_i,x_L)P(x_Q'|x_i',x_L)/(P(x_Q|x_i',x_L)P(x_Q'|x_i,x_L))], or as in
-the paper 4b with b = max_L I(X_Q ⇝ X_i | X_L) ≥ h/2. Along a chain L = ∅ is the worst.
+the paper 4b with b = max_L I(X_Q ⇝ X_i | X_L) ≥ h/2. Along a chain L = ∅ is the worst, and with
+H_b[x, x'] = R_b[x, x'] + R_b[x', x] on the right and G_a[x, x'] + G_a[x', x] on the left marginals
+cancel: a node enters through its possible states alone, and all nodes past the first few share one
+family. O(k³ log d) for each distance d that is looked at.
 
 Theorem: docs/theory/bayesian-dp.md
 """
@@ -12,15 +15,92 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from typing import Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.bayesian.projective import projective_families
 from quiltwork.influence.quilts.adaptive import Outlook
-from quiltwork.influence.quilts.families import IntervalFamily
-from quiltwork.influence.quilts.protocol import QuiltFamily, quilt_families
+from quiltwork.influence.quilts.exact_chains import ExactWork
+from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily
+from quiltwork.influence.quilts.powers import Powers
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily, quilt_families
+from quiltwork.influence.ratios import BoolArray
+
+
+class BothWays(Powers):
+    """Log-ratios of powers in both orders of a pair of states, added."""
+
+    def forward(self, distances: IntArray) -> FloatArray:
+        """R_d + R_dᵀ."""
+        return _both(super().forward(distances))
+
+    def backward(self, distances: IntArray, support: BoolArray) -> FloatArray:
+        """G_d + G_dᵀ over the states in `support`."""
+        return _both(super().backward(distances, support))
+
+
+def _both(ratios: FloatArray) -> FloatArray:
+    total = ratios + ratios.transpose(0, 2, 1)
+    return np.where(total > 0, np.nextafter(total, np.inf), 0.0)
+
+
+_KNOWN: WeakKeyDictionary[MarkovChain, BothWays] = WeakKeyDictionary()
+
+
+def both_ways(chain: MarkovChain) -> BothWays:
+    """Return the symmetric log-ratios of a chain's matrix, kept as long as the chain."""
+    found = _KNOWN.get(chain)
+    if found is None:
+        found = _KNOWN[chain] = BothWays(chain.transition)
+    return found
+
+
+class ProjectiveWork(ExactWork):
+    """The families of a chain without the marginals of its nodes, which cancel."""
+
+    @cached_property
+    def powers(self) -> Powers:
+        """Symmetric log-ratios of powers of the matrix."""
+        return both_ways(self.chain)
+
+    @cached_property
+    def _flat(self) -> FloatArray:
+        return np.zeros((self.chain.size, self.chain.size))
+
+    def tilt_of_stationary(self, states: BoolArray) -> FloatArray:
+        """Nothing: the marginal cancels."""
+        return self._flat
+
+    def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
+        """The nodes of one phase of the periodic part: one family."""
+        if self.possible.at(nodes[0]).sum() == 1:
+            yield ListedFamily.known(nodes)
+        elif not self.possible.mixes or self.reach == 0:
+            yield self.trivial(nodes)
+        else:
+            yield self._phase(nodes)
+
+    def _phase(self, nodes: range) -> QuiltFamily:
+        """Nodes that differ only in how far away the first ones are, whose states may be others."""
+        if self.early_sets_agree:
+            return self.settled_family(nodes, self._flat, None)
+        if len(nodes) == 1:
+            return self.single(nodes[0])
+        return self.settled_family(nodes, self._flat, self._phase)
+
+    @cached_property
+    def early_sets_agree(self) -> bool:
+        """Whether all nodes have the same possible states."""
+        return bool((self.possible.sets == self.possible.sets[0]).all())
+
+    def tilt_of_single(self, node: int) -> FloatArray:
+        """Nothing: the marginal cancels."""
+        return self._flat
+
 
 Bound: TypeAlias = Literal["tight", "paper"]
 
@@ -65,7 +145,7 @@ def _(belief: HiddenChain, length: int, reach: int, bound: Bound) -> Iterator[Qu
 @adversary_families.register
 def _(belief: MarkovChain, length: int, reach: int, bound: Bound) -> Iterator[QuiltFamily]:
     if bound == "tight":
-        return projective_families(belief, length, reach)
+        return ProjectiveWork(belief, length, min(reach, length - 1)).families()
     return map(_four_times, quilt_families(belief, length, reach, "exact"))
 
 

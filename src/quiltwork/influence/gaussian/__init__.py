@@ -7,7 +7,7 @@ move (`docs/theory/gaussian.md`).
 
 from quiltwork.influence.gaussian.known_rows import bounded_factor, known_rows_factor
 from quiltwork.influence.gaussian.outlook import GaussianOutlook, Hidden, no_sum
-from quiltwork.influence.gaussian.sum_levels import SumLevels
+from quiltwork.influence.gaussian.worst_stretch import SumLevels
 
 __all__ = [
     "GaussianOutlook",

@@ -16,8 +16,7 @@ import numpy as np
 from quiltwork.beliefs import Gaussian, GaussianRows, GaussianSeries
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.gaussian.reach import reach_of
-from quiltwork.influence.gaussian.sum_levels import SumLevels
-from quiltwork.influence.gaussian.worst_stretch import RowsLeakage, SeriesLeakage
+from quiltwork.influence.gaussian.worst_stretch import RowsLeakage, SeriesLeakage, SumLevels
 from quiltwork.influence.quilts.protocol import FloatArray
 
 _UNIT = 2.0**-52

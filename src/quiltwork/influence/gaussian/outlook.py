@@ -13,8 +13,7 @@ from quiltwork.beliefs import Gaussian, GaussianRows, GaussianSeries
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
 from quiltwork.influence.gaussian.reach import reach_of
-from quiltwork.influence.gaussian.sum_levels import SumLevels
-from quiltwork.influence.gaussian.worst_stretch import RowsLeakage, SeriesLeakage
+from quiltwork.influence.gaussian.worst_stretch import RowsLeakage, SeriesLeakage, SumLevels
 from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.question import NoiseNeeded, Question
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, quilt_families
@@ -68,12 +67,8 @@ class GaussianOutlook:
         found = self._alone(question)
         return self._answer(question, found, Fraction(found.leak) * _ROUNDING / epsilon)
 
-    def leak(self, question: Question, scale: Fraction) -> float:
-        """What noise of this scale leaks about the worst secret, rounded up."""
-        return self.told(question, scale)[0]
-
     def told(self, question: Question, scale: Fraction) -> tuple[float, NoiseNeeded]:
-        """The same, and which secret that is."""
+        """What noise of this scale leaks about the worst secret, rounded up, and which that is."""
         found = self._alone(question)
         leak = float_up(Fraction(found.leak) / scale) if scale else 0.0
         return leak, self._answer(question, found, scale)

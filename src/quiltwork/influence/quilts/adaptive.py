@@ -53,12 +53,8 @@ class Outlook:
         found, _ = self.worst(question.cost, price, question.nodes)
         return _needed(found, price.rounded_up(found))
 
-    def leak(self, question: Question, scale: Fraction) -> float:
-        """What noise of this scale leaks about the worst node, rounded up."""
-        return self.told(question, scale)[0]
-
     def told(self, question: Question, scale: Fraction) -> tuple[float, NoiseNeeded]:
-        """The same, and which node that is."""
+        """What noise of this scale leaks about the worst node, rounded up, and which that is."""
         price = LeakAt(1 / scale if scale else Fraction(0))
         found = self.worst(question.cost, price, question.nodes)[0]
         return price.rounded_up(found), _needed(found, scale)

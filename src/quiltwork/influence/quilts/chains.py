@@ -10,9 +10,14 @@ import numpy as np
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts import bounds
-from quiltwork.influence.quilts.by_distance import bounded_rows, silent_rows
-from quiltwork.influence.quilts.exact_chains import exact_families
-from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, ListedFamily
+from quiltwork.influence.quilts.exact_chains import ExactWork
+from quiltwork.influence.quilts.families import (
+    ClusterFamily,
+    IntervalFamily,
+    ListedFamily,
+    bounded_rows,
+    silent_rows,
+)
 from quiltwork.influence.quilts.protocol import (
     InfluenceMethod,
     IntArray,
@@ -34,7 +39,7 @@ def _(
     belief: MarkovChain, length: int, reach: int, method: InfluenceMethod
 ) -> Iterator[QuiltFamily]:
     if method == "exact":
-        return exact_families(belief, length, reach)
+        return ExactWork(belief, length, min(reach, length - 1)).families()
     if method in _BOUNDS:
         lived_in = bounds.lived_in(belief)
         if lived_in.size == 1:

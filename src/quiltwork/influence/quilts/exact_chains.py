@@ -18,8 +18,7 @@ import numpy as np
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.stationary import relative_error
-from quiltwork.influence.quilts.by_distance import PairRows, silent_rows
-from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily
+from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily, PairRows, silent_rows
 from quiltwork.influence.quilts.powers import Powers, powers_of
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.quilts.timeline import (
@@ -36,20 +35,6 @@ from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
 Part: TypeAlias = Callable[[range], QuiltFamily]
 
 _BLOCK_TOLERANCE = 0.01
-
-
-def exact_families(chain: MarkovChain, length: int, reach: int) -> Iterator[QuiltFamily]:
-    """Yield families with the exact max-influence of quilts up to `reach` nodes away.
-
-    O(k³ log reach) time for each distance that is looked at, whatever the length.
-
-    Theorem: docs/theory/max-influence.md
-    """
-    work = ExactWork(chain, length, min(reach, length - 1))
-    if isinstance(chain.initial, str) and chain.initial == "stationary":
-        yield work.stationary()
-    else:
-        yield from work.started()
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +70,13 @@ class ExactWork:
     def any_start(self) -> bool:
         """Whether every initial distribution is believed possible."""
         return isinstance(self.chain.initial, str)
+
+    def families(self) -> Iterator[QuiltFamily]:
+        """Families with the influence of every quilt up to `reach` nodes away."""
+        if isinstance(self.chain.initial, str) and self.chain.initial == "stationary":
+            yield self.stationary()
+        else:
+            yield from self.started()
 
     def stationary(self) -> QuiltFamily:
         """All nodes at once: they have the same marginal."""

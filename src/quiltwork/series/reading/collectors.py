@@ -22,7 +22,7 @@ from quiltwork.delimited import Dialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.columns import AwareMoments
-from quiltwork.series.reading.spilled import Spilled
+from quiltwork.series.reading.streamed import Spilled
 from quiltwork.series.reading.times import TimeReader
 from quiltwork.series.reading.values import as_numbers, as_seconds
 

@@ -7,16 +7,76 @@ turns; other rows are sorted first, through a temporary file (`in_time`).
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Callable, Iterator
 from itertools import chain
+from tempfile import TemporaryFile, gettempdir
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.grids import Rule
-from quiltwork.errors import InvalidInputError
-from quiltwork.series.reading.spilled import Spilled
+from quiltwork.errors import InvalidInputError, StorageError
+
+
+class Spilled:
+    """A list of arrays, of which `in_memory` bytes are held in memory, the others in a file.
+
+    The file has no name, only its owner can read it, and it goes with the process.
+    """
+
+    def __init__(self, in_memory: int = 1 << 23) -> None:
+        """Begin with none."""
+        self._in_memory = in_memory
+        self._parts: list[NDArray[Any] | tuple[int, int, Any]] = []
+        self._held = 0
+        self._file: Any = None
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._parts)
+
+    def add(self, part: NDArray[Any]) -> None:
+        """Keep one more."""
+        if self._held + part.nbytes <= self._in_memory:
+            self._held += part.nbytes
+            self._parts.append(part)
+            return
+        try:
+            if self._file is None:
+                self._file = TemporaryFile(buffering=0)  # noqa: SIM115  (closed with this list)
+                weakref.finalize(self, self._file.close)
+            place, left = self._file.seek(0, os.SEEK_END), memoryview(part.tobytes())
+            while left:  # a full disk takes a part, and then fails
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            raise StorageError(
+                f"Rows that memory should not hold go to a temporary file in {gettempdir()!r}, "
+                f"which failed: {error.strerror}; name a folder with room in TMPDIR."
+            ) from None
+        self._parts.append((place, len(part), part.dtype))
+
+    def cut(self, number: int) -> None:
+        """Forget all but the first so many."""
+        del self._parts[number:]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Yield them in order."""
+        return map(self.__getitem__, range(len(self._parts)))
+
+    def __getitem__(self, place: int) -> NDArray[Any]:
+        """Return one of them."""
+        part = self._parts[place]
+        if isinstance(part, np.ndarray):
+            return part
+        begin, length, kind = part
+        found = np.empty(length, kind)
+        self._file.seek(begin)
+        self._file.readinto(found.data)
+        return found
+
 
 IntArray: TypeAlias = NDArray[np.int64]
 Block: TypeAlias = "tuple[NDArray[Any], IntArray | None, NDArray[Any]]"
