@@ -18,6 +18,8 @@ from typing import Any
 
 from evidence.local_spark import java_home, local_session
 from quiltwork.tables.constraints import KAnonymity, LDiversity
+from quiltwork.tables.partitioning.mondrian import CutRules
+from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.spark import anonymize_spark, verify_spark
 from quiltwork.tables.table import Table
 
@@ -102,7 +104,7 @@ def measured(
     table = Table(frame, "hospital", KNOWN, "ill")
     start = time.perf_counter()
     with counting_results(type(frame)) as brought:
-        publication = anonymize_spark(table, ASKED, 2, "baseline")
+        publication = anonymize_spark(table, Recipe(ASKED, 2, "baseline", CutRules()))
         seconds = time.perf_counter() - start
         progress(1, 2)
         again = verify_spark(publication.table, ASKED, 2)

@@ -245,8 +245,13 @@ def guarantee(
     """
     beta = 1 - read_share(confidence, "confidence")
     read_count(questions, "queries")
-    if not noise:
-        return _without_noise(beliefs, rows, threshold, budget, questions, confidence, values)
+    theorem = concentration(beliefs, means_only).theorem
+    if not noise:  # rows are not protected
+        if values is None:
+            raise InvalidInputError("Without noise answers must be rounded: give values.")
+        width = counting_width(beliefs, rows, questions, budget, values, 1 - confidence)
+        told = (rows, questions, budget, threshold, 0.0, confidence, *(math.inf,) * 3)
+        return Guarantee(*told, width, max(threshold, 1 / (2 * values)) * _UP, theorem)
     level = dp_level(rows, noise, budget)
     share = beta / 2
     # Three equal parts of the other half, for thresholds, comparisons and answers.
@@ -271,25 +276,5 @@ def guarantee(
         max_information(squared_leakages(beliefs, level, rows), share),
         width,
         max(threshold + shift + jitter, blur + rounding) * _UP,
-        concentration(beliefs, means_only).theorem,
-    )
-
-
-def _without_noise(
-    beliefs: Belief | Sequence[Belief] | None,
-    rows: int,
-    threshold: float,
-    budget: int,
-    questions: int,
-    confidence: float,
-    values: int | None,
-) -> Guarantee:
-    if values is None:
-        raise InvalidInputError("Without noise answers must be rounded: give values.")
-    width = counting_width(beliefs, rows, questions, budget, values, 1 - confidence)
-    nothing = (math.inf,) * 3  # rows are not protected
-    rounded = max(threshold, 1 / (2 * values)) * _UP
-    theorem = concentration(beliefs).theorem
-    return Guarantee(
-        rows, questions, budget, threshold, 0.0, confidence, *nothing, width, rounded, theorem
+        theorem,
     )

@@ -122,6 +122,8 @@ def anonymize(
     on_spark = read_table(table).kind == "spark" or backend == "spark"
     if blind:
         _check_blind(table, asked, on_spark, relaxed or cut == "fitness", bool(share))
+    rules = CutRules(method == "provider-aware", cut, relaxed)
+    recipe = Recipe(asked, coalition, method, rules, quality, blind)
     if on_spark:
         from quiltwork.tables.spark import anonymize_spark
 
@@ -130,22 +132,12 @@ def anonymize(
                 "On Spark no rows are left out: suppression needs backend='local'; where the table "
                 "does not fit one machine, drop outliers first."
             )
-        return anonymize_spark(
-            table,
-            asked,
-            coalition,
-            method,
-            split=cut,
-            relaxed=relaxed,
-            quality=quality,
-            progress=progress,
-        )
+        return anonymize_spark(table, recipe, progress)
     encoded = table.encoded
     records = records_of(encoded)
     bound = asked.bind(encoded)
     most = int(share * encoded.rows)
-    rules = CutRules(method == "provider-aware", cut, relaxed)
-    recipe = Recipe(bound, coalition, method, rules, quality, blind)
+    recipe = replace(recipe, constraint=bound)
     if method != "separate":
         least = KAnonymity(records_needed(bound)) if blind else bound
         _check_whole(encoded, records, least, coalition)

@@ -6,7 +6,7 @@ hold them. Cost: one hash table per column, O(rows), plus a sort of the distinct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.distinct import NO_SETS, NumberSets, who_knows
 from quiltwork.tables.frames import arrow, arrow_column, row_count, written_apart
-from quiltwork.tables.generalization.hierarchies import leaf_text
+from quiltwork.tables.generalization.hierarchies import Hierarchy, leaf_text
 from quiltwork.tables.meanings import meaning, number
 
 if TYPE_CHECKING:
-    from quiltwork.tables.generalization.hierarchies import Hierarchy
+    from quiltwork.tables.table import Table
 
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
 Missing: TypeAlias = Literal["error", "value"]
@@ -248,32 +248,27 @@ def groups_of(encoded: CodedTable) -> GroupIndex:
     return group_rows(codes, [len(column.values) for column in encoded.quasi])
 
 
-def encode_frame(
-    frame: Any,
-    provider: str | None,
-    quasi_identifiers: Sequence[str],
-    sensitive: Sequence[str],
-    subject: str | None,
-    missing: Missing,
-    ordinal: Mapping[str, Sequence[Any]],
-    hierarchies: Mapping[str, Hierarchy],
-) -> CodedTable:
-    """Encode a frame; the columns exist and are named once."""
+def encode_frame(table: Table) -> CodedTable:
+    """Encode the frame of a table; the columns exist and are named once."""
+    frame, missing, ordinal = table.frame, table.missing, table.ordinal
+    trees = {name: Hierarchy.read(tree, name) for name, tree in table.hierarchies.items()}
     rows = row_count(frame)
     if rows == 0:
         raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
     quasi = tuple(
-        encode_column(frame, name, missing, ordinal.get(name), hierarchies.get(name))
-        for name in quasi_identifiers
+        encode_column(frame, name, missing, ordinal.get(name), trees.get(name))
+        for name in table.quasi_identifiers
     )
-    spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
+    spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in table.sensitive]
     secret = list(map(by_meaning, spelled))
     codes, values, kind = encode_product(secret)
     for column in quasi:
         refuse_endless(column)
         _refuse_written_apart(frame, column)
-    owner = None if provider is None else _named(frame, provider, "provider")
-    person = None if subject is None else _named(frame, subject, "subject").codes.astype(np.int64)
+    owner = None if table.provider is None else _named(frame, table.provider, "provider")
+    person = None
+    if table.subject is not None:
+        person = _named(frame, table.subject, "subject").codes.astype(np.int64)
     return CodedTable(
         quasi=quasi,
         provider=np.zeros(rows, dtype=np.int8) if owner is None else owner.codes,

@@ -176,12 +176,11 @@ def count_groups(
 
     O(rows log rows).
     """
-    provider, sensitive = _some(encoded.provider, rows), _some(encoded.sensitive, rows)
+    some = slice(None) if rows is None else rows
     if encoded.subject is not None:
-        subject = encoded.subject if rows is None else encoded.subject[rows]
-        return _count_people(encoded, subject, provider, sensitive, labels, groups, rows)
+        return _count_people(encoded, encoded.subject[some], labels, groups, some)
     sizes = (groups, len(encoded.providers), len(encoded.sensitive_values))
-    return count_records((labels, provider, sensitive), sizes)
+    return count_records((labels, encoded.provider[some], encoded.sensitive[some]), sizes)
 
 
 def count_records(
@@ -208,20 +207,8 @@ def _sorted_counts(
     return SparseCounts(group, who, kind, weight, start, inside, sizes[1], sizes[2])
 
 
-def _some(
-    column: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]] | None
-) -> NDArray[np.integer[Any]]:
-    return column if rows is None else column[rows]
-
-
 def _count_people(
-    encoded: CodedTable,
-    subject: Ints,
-    provider: NDArray[np.integer[Any]],
-    sensitive: NDArray[np.integer[Any]],
-    labels: Ints,
-    groups: int,
-    rows: NDArray[np.integer[Any]] | None,
+    encoded: CodedTable, subject: Ints, labels: Ints, groups: int, some: Any
 ) -> SparseCounts:
     """Count each person once in each of their groups, by who knows them and what they have.
 
@@ -233,8 +220,9 @@ def _count_people(
     values = len(encoded.sensitive_values)
     known_by, sets = encoded.known_by
     known = np.zeros(people, dtype=np.int64)
-    known[subject] = _some(known_by, rows)
-    triples, _ = distinct_rows([labels, subject, sensitive], [groups, people, values])
+    known[subject] = known_by[some]
+    columns = [labels, subject, encoded.sensitive[some]]
+    triples, _ = distinct_rows(columns, [groups, people, values])
     new = np.append(True, (np.diff(triples[0]) != 0) | (np.diff(triples[1]) != 0))
     presence = np.cumsum(new) - 1
     value_set, kinds = set_ids(presence, triples[2], int(presence[-1]) + 1, values)
@@ -242,7 +230,8 @@ def _count_people(
     sizes = [groups, providers + len(sets), values + len(kinds)]
     (group, who, kind), weight = distinct_rows([where, known[whom], value_set], sizes)
     start = np.searchsorted(group, np.arange(groups + 1))
-    (inside_group, inside_provider), _ = distinct_rows([labels, provider], [groups, providers])
+    columns = [labels, encoded.provider[some]]
+    (inside_group, inside_provider), _ = distinct_rows(columns, [groups, providers])
     inside = np.bincount(inside_group, minlength=groups)
     contributors = (inside_group, inside_provider)
     return SparseCounts(

@@ -211,14 +211,8 @@ class LocalPublication(Publication):
             **self._taken(source.sensitive, everything),
         }
         frame = like(arrow().table(columns), source.kind)
-        table = Table(
-            frame,
-            provider=source.provider,
-            quasi_identifiers=source.quasi_identifiers,
-            sensitive=source.sensitive,
-            subject=source.subject,
-            ordinal={n: v for n, v in source.ordinal.items() if n in source.sensitive},
-            missing="value",
+        table = source.with_frame(
+            frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
         )
         # The codes are known: finding them again in the texts would cost more than making them.
         table.__dict__["encoded"] = some_rows(source.encoded, self.rows, self._quasi)

@@ -6,7 +6,7 @@ A table keeps the frame as it was given; everything is computed on `encoded`, ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, get_args
 
@@ -141,16 +141,7 @@ class Table:
                 "A Spark table is not brought to one machine: use backend='spark', or give a "
                 "local frame."
             )
-        return encode_frame(
-            self.frame,
-            self.provider,
-            self.quasi_identifiers,
-            self.sensitive,
-            self.subject,
-            self.missing,
-            self.ordinal,
-            self._hierarchies(),
-        )
+        return encode_frame(self)
 
     @cached_property
     def groups(self) -> GroupIndex:
@@ -165,17 +156,20 @@ class Table:
         own = {} if self.kind == "spark" else orders_of(as_arrow(self.frame, named))
         return {**own, **self.ordinal}
 
+    @property
+    def secret_orders(self) -> dict[str, Sequence[Any]]:
+        """The declared orders of sensitive columns, which are published as they are."""
+        return {name: self.ordinal[name] for name in self.sensitive if name in self.ordinal}
+
     def group_values(self, group: int) -> tuple[Any, ...]:
         """Return the quasi-identifier values of a group."""
         row = self.groups.first[integer(group, "group", 0, len(self.groups.first) - 1)]
         return tuple(column.values[column.codes[row]] for column in self.encoded.quasi)
 
-    def _hierarchies(self) -> dict[str, Any]:
-        if not self.hierarchies:
-            return {}
-        from quiltwork.tables.generalization.hierarchies import Hierarchy
-
-        return {name: Hierarchy.read(source, name) for name, source in self.hierarchies.items()}
+    def with_frame(self, frame: Any, **changes: Any) -> Table:
+        """Return another frame with the same roles; `changes` are what is declared otherwise."""
+        held = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Table(**{**held, "frame": frame, **changes})
 
     def __repr__(self) -> str:
         if self.kind == "spark":

@@ -56,7 +56,9 @@ def source(spark):
 
 @pytest.fixture(scope="module")
 def baseline(source):
-    published = anonymize_spark(roles(source[1]), LIMITS, 1, "baseline", subtree_rows=250)
+    published = anonymize_spark(
+        roles(source[1]), Recipe(LIMITS, 1, "baseline", CutRules()), subtree_rows=250
+    )
     yield published
     published.unpersist()
 
@@ -125,7 +127,9 @@ def test_provider_aware_never_loses_more_than_the_baseline(source, baseline):
 
 
 def test_each_provider_alone(source):
-    found = anonymize_spark(roles(source[1]), LIMITS, 2, "separate", subtree_rows=250)
+    found = anonymize_spark(
+        roles(source[1]), Recipe(LIMITS, 2, "separate", CutRules()), subtree_rows=250
+    )
     local = anonymize(roles(source[0]), LIMITS, m=2, method="separate", split="range")
     assert sorted_rows(collected(found.frame)) == sorted_rows(local.frame)
     found.unpersist()
@@ -133,7 +137,9 @@ def test_each_provider_alone(source):
 
 def test_constraints_that_depend_on_the_whole_table(source):
     asked = TCloseness(0.2) & EntropyLDiversity(3)
-    found = anonymize_spark(roles(source[1]), asked, 0, "baseline", subtree_rows=800)
+    found = anonymize_spark(
+        roles(source[1]), Recipe(asked, 0, "baseline", CutRules()), subtree_rows=800
+    )
     local = anonymize(roles(source[0]), asked, m=0, method="baseline")
     assert sorted_rows(collected(found.frame)) == sorted_rows(local.frame)
     found.unpersist()
@@ -166,10 +172,10 @@ def test_a_local_frame_with_missing_values_orders_and_several_secrets(spark):
 
 def test_what_cannot_be_private_is_refused_before_anything_is_published(source):
     with pytest.raises(NotPrivateError, match="Even one group"):
-        anonymize_spark(roles(source[1]), KAnonymity(1500), 1, "baseline")
+        anonymize_spark(roles(source[1]), Recipe(KAnonymity(1500), 1, "baseline", CutRules()))
     few = int(source[0]["hospital"].isin(["C", "D"]).sum())
     with pytest.raises(NotPrivateError, match=f"'C' alone cannot fulfil .* have {few} rows, and 0"):
-        anonymize_spark(roles(source[1]), KAnonymity(400), 1, "separate")
+        anonymize_spark(roles(source[1]), Recipe(KAnonymity(400), 1, "separate", CutRules()))
 
 
 def test_writing_makes_a_folder_of_files(baseline, tmp_path):

@@ -13,6 +13,8 @@ import pytest
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import KAnonymity, LDiversity
+from quiltwork.tables.partitioning.mondrian import CutRules
+from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.spark import (
     anonymize_spark,
     verify_spark,
@@ -26,6 +28,7 @@ pytestmark = [
 ]
 KNOWN = ["age", "zip", "pay"]
 LIMITS = KAnonymity(8) & LDiversity(3)
+BASELINE = Recipe(LIMITS, 1, "baseline", CutRules())
 ZIPS = [(str(z), f"{z // 100}**", f"{z // 1000}***", "*") for z in range(12000, 15000, 50)]
 
 
@@ -62,9 +65,8 @@ def test_quality_in_one_subtree_is_that_of_the_local_backend(source):
 def test_quality_in_many_subtrees_loses_less_than_without_and_about_as_much_as_locally(source):
     local = anonymize(roles(source[0]), LIMITS, 1, "baseline", quality=True)
     plain = anonymize(roles(source[0]), LIMITS, 1, "baseline")
-    found = anonymize_spark(
-        roles(source[1]), LIMITS, 1, "baseline", split="loss", quality=True, subtree_rows=400
-    )
+    asked = Recipe(LIMITS, 1, "baseline", CutRules(split="loss"), quality=True)
+    found = anonymize_spark(roles(source[1]), asked, subtree_rows=400)
     assert found.subtrees > 2
     best, usual = (pub.report().loss.gcp for pub in (local, plain))
     assert found.gcp < usual - 0.5 * (usual - best)
@@ -74,9 +76,7 @@ def test_quality_in_many_subtrees_loses_less_than_without_and_about_as_much_as_l
 
 def test_hierarchies_are_cut_between_labels_as_locally(source):
     tree = {"zip": ZIPS}
-    found = anonymize_spark(
-        roles(source[1], hierarchies=tree), LIMITS, 1, "baseline", subtree_rows=400
-    )
+    found = anonymize_spark(roles(source[1], hierarchies=tree), BASELINE, subtree_rows=400)
     local = anonymize(roles(source[0], hierarchies=tree), LIMITS, 1, "baseline")
     assert found.subtrees > 2
     assert sorted_rows(found.frame) == sorted_rows(local.frame)
@@ -85,14 +85,7 @@ def test_hierarchies_are_cut_between_labels_as_locally(source):
 
 def test_progress_tells_of_passes_and_of_the_end(source):
     told: list[tuple[int, int]] = []
-    found = anonymize_spark(
-        roles(source[1]),
-        LIMITS,
-        1,
-        "baseline",
-        subtree_rows=400,
-        progress=lambda *at: told.append(at),
-    )
+    found = anonymize_spark(roles(source[1]), BASELINE, lambda *at: told.append(at), 400)
     found.unpersist()
     done = [at for at, _ in told]
     assert {rows for _, rows in told} == {1500}

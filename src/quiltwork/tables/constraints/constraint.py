@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -289,14 +289,7 @@ class Custom(Constraint):
 
     def bind(self, encoded: CodedTable) -> Constraint:
         """Learn the labels of the table's sensitive values."""
-        return Custom(
-            self.function,
-            self.eg_monotonic,
-            self.generalization_monotonic,
-            self.score,
-            self.name,
-            encoded.sensitive_values,
-        )
+        return replace(self, labels=encoded.sensitive_values)
 
     def _asked(self, function: Callable[[Mapping[Any, int]], Any], left: SecretCounts) -> Any:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -284,11 +285,7 @@ def _tree(rows: list[list[str]], name: str) -> tuple[tuple[str, ...], ...]:
             f"The hierarchy of {name!r} has an empty label; write {ROOT} for everything."
         )
     leaves = [row[0] for row in rows]
-    twice = (
-        next((leaf for leaf in leaves if leaves.count(leaf) > 1), None)
-        if (len(set(leaves)) < len(leaves))
-        else None
-    )
+    twice = next((leaf for leaf, times in Counter(leaves).items() if times > 1), None)
     if twice is not None:
         raise InvalidInputError(f"The hierarchy of {name!r} has two lines for {twice!r}.")
     for level in range(1, depth):

@@ -13,7 +13,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -181,15 +181,9 @@ class CodedRecords:
 
     def take(self, rows: RowNumbers) -> CodedRecords:
         """Return some of the rows, next to each other in memory."""
-        return CodedRecords(
-            np.ascontiguousarray(self.codes[:, rows]),
-            self.provider[rows],
-            self.providers,
-            self.sensitive[rows],
-            self.values,
-            self.ids[rows],
-            self.axes,
-        )
+        codes, ids = np.ascontiguousarray(self.codes[:, rows]), self.ids[rows]
+        owners, secrets = self.provider[rows], self.sensitive[rows]
+        return replace(self, codes=codes, provider=owners, sensitive=secrets, ids=ids)
 
 
 def records_of(encoded: CodedTable) -> CodedRecords:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.partitioning.guards import Guard
-from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
+from quiltwork.tables.partitioning.mondrian import Progress
 from quiltwork.tables.partitioning.provider_aware import parts_freely
-from quiltwork.tables.partitioning.recipe import Method, Recipe
+from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publication import Publication
 from quiltwork.tables.spark.domains import Domains, bound, read_domains
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
@@ -64,13 +64,9 @@ class SparkPublication(Publication):
     @cached_property
     def table(self) -> Table:
         """The same as a Table with providers. Never publish it."""
-        return Table(
-            self.published.drop(WIDTH),
-            self.source.provider,
-            self.source.quasi_identifiers,
-            self.source.sensitive,
-            ordinal={n: v for n, v in self.source.ordinal.items() if n in self.source.sensitive},
-            missing="value",
+        source, frame = self.source, self.published.drop(WIDTH)
+        return source.with_frame(
+            frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
         )
 
     @property
@@ -150,19 +146,13 @@ def _escaped(frame: DataFrame) -> DataFrame:
 @with_this_package()
 def anonymize_spark(
     table: Table,
-    constraint: Constraint,
-    m: int,
-    method: Method,
-    *,
-    split: Split = "range",
-    relaxed: bool = False,
-    quality: bool = False,
+    recipe: Recipe,
     progress: Progress | None = None,
     subtree_rows: int = SUBTREE_ROWS,
 ) -> SparkPublication:
     """Anonymize on Spark; see `anonymize`. The driver receives aggregates only.
 
-    The top of the tree is cut by range and strictly, whatever `split`, `relaxed` and `quality` say;
+    The top of the tree is cut by range and strictly, whatever the recipe's rules and quality say;
     they rule within subtrees. With `method="baseline"`, by range, and neither of the others the
     result is that of the local backend. `progress` is called after every pass that decides the top
     of the tree, and before and after the subtrees are finished and verified.
@@ -173,9 +163,8 @@ def anonymize_spark(
     from pyspark import StorageLevel
 
     domains = read_domains(table, frame)
-    asked = bound(constraint, domains)
-    alone = method == "separate"
-    coalition = 0 if alone else m
+    asked, alone = bound(recipe.constraint, domains), recipe.method == "separate"
+    coalition = 0 if alone else recipe.m
     blocks = encoded_blocks(table, frame, domains).persist(StorageLevel.DISK_ONLY)
     published: Any = None
     try:
@@ -187,16 +176,17 @@ def anonymize_spark(
         leaves = grow(
             router, roots, measure, domains.axes, asked, coalition, smallest, subtree_rows
         )
-        rules = CutRules(method == "provider-aware" and parts_freely(asked), split, relaxed)
-        # A subtree of method="separate" is one provider's already.
-        recipe = Recipe(asked, coalition, method, rules, quality)
-        inside = replace(recipe, method="baseline", quality=False) if alone else recipe
+        splits = recipe.rules.provider_splits and parts_freely(asked)
+        rules = replace(recipe.rules, provider_splits=splits)
+        inside = replace(recipe, constraint=asked, m=coalition, rules=rules)
+        if alone:  # a subtree is one provider's already
+            inside = replace(inside, method="baseline", quality=False)
         parts = sent(blocks, router, list(leaves)).repartition(len(leaves), "subtree")
         published = finished(table, frame, parts, domains, inside)
         published = published.persist(StorageLevel.DISK_ONLY)
         if progress is not None:
             progress(0, domains.rows)
-        verdicts = part_verdicts(table, published, domains, asked, m)
+        verdicts = part_verdicts(table, published, domains, asked, recipe.m)
         _check_verdicts(verdicts, domains.rows)
         if progress is not None:
             progress(domains.rows, domains.rows)
@@ -208,7 +198,7 @@ def anonymize_spark(
         blocks.unpersist()
     return SparkPublication(
         source=table,
-        recipe=replace(recipe, constraint=constraint, m=m),
+        recipe=replace(recipe, rules=rules),
         subtrees=len(leaves),
         verdicts=tuple(verdicts),
         published=published,

@@ -46,16 +46,7 @@ def spark_frame(table: Table) -> DataFrame:
 
 def on_spark(table: Table) -> Table:
     """Return the table as one of a Spark frame."""
-    return Table(
-        spark_frame(table),
-        table.provider,
-        table.quasi_identifiers,
-        table.sensitive,
-        table.subject,
-        table.orders,
-        table.hierarchies,
-        table.missing,
-    )
+    return table.with_frame(spark_frame(table), ordinal=table.orders)
 
 
 def mapped(
