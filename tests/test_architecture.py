@@ -22,18 +22,18 @@ CEILINGS = {
     "counts": 4130,
     "demo": 530,
     "foundations": 1430,
-    "holdout": 6120,
+    "holdout": 6110,
     "influence": 10720,
     "noise": 670,
     "queries": 1790,
     "report": 1130,
     "series": 5600,
     "service": 8740,
-    "tables": 14060,
+    "tables": 13980,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_040  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_960  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
