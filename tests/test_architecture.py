@@ -23,7 +23,7 @@ CEILINGS = {
     "demo": 530,
     "foundations": 1430,
     "holdout": 6110,
-    "influence": 10720,
+    "influence": 10660,
     "noise": 670,
     "queries": 1790,
     "report": 1130,
@@ -33,7 +33,7 @@ CEILINGS = {
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 80_960  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_900  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

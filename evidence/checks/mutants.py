@@ -17,8 +17,8 @@ import numpy as np
 
 import quiltwork as qw
 from evidence.checks.audit_enumeration import excess, random_case
-from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import IntervalFamily
+from quiltwork.influence.quilts.search import Outlook
 from quiltwork.queries import Histogram, Query
 from quiltwork.queries.base import Moves
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,9 +31,9 @@ from quiltwork.influence.calibration_arguments import (
 )
 from quiltwork.influence.profile import Profile, combined, quilt_profile
 from quiltwork.influence.question import Question
-from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import ScaleFor
 from quiltwork.influence.quilts.protocol import InfluenceMethod
+from quiltwork.influence.quilts.search import Outlook
 from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
@@ -157,9 +157,21 @@ class Calibration(ChartedResult):
 
     def chart(self) -> LineChart:
         """Describe the scale that each node needs."""
-        from quiltwork.influence.curve_charts import profile_chart
+        from quiltwork.report.charts import LineChart, level, steps
 
-        return profile_chart(self.per_node(), self.scale)
+        runs = self.per_node().runs
+        ends = [run.first - 0.5 for run in runs], runs[-1].last + 0.5
+        needed = steps(*ends, [run.scale for run in runs])
+        return LineChart(
+            "Noise that each time point needs",
+            f"The largest, {self.scale:.4g}, is what is added.",
+            "time point",
+            "noise scale",
+            (
+                replace(needed, name="needed"),
+                level(f"scale {self.scale:.4g}", self.scale, [needed]),
+            ),
+        )
 
 
 def calibrate(

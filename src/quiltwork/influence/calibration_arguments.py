@@ -24,8 +24,8 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
 from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.influence.question import Question
-from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.protocol import InfluenceMethod
+from quiltwork.influence.quilts.search import Outlook
 from quiltwork.influence.sweep import can_be_swept
 from quiltwork.influence.sweep_outlook import SweptOutlook
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
 from quiltwork.influence.calibration_arguments import AnyOutlook, outlooks, refuse_entry
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from quiltwork.report.charts import LineChart
 
 
+_POINTS = 40
 _SLACK = Fraction(1, 2**39)
 """Twice what `epsilon` adds to a leakage when it rounds up."""
 
@@ -102,9 +105,24 @@ class InfluenceCurve(ChartedResult):
 
     def chart(self) -> LineChart:
         """Describe the curve and the line of independent nodes."""
-        from quiltwork.influence.curve_charts import curve_chart
+        from quiltwork.report.charts import Line, LineChart
 
-        return curve_chart(self)
+        low, high = (self.dp_epsilon(leaked) for leaked in (0.01, 10))
+        if not math.isfinite(high):
+            low, high = 0.01, 10.0
+        levels = np.geomspace(low, high, _POINTS).tolist()
+        return LineChart(
+            "Influence curve",
+            "What a mechanism of each DP level leaks under the belief, and under independence.",
+            "DP level for substituting one time point",
+            "leakage about a time point",
+            (
+                Line("belief", tuple((x, self.epsilon(x)) for x in levels)),
+                Line("independent", tuple((x, x) for x in levels), dashed=True),
+            ),
+            log_x=True,
+            log_y=True,
+        )
 
 
 def influence_curve(

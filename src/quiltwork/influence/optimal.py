@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -35,7 +34,7 @@ from quiltwork.influence.calibration_arguments import (
     read_lengths,
     read_question,
 )
-from quiltwork.influence.profile import Profile, Run
+from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.queries import Count
 
@@ -61,12 +60,8 @@ class OptimalCalibration(Calibration):
             here = slice(0, len(one.nodes))
             scales = [float_up(Fraction(s) * unit) for s in scales_per_node(one, level).tolist()]
             needed[here] = np.maximum(needed[here], scales)
-        nodes = zip(self.question.nodes, needed.tolist(), strict=True)
-        runs = []
-        for scale, group in groupby(nodes, key=lambda pair: pair[1]):
-            members = [node for node, _ in group]
-            runs.append(Run(members[0], members[-1], scale))
-        return Profile(tuple(runs))
+        nodes = np.array(self.question.nodes)
+        return runs_of(nodes, nodes, needed)
 
     def explain(self) -> str:
         """Say what decides, and what the scale rests on."""

@@ -15,11 +15,10 @@ from functools import reduce
 import numpy as np
 
 from quiltwork.exact import float_up
-from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily
 from quiltwork.influence.quilts.intervals import Cost, Price, one_sided
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
-from quiltwork.influence.quilts.search import common, price_at, worst_in_family
+from quiltwork.influence.quilts.search import Outlook, common, price_at, worst_in_family
 
 _MOST_PIECES = 4096
 _MOST_NODES = 1 << 20

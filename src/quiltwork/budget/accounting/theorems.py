@@ -23,8 +23,8 @@ from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
 from quiltwork.influence.calibration_arguments import AnyOutlook, default_quilts
 from quiltwork.influence.gaussian import GaussianOutlook
-from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import LeakAt
+from quiltwork.influence.quilts.search import Outlook
 from quiltwork.influence.sweep import Charge
 from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.results import ResultBase, plain

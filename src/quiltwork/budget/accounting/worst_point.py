@@ -23,9 +23,9 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer
 from quiltwork.influence.calibration_arguments import AnyOutlook, outlooks
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
-from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, ListedFamily
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.search import Outlook
 from quiltwork.influence.sweep import Endless, Levels, Sweep
 from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.results import ResultBase

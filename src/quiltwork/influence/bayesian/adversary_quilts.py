@@ -23,11 +23,11 @@ import numpy as np
 
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.exact_chains import ExactWork
 from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily
 from quiltwork.influence.quilts.powers import Powers
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily, quilt_families
+from quiltwork.influence.quilts.search import Outlook
 from quiltwork.influence.ratios import BoolArray
 
 

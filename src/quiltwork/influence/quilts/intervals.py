@@ -104,17 +104,19 @@ def described(family: IntervalFamily, node: int, best: Sides, cost: Cost) -> Bes
 def one_sided(family: IntervalFamily, node: int, cost: Cost, price: Price) -> tuple[float, float]:
     """Return the best price with everything before the node nearby, and everything after it."""
     limit = _nothing_remote(family, node, cost, price)
-    before = _best_after(family, node, cost, price, limit.price) or limit
-    after = _best_before(family, node, cost, price, limit.price) or limit
-    return before.price, after.price
+    rising, sinking = (
+        _best_one_sided(family, node, cost, price, limit.price, after=after) or limit
+        for after in (True, False)
+    )
+    return rising.price, sinking.price
 
 
 def best_interval(family: IntervalFamily, node: int, cost: Cost, price: Price) -> Sides:
     """Return the best quilt of one node: empty, one-sided or two-sided."""
     best = _nothing_remote(family, node, cost, price)
-    for search in (_best_after, _best_before, _best_two_sided):
-        best = search(family, node, cost, price, best.price) or best
-    return best
+    for after in (True, False):
+        best = _best_one_sided(family, node, cost, price, best.price, after=after) or best
+    return _best_two_sided(family, node, cost, price, best.price) or best
 
 
 def _nothing_remote(family: IntervalFamily, node: int, cost: Cost, price: Price) -> Sides:
@@ -123,35 +125,17 @@ def _nothing_remote(family: IntervalFamily, node: int, cost: Cost, price: Price)
     return Sides(float(everything[0]), TO_END, TO_END, 0.0)
 
 
-def _best_after(
-    family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float
+def _best_one_sided(
+    family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float, *, after: bool
 ) -> Sides | None:
-    def costs(right: IntArray) -> IntArray:
-        return cost(*family.span(node, np.full_like(right, TO_END), right))
+    """The best distance on one side, with everything on the other nearby, if below `limit`."""
+    rows = family.right_rows if after else family.left_rows
 
-    found = _nearest(len(family.right_rows), family.right_rows.most, costs, price, limit)
-    return None if found is None else Sides(found[0], TO_END, found[1], found[2])
+    def costs(near: IntArray) -> IntArray:
+        ends = np.full_like(near, TO_END)
+        return cost(*family.span(node, *((ends, near) if after else (near, ends))))
 
-
-def _best_before(
-    family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float
-) -> Sides | None:
-    def costs(left: IntArray) -> IntArray:
-        return cost(*family.span(node, left, np.full_like(left, TO_END)))
-
-    found = _nearest(len(family.left_rows), family.left_rows.most, costs, price, limit)
-    return None if found is None else Sides(found[0], found[1], TO_END, found[2])
-
-
-def _nearest(
-    reach: int,
-    influences: Callable[[IntArray], FloatArray],
-    costs: Callable[[IntArray], IntArray],
-    price: Price,
-    limit: float,
-) -> tuple[float, int, float] | None:
-    """Return (price, nearby nodes on that side, influence) of the best distance below `limit`."""
-    cells = np.array([[1, reach]] if reach else np.empty((0, 2)), dtype=np.int64)
+    cells = np.array([[1, len(rows)]] if len(rows) else np.empty((0, 2)), dtype=np.int64)
     best = None
     while len(cells):
         near, far = (end.ravel() for end in _split(cells[:, 0], cells[:, 1], _PARTS_OF_LINE))
@@ -159,12 +143,13 @@ def _nearest(
         near, far = near[open_cells], far[open_cells]
         if not len(far):
             break
-        influence = influences(far)
+        influence = rows.most(far)
         reached = price(costs(far - 1), influence)
         index = int(np.argmin(reached))
         if reached[index] < limit:
-            limit = float(reached[index])
-            best = limit, int(far[index]) - 1, float(influence[index])
+            limit, beside = float(reached[index]), int(far[index]) - 1
+            sides = (TO_END, beside) if after else (beside, TO_END)
+            best = Sides(limit, *sides, float(influence[index]))
         open_cells = (price(costs(near - 1), influence) < limit) & (near < far)
         cells = np.stack([near, far], axis=1)[open_cells]
     return best
