@@ -149,6 +149,7 @@ def said_about(url):
 )
 def test_a_password_is_nowhere_to_be_seen(url, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("time.sleep", lambda pause: None)  # nobody answers there, however late
     assert "s3cret" in url
     assert "s3cret" not in said_about(url)
 

@@ -27,15 +27,13 @@ def shares(found):
 
 
 @pytest.mark.parametrize("asked", [KAnonymity(3) & LDiversity(3), EntropyLDiversity(2.5)])
-def test_drawn_assignments_have_the_shares_of_enumerated_ones(monkeypatch, asked):
+def test_drawn_assignments_have_the_shares_of_enumerated_ones(asked):
     """5 standard errors of some thousand rounds that hang together: within 0.08."""
     every = exchanges.attacked(GROUPS, CODES, CUTS, asked)
     assert all(part.exact for part in every)
     assert sorted(np.concatenate([part.rows for part in every])) == list(range(15))
-    monkeypatch.setattr(exchanges, "MOST_WORLDS", 0)
-    monkeypatch.setattr(exchanges, "_COLD", 0.3)  # so that it changes sides often enough
-    monkeypatch.setattr(exchanges, "_ROUNDS", 2500)
-    drawn = exchanges.attacked(GROUPS, CODES, CUTS, asked)
+    often = exchanges.Effort(worlds=0, rounds=2500, cold=0.3)  # changes sides often enough
+    drawn = exchanges.attacked(GROUPS, CODES, CUTS, asked, often)
     assert not any(part.exact for part in drawn)
     exact, found = shares(every), shares(drawn)
     assert exact.keys() == found.keys()
@@ -51,7 +49,6 @@ def test_drawn_assignments_have_the_shares_of_enumerated_ones(monkeypatch, asked
     assert max(away) > 0.16  # groups' own shares would be noticed
 
 
-def test_without_exchanges_nothing_is_concluded(monkeypatch):
-    monkeypatch.setattr(exchanges, "MOST_WORLDS", 0)
-    monkeypatch.setattr(exchanges, "_ROUNDS", 0)
-    assert all(not p.found for p in exchanges.attacked(GROUPS, CODES, CUTS, LDiversity(3)))
+def test_without_exchanges_nothing_is_concluded():
+    none = exchanges.Effort(worlds=0, rounds=0)
+    assert all(not p.found for p in exchanges.attacked(GROUPS, CODES, CUTS, LDiversity(3), none))

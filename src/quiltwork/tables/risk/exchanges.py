@@ -28,16 +28,28 @@ from quiltwork.tables.constraints.constraint import (
 )
 from quiltwork.tables.risk.refusals import Refusal
 
-MOST_WORLDS = 5_000
-"""Assignments of a part that are enumerated."""
 MOST_STEPS = 400_000
 """Exchanges that are drawn, in all parts together."""
-_HOT, _COLD = 0.5, 0.25  # temperatures
-_ROUNDS = 60  # exchanges per record; half of them to find an assignment, half to look around
+_HOT = 0.5
 
 Ints = NDArray[np.int64]
 Cells = list[Counter[int]]
 """For each cell, how many of its records have which value."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried.
+
+    Attributes:
+        worlds: assignments of a part that are enumerated; beyond, exchanges are drawn.
+        rounds: exchanges per record; half of them to find an assignment, half to look around.
+        cold: the temperature at which it looks around.
+    """
+
+    worlds: int = 5_000
+    rounds: int = 60
+    cold: float = 0.25
 
 
 @dataclass(frozen=True)
@@ -124,7 +136,11 @@ def _together(cells: Cells, side: frozenset[int]) -> Counter[int]:
 
 
 def attacked(
-    groups: Ints, values: Ints, cuts: Sequence[Refusal], constraint: Constraint
+    groups: Ints,
+    values: Ints,
+    cuts: Sequence[Refusal],
+    constraint: Constraint,
+    effort: Effort = Effort(),  # noqa: B008
 ) -> tuple[Part, ...]:
     """Attack every part of a table that refused cuts say something about.
 
@@ -134,15 +150,15 @@ def attacked(
     puzzles = list(_puzzles(groups, values, cuts, Rule.of(constraint)))
     rng = np.random.default_rng(2007)
     found, records = [], sum(len(rows) for puzzle in puzzles for rows in puzzle.rows)
-    rounds = min(_ROUNDS, MOST_STEPS // records) if records else 0
+    rounds = min(effort.rounds, MOST_STEPS // records) if records else 0
     for puzzle in puzzles:
         rows = np.concatenate(puzzle.rows)
-        counted = _enumerated(puzzle)
+        counted = _enumerated(puzzle, effort.worlds)
         if counted is not None:
             shares, nothing = counted
             found.append(Part(rows, tuple(zip(puzzle.rows, shares, strict=True)), True, nothing))
             continue
-        drawn = _drawn(puzzle, rounds * len(rows), rng)
+        drawn = _drawn(puzzle, rounds * len(rows), effort.cold, rng)
         cells = () if drawn is None else tuple(zip(puzzle.rows, drawn, strict=True))
         found.append(Part(rows, cells, exact=False, nothing=False))
     return tuple(found)
@@ -198,7 +214,7 @@ def _puzzle(members: list[Ints], values: Ints, cuts: list[Refusal], rule: Rule) 
     return _Puzzle(rows, groups, held, [list(one) for one in distinct], rule)
 
 
-def _enumerated(puzzle: _Puzzle) -> tuple[list[dict[int, float]], bool] | None:
+def _enumerated(puzzle: _Puzzle, most: int) -> tuple[list[dict[int, float]], bool] | None:
     """Return each cell's shares over all assignments that explain the cuts, and whether all do.
 
     None if there are too many to try.
@@ -209,7 +225,7 @@ def _enumerated(puzzle: _Puzzle) -> tuple[list[dict[int, float]], bool] | None:
         of_group = []
         for way in _fillings(sizes, held):
             of_group.append(way)
-            if number * len(of_group) > MOST_WORLDS:
+            if number * len(of_group) > most:
                 return None
         number *= len(of_group)
         ways.append(of_group)
@@ -323,7 +339,9 @@ class _World:
         return self.total - before
 
 
-def _drawn(puzzle: _Puzzle, steps: int, rng: np.random.Generator) -> list[dict[int, float]] | None:
+def _drawn(
+    puzzle: _Puzzle, steps: int, cold: float, rng: np.random.Generator
+) -> list[dict[int, float]] | None:
     """Return each cell's shares over the assignments that exchanges reach; None if none is."""
     world = _World(puzzle, rng)
     seen: list[Counter[int]] = [Counter() for _ in puzzle.rows]
@@ -340,7 +358,7 @@ def _drawn(puzzle: _Puzzle, steps: int, rng: np.random.Generator) -> list[dict[i
         one, other = records[int(first * len(records))], records[int(second * len(records))]
         if world.cell[one] != world.cell[other] and world.value[one] != world.value[other]:
             farther = world.exchange(one, other)
-            heat = max(_COLD, _HOT * (1 - step / half)) if half else _COLD
+            heat = max(cold, _HOT * (1 - step / half)) if half else cold
             if farther > 0 and chance >= math.exp(-farther / heat):
                 world.exchange(one, other)
         if step >= half and step % every == 0 and not world.total:
