@@ -26,7 +26,7 @@ def test_the_hospitals_become_1_private():
     [
         (anonymization.figure_9, {"rows": 9000, "queries": 200, "points": 2}),
         (anonymization.figure_10, {"most": 3000, "queries": 200, "steps": 2}),
-        (anonymization.figure_12, {"rows": 2000, "queries": 200, "points": 2}),
+        (anonymization.figure_12, {"rows": 1000, "queries": 200, "points": 2}),
     ],
 )
 def test_provider_aware_never_errs_more_than_the_baseline(one, size):
