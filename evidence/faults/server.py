@@ -50,19 +50,40 @@ def running_server() -> Iterator[str]:
         try:
             if user:
                 shutil.chown(home, user)
+            _begin(folder, home, user)
             process, url = _start(folder, home, user)
         except (OSError, subprocess.CalledProcessError) as error:
             problems.append(f"{folder} does not run: {error}")
             shutil.rmtree(home, ignore_errors=True)
             continue
-        try:
+        with _ended(process, home):
             yield url
-        finally:
-            process.send_signal(signal.SIGQUIT)  # at once: nothing of it is needed any more
-            process.wait(60)
-            shutil.rmtree(home, ignore_errors=True)
         return
     raise NoServerError(problems[-1])
+
+
+@contextmanager
+def standby_of(server: str) -> Iterator[str]:
+    """Start a copy that follows a running server and answers who reads; yield its URL."""
+    home, user = Path(tempfile.mkdtemp(prefix="quiltwork-standby-")), _server_user()
+    if user:
+        shutil.chown(home, user)
+    folder = next(one for one in binaries() if (one / "pg_basebackup").exists())
+    copy = [folder / "pg_basebackup", "-d", f"{server}/postgres", "-D", home / "data"]
+    subprocess.run([*copy, "-R", "-N", "-c", "fast"], check=True, user=user, cwd=home)
+    process, url = _start(folder, home, user)
+    with _ended(process, home):
+        yield url
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes], home: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGQUIT)  # at once: nothing of it is needed any more
+        process.wait(60)
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def new_database(server: str, name: str) -> str:
@@ -74,15 +95,18 @@ def new_database(server: str, name: str) -> str:
     return f"{server}/postgres?options=-csearch_path%3D{name}"
 
 
-def _start(folder: Path, home: Path, user: str | None) -> tuple[subprocess.Popen[bytes], str]:
-    data, port = home / "data", _free_port()
+def _begin(folder: Path, home: Path, user: str | None) -> None:
     subprocess.run(
-        [folder / "initdb", "-D", data, "-U", SUPERUSER, "-A", "trust", "-E", "UTF8"],
+        [folder / "initdb", "-D", home / "data", "-U", SUPERUSER, "-A", "trust", "-E", "UTF8"],
         check=True,
         capture_output=True,
         user=user,
         cwd=home,
     )
+
+
+def _start(folder: Path, home: Path, user: str | None) -> tuple[subprocess.Popen[bytes], str]:
+    data, port = home / "data", _free_port()
     settings = {
         "listen_addresses": "127.0.0.1",
         "unix_socket_directories": str(home),

@@ -14,6 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from evidence.faults.server import standby_of
 from quiltwork.budget import Ledger, Spending
 from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.databases import database_at
@@ -25,6 +26,7 @@ from quiltwork.errors import (
     QuiltworkWarning,
     StorageError,
 )
+from tests.budget.ledger.raw import raw
 
 
 def test_threads_share_a_ledger(ledger, independent):
@@ -170,7 +172,8 @@ def test_isolation_and_durability_do_not_depend_on_the_servers_settings(postgres
         ledger._store.database.commit = "COMMIT"  # the negative control: nobody waits
         places = [ledger._store.write(written)[1] for _ in range(9)]
         assert not is_on_disk(places[-1])
-        Ledger.open(postgres_url).status("d")  # who is told something waits for it
+        auditor = f"{postgres_url}%20-cdefault_transaction_read_only%3Don"
+        Ledger.open(auditor, read_only=True).status("d")  # who is told something waits for it
         assert is_on_disk(places[-1])
     finally:
         with psycopg.connect(postgres_url, autocommit=True) as other:
@@ -188,6 +191,41 @@ def test_nothing_is_told_before_it_is_on_the_disk(url, independent):
         for _ in range(3):
             assert reader.answer("d", f"{number}") == "seen"
         assert len(waits) == number
+
+
+def test_what_a_failing_server_forgot_before_it_was_told_is_not_missed(url, independent):
+    writer, reader = Ledger.open(url), Ledger.open(url)
+    writer.create("d", independent, 3, 1)
+    reader.status("d")
+    store = reader._store
+    usual = store.database.flush
+
+    def failing(_):
+        store.database.flush = usual
+        raise StorageError("The server failed.")
+
+    writer.debit("d", Spending.dp(0.1, 1, 3))
+    assert store.look(lambda tables: tables.head.count) == 2
+    store.database.flush = failing
+    with pytest.raises(StorageError, match="failed"):
+        reader.status("d")
+    with raw(url) as server:
+        server.execute("DELETE FROM quiltwork_entries WHERE seq = 2")
+        server.execute("DELETE FROM quiltwork_totals")
+    assert reader.debit("d", Spending.dp(0.2, 1, 3)).number == 2
+    assert reader.status("d").total == 0.2
+
+
+def test_a_standby_is_read(postgres, postgres_url, independent):
+    """It can flush nothing, and has only what is on the server's disk."""
+    ledger = Ledger.open(postgres_url)
+    ledger.create("d", independent, 3, 1)
+    ledger.debit("d", Spending.dp(0.1, 1, 3), key="k").complete("seen")
+    with standby_of(postgres) as standby:
+        auditor = Ledger.open(postgres_url.replace(postgres, standby), read_only=True)
+        assert auditor.answer("d", "k") == "seen"
+        assert auditor.verify() == ledger.checkpoint()
+        auditor.close()
 
 
 def test_a_read_only_server_gets_a_sentence(postgres_url, independent):

@@ -33,7 +33,7 @@ _MOST_TOGETHER = 1000
 """Statements in one message."""
 _BEGIN_TO_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FLUSH = (
-    "BEGIN READ WRITE; SELECT set_config('synchronous_commit', 'on', true) "
+    "BEGIN; SELECT set_config('synchronous_commit', 'on', true) "
     "WHERE current_setting('synchronous_commit') = 'off'; "
     "SELECT pg_logical_emit_message(true, 'quiltwork', '') WHERE NOT pg_is_in_recovery(); COMMIT"
 )

@@ -79,9 +79,8 @@ class Store:
         self._lent = 0
         self._is_forking = False
         self._own = _Borrowed()
-        self._seen: Head | None = None
+        self._seen: Head | None = None  # so many entries are on the disk, whoever wrote them
         self._commits = self._flushed = 0  # of this process
-        self._durable = 0  # so many entries are on the disk, whoever wrote them
         _STORES.add(self)
         weakref.finalize(self, _close_all, self._idle, database)
 
@@ -217,20 +216,23 @@ class Store:
         tables.commit()
         with self._shared:
             self._commits += access.write
-            if self._seen is None or self._seen.count < tables.head.count:
-                self._seen = tables.head
         return tables, result
 
     def _wait_for_disk(self, connection: Connection, tables: Tables, access: _Access) -> None:
-        """Wait until all that was written or seen is on the disk, if it may not be and is told."""
-        commits, count = self._commits, tables.head.count
-        if not access.tells or (commits <= self._flushed and count <= self._durable):
+        """Wait until all that was written or seen is on the disk, if it may not be and is told.
+
+        Only then it must be there for good: a server that fails before may forget it.
+        """
+        commits, head, seen = self._commits, tables.head, self._seen
+        known = seen is not None and head.count <= seen.count
+        if not access.tells or (known and commits <= self._flushed):
             return
         if not (access.write and self.database.commit_flushes):
             self.database.flush(connection)
         with self._shared:
             self._flushed = max(self._flushed, commits)
-            self._durable = max(self._durable, count)
+            if self._seen is None or self._seen.count < head.count:
+                self._seen = head
 
     def _open(self, *, new: bool, ledger_id: str | None) -> Connection:
         """Return a new connection, with tables of the present version behind it."""
