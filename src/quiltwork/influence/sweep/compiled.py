@@ -40,7 +40,8 @@ class _Work:
 def kernels(size: int, programs: int = 1) -> Kernels | None:
     """The compiled functions, if Numba is installed and they pay with so many more programs."""
     _Work.seconds += programs * (0.0001 if size == 2 else 0.001)
-    if size < _LARGE and _Work.seconds < _PATIENCE:
+    loaded = _compiled.cache_info().currsize
+    if size < _LARGE and _Work.seconds < (0 if loaded else _PATIENCE):
         return None
     return _compiled()
 
