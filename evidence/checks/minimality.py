@@ -30,8 +30,7 @@ from quiltwork.tables.partitioning.guards import records_needed
 from quiltwork.tables.publication import Publication
 from quiltwork.tables.risk import refused_cuts
 from quiltwork.tables.risk.exchanges import attacked
-from quiltwork.tables.risk.minimality import Guesses
-from quiltwork.tables.risk.other_values import without_other_value
+from quiltwork.tables.risk.minimality import Guesses, without_other_value
 from quiltwork.tables.risk.refusals import refusals
 
 NAME = "minimality"

@@ -20,7 +20,7 @@ from quiltwork.tables import (
 )
 from quiltwork.tables.partitioning.guards import records_needed
 from quiltwork.tables.risk import assess, refused_cuts
-from quiltwork.tables.risk.other_values import without_other_value
+from quiltwork.tables.risk.minimality import without_other_value
 
 
 def table_of(ill, age=None, **more):
