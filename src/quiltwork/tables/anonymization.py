@@ -274,7 +274,11 @@ def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
     _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
     joined = joined.reshape(-1).astype(code_type(max(boxes.count, 1 << 16)))
     labels = joined[labels]
-    return LocalPublication(table, recipe, _boxes(encoded, labels, rows), labels, rows)
+    if joined.max() + 1 < boxes.count:
+        boxes = _boxes(encoded, labels, rows)
+    else:
+        boxes = Boxes(tuple(column.take(np.argsort(joined)) for column in boxes.columns))
+    return LocalPublication(table, recipe, boxes, labels, rows)
 
 
 def _renumbered(labels: Counts) -> Counts:

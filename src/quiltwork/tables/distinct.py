@@ -66,6 +66,11 @@ class NumberSets:
             runs(self.start[indices], sizes)
         ]
 
+    def take(self, indices: Ints) -> NumberSets:
+        """Return some of the sets."""
+        start = np.append(0, np.cumsum(self.sizes[indices]))
+        return NumberSets(start, self.spread(indices)[1])
+
 
 def runs(starts: Ints, sizes: Ints) -> Ints:
     """Return the numbers starts[i], …, starts[i]+sizes[i]−1 for each i in turn."""

@@ -23,7 +23,7 @@ from quiltwork.tables.encoding import (
 )
 from quiltwork.tables.frames import arrow, arrow_column, like
 from quiltwork.tables.generalization.boxes import Boxes, ColumnBoxes
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, with_frame
 from quiltwork.tables.writing import Formulas, check_ending, check_formulas, write_table
 
 if TYPE_CHECKING:
@@ -211,8 +211,8 @@ class LocalPublication(Publication):
             **self._taken(source.sensitive, everything),
         }
         frame = like(arrow().table(columns), source.kind)
-        table = source.with_frame(
-            frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
+        table = with_frame(
+            source, frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
         )
         # The codes are known: finding them again in the texts would cost more than making them.
         table.__dict__["encoded"] = some_rows(source.encoded, self.rows, self._quasi)

@@ -166,11 +166,6 @@ class Table:
         row = self.groups.first[integer(group, "group", 0, len(self.groups.first) - 1)]
         return tuple(column.values[column.codes[row]] for column in self.encoded.quasi)
 
-    def with_frame(self, frame: Any, **changes: Any) -> Table:
-        """Return another frame with the same roles; `changes` are what is declared otherwise."""
-        held = {one.name: getattr(self, one.name) for one in fields(self)}
-        return Table(**{**held, "frame": frame, **changes})
-
     def __repr__(self) -> str:
         if self.kind == "spark":
             return f"Table(Spark frame, {len(self.quasi_identifiers)} quasi-identifiers)"
@@ -179,6 +174,12 @@ class Table:
         sizes["provider"] = len(encoded.providers)
         words = [f"{size} {what}{'s' if size != 1 else ''}" for what, size in sizes.items()]
         return f"Table({', '.join(words)})"
+
+
+def with_frame(table: Table, frame: Any, **changes: Any) -> Table:
+    """Return another frame with the same roles; `changes` are what is declared otherwise."""
+    held = {one.name: getattr(table, one.name) for one in fields(table)}
+    return Table(**{**held, "frame": frame, **changes})
 
 
 def read_table(value: Any) -> Table:

@@ -7,7 +7,7 @@ categories, the lowest label of a hierarchy above them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -50,6 +50,19 @@ class ColumnBoxes(Covers):
         for *_, text in sorted(zip(*ends, texts, strict=True)):
             rank.setdefault(text, len(rank))
         return tuple(rank), np.array([rank[text] for text in texts], dtype=np.int32)[which]
+
+    def take(self, order: Counts) -> ColumnBoxes:
+        """Return the boxes in another order; their texts are kept."""
+        made = replace(
+            self,
+            lower=self.lower[order],
+            upper=self.upper[order],
+            missing=self.missing[order],
+            members=None if self.members is None else self.members.take(order),
+            widths=self.widths[order],
+        )
+        made.__dict__["written"] = self.written[0], self.written[1][order]
+        return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from quiltwork.tables.spark.workers import (
     finished,
     part_verdicts,
 )
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, with_frame
 from quiltwork.tables.verification.one_group import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
 from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
@@ -65,8 +65,8 @@ class SparkPublication(Publication):
     def table(self) -> Table:
         """The same as a Table with providers. Never publish it."""
         source, frame = self.source, self.published.drop(WIDTH)
-        return source.with_frame(
-            frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
+        return with_frame(
+            source, frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
         )
 
     @property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.frames import as_arrow, column_names, unpacked
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, with_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +46,7 @@ def spark_frame(table: Table) -> DataFrame:
 
 def on_spark(table: Table) -> Table:
     """Return the table as one of a Spark frame."""
-    return table.with_frame(spark_frame(table), ordinal=table.orders)
+    return with_frame(table, spark_frame(table), ordinal=table.orders)
 
 
 def mapped(
