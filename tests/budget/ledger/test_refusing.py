@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quiltwork.beliefs import ChainBox, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.worst_point import Secrets
@@ -141,6 +141,20 @@ def test_refusals_near_the_limit_say_that_it_would_be_more(sqlite_url):
         with pytest.raises(BudgetExceeded, match="or more"):
             ledger.debit("d", Spending.dp(Fraction(999, 1000), *window))
     ledger.debit("d", Spending.dp(Fraction(1, 50), 1, 10))
+
+
+def test_clusters_far_from_a_window_are_not_charged_for_it(sqlite_url):
+    """Rows 1001, 1003, … are one cluster, on which nothing is spent; most is around row 698."""
+    ledger = Ledger.open(sqlite_url)
+    ledger.create("d", Clusters([i if i < 1000 or i % 2 else "z" for i in range(1600)]), 1600, 0.5)
+    windows = [(500 + i, 800 + i) for i in range(199)] + [(i, i) for i in range(1, 400, 2)]
+    level = Fraction(1, 1000)
+    asked = [Spending(*one, level, once=level) for one in windows]
+    asked.append(Spending(698, 699, Fraction(1, 50), Fraction(45, 1000)))
+    ledger.debit_all("d", asked[:-1])
+    ledger.debit("d", asked[-1])
+    charges = [sum(one.cost(row, row) for one in asked) for row in range(690, 710)]
+    assert ledger.status("d").exact_total == max(charges) < Fraction(1, 2)
 
 
 def test_what_asks_too_much_by_itself_is_refused_by_the_row_alone(sqlite_url, monkeypatch):

@@ -176,10 +176,10 @@ class Usage:
         return replace(usage, everything=int(everything))
 
     def within(self, first: int, last: int) -> Usage:
-        """What is charged for the time points first..last alone: no more for any. O(rows between).
+        """What is charged for the time points first..last alone: no higher levels. O(rows between).
 
-        A pair of `last` and the next one stays, a window that goes on beyond `first` is charged
-        once nowhere.
+        A pair of `last` and the next one stays, a window from before `first` is charged once
+        nowhere, and one that goes on after `last` for all runs beyond.
         """
         begin, end = self._rows(first, last)
         times, sums = np.maximum(self.times[begin:end], first), self.sums[begin:end].copy()

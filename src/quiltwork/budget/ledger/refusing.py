@@ -90,11 +90,13 @@ def exceeding_near(state: DatasetState, spending: Spending, many: int = _MANY) -
     Fewer releases tell no more, so the rest is left out: all but the releases around the worst time
     point, or the one of the window on which most is spent. Cost: a sweep of some hundred time
     points, and the changes within the window if the worst time point is not in it. None also if it
-    cannot be told so, or levels change at fewer than `many` times.
+    cannot be told so, levels change at fewer than `many` times, or a belief is not swept: then runs
+    beyond those time points would be charged for windows that have ended before.
     """
     usage, known = state.account.usage, state.account.known
     plain = state.tells and can_wait(spending) and spending.stop <= state.length
-    if not plain or len(usage.times) < many:
+    swept = all(isinstance(one, SweptOutlook) for one in state.base.secrets.outlooks)
+    if not plain or not swept or len(usage.times) < many:
         return None
     node = None if known is None else known.worst.node
     if node is None or not spending.start <= node <= spending.stop:
