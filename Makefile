@@ -75,7 +75,8 @@ test quick coverage: export PYTHONDONTWRITEBYTECODE := # many processes start: n
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal \
 	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade)
 # The lock is complete, so nothing is left to resolve (and a release newer than a pin cannot disturb).
-INSTALL = $(BIN)/python -m pip install -qq --require-hashes --no-deps
+# Modules are compiled when they are imported, for tests all of them by every core: pip has one.
+INSTALL = $(BIN)/python -m pip install -qq --require-hashes --no-deps --no-compile
 INSTALL_PACKAGE = $(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 
 $(BIN)/python:
@@ -97,6 +98,7 @@ $(VENV)/.publish: $(REQ)/publish.txt $(VENV)/.core
 $(VENV)/.dev: $(REQ)/dev.txt $(VENV)/.core
 	@echo "installing what tests, docs and benches need in $(VENV) (a minute or two, once)"
 	@$(INSTALL) -r $(REQ)/dev.txt
+	@$(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true # some are for other versions of Python
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/python
