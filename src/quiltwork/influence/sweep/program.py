@@ -116,7 +116,7 @@ class Program:
     """
 
     def __init__(self, group: IntArray, size: int) -> None:
-        self.group = group
+        self.group = np.ascontiguousarray(group)  # the loops are compiled for one kind of array
         self.size = size
         self._trees: Trees | None = None
         self._kept: tuple[IntArray, BoolArray, IntArray] | None = None
