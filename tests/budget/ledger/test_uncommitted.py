@@ -1,4 +1,4 @@
-"""What a process looked at counts only once it is committed."""
+"""What a process looked at counts only once it is committed, and on the disk."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Ledger, Spending
 from quiltwork.budget.ledger import totals
 from quiltwork.errors import BudgetExceeded, StorageError
+from tests.budget.ledger.raw import raw
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
 
@@ -88,6 +89,29 @@ def test_rows_that_are_written_late_do_not_swallow_an_analysts_debits(url, monke
         with pytest.raises(BudgetExceeded, match="cap"):
             one.debit("d", Spending.dp(0.15, 1, 1), analyst="ana")
     mine.verify()
+
+
+def test_what_a_failing_server_forgot_before_it_was_told_is_not_missed(url):
+    writer, reader = Ledger.open(url), Ledger.open(url)
+    writer.create("d", MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 3, 1)
+    reader.status("d")
+    store = reader._store
+    usual = store.database.flush
+
+    def failing(_):
+        store.database.flush = usual
+        raise StorageError("The server failed.")
+
+    writer.debit("d", Spending.dp(0.1, 1, 3))
+    assert store.look(lambda tables: tables.head.count) == 2
+    store.database.flush = failing
+    with pytest.raises(StorageError, match="failed"):
+        reader.status("d")
+    with raw(url) as server:
+        server.execute("DELETE FROM quiltwork_entries WHERE seq = 2")
+        server.execute("DELETE FROM quiltwork_totals")
+    assert reader.debit("d", Spending.dp(0.2, 1, 3)).number == 2
+    assert reader.status("d").total == 0.2
 
 
 @pytest.mark.parametrize("change", ["kind = 'answer'", "dataset = 'e'"])

@@ -18,7 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -74,7 +74,8 @@ class Store:
         self.database = database
         self._pauses = pauses
         self._writer = threading.RLock()
-        self._shared = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._shared = threading.Condition(self._lock)
         self._idle: list[Connection] = []
         self._lent = 0
         self._is_forking = False
@@ -116,7 +117,7 @@ class Store:
 
     def close(self) -> None:
         """Let go of the database; the next use opens it again."""
-        with self._shared:
+        with self._lock:
             _close_all(self._idle, self.database)
 
     def _written(self, work: Callable[[Tables], Result], access: _Access) -> Result:
@@ -133,9 +134,9 @@ class Store:
         again = False
         for pause in (*self._pauses, None):
             try:
-                with self._turn(access) as end_turn, self._borrowed(access) as connection:
+                with self._turn(access), self._borrowed(access) as connection:
                     tables, result = self._transact(connection, work, access, again=again)
-                    end_turn()
+                    self._end_turn(access)
                     self._wait_for_disk(connection, tables, access)
                     self.database.check_in_place(connection)
                     return result
@@ -149,28 +150,36 @@ class Store:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _turn(self, access: _Access) -> Iterator[Callable[[], None]]:
-        """Let one thread write at a time, until it ends its turn."""
-        with ExitStack() as turn:
+    def _turn(self, access: _Access) -> Iterator[None]:
+        """Let one thread write at a time, until `_end_turn`, or wherever it is interrupted."""
+        try:
+            if access.write and not self._writer.acquire(timeout=self.database.timeout):
+                raise StorageError(
+                    f"The ledger {self.database.url!r} was used by other threads for "
+                    f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
+                )
+            yield
+        finally:
+            self._end_turn(access)
+
+    def _end_turn(self, access: _Access) -> None:
+        with suppress(RuntimeError):  # which says that this thread has not, or no longer, its turn
             if access.write:
-                if not self._writer.acquire(timeout=self.database.timeout):
-                    raise StorageError(
-                        f"The ledger {self.database.url!r} was used by other threads for "
-                        f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
-                    )
-                turn.callback(self._writer.release)
-            yield turn.close
+                self._writer.release()
 
     @contextmanager
     def _borrowed(self, access: _Access) -> Iterator[Connection]:
         """Lend a connection; one that failed, or did not end its transaction, is closed."""
-        with self._shared:
-            self._lent += 1
-            self._own.connections += 1
-            _held.connections += 1
-            connection = self._idle.pop() if self._idle else None
-        intact = False
+        connection, lent, intact = None, 0, False
         try:
+            with self._lock:  # which nothing interrupts before all is counted, and taken
+                lent = 1
+                self._lent += 1
+                self._own.connections += 1
+                _held.connections += 1
+                if self._idle:
+                    connection = self._idle[-1]
+                    del self._idle[-1]
             if connection is None:
                 connection = self._open(new=access.new, ledger_id=access.ledger_id)
             yield connection
@@ -181,10 +190,10 @@ class Store:
             intact = connection is not None and self._undone(connection)
             raise
         finally:
-            with self._shared:
-                self._lent -= 1
-                self._own.connections -= 1
-                _held.connections -= 1
+            with self._lock:
+                self._lent -= lent
+                self._own.connections -= lent
+                _held.connections -= lent
                 if intact and connection is not None and len(self._idle) < _MOST_IDLE:
                     self._idle.append(connection)
                 elif connection is not None:
@@ -208,13 +217,13 @@ class Store:
             about=access.about,
         )
         self.database.check_in_place(connection)
-        self._own.tables = tables
         try:
+            self._own.tables = tables
             result = work(tables)
         finally:
             self._own.tables = None
         tables.commit()
-        with self._shared:
+        with self._lock:
             self._commits += access.write
         return tables, result
 
@@ -229,7 +238,7 @@ class Store:
             return
         if not (access.write and self.database.commit_flushes):
             self.database.flush(connection)
-        with self._shared:
+        with self._lock:
             self._flushed = max(self._flushed, commits)
             if self._seen is None or self._seen.count < head.count:
                 self._seen = head
@@ -276,7 +285,7 @@ class Store:
 
     def _let_fork(self) -> None:
         """Begin nothing new while a fork waits, or it would wait for ever while others read."""
-        with self._shared:
+        with self._lock:
             while self._is_forking and not _held.connections:
                 self._shared.wait()
 
