@@ -222,3 +222,16 @@ def test_noise_of_a_slow_chain_fits_a_budget_of_its_own_epsilon(belief, length, 
     account = Accountant(belief, length, budget=epsilon)
     account.spend(dp_epsilon=float(np.nextafter(1 / scale, 0)))
     assert account.epsilon() <= epsilon
+
+
+@pytest.mark.parametrize(("rare", "length"), [(1e-4, 10_080), (1e-3, 1900)])
+def test_noise_of_slow_states_is_what_an_account_of_the_whole_series_asks_for(
+    rare, length, monkeypatch
+):
+    """A week of minutes: the account feels both ends everywhere, and so does the noise for it."""
+    if length < 10_000:
+        monkeypatch.setattr(endless, "compilable", lambda: False)
+    belief = MarkovChain([[1 - rare, rare], [rare, 1 - rare]])
+    account = Accountant(belief, length, budget=1)
+    account.spend(dp_epsilon=float(np.nextafter(1 / calibrate(belief, length, 1).scale, 0)))
+    assert 0.998 < account.epsilon() <= 1

@@ -26,7 +26,7 @@ from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.quilts.families import ClusterFamily, ListedFamily
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.quilts.search import Outlook
-from quiltwork.influence.sweep import Endless, Levels, Sweep
+from quiltwork.influence.sweep import Endless, Levels, Sweep, worst_between_ends
 from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.results import ResultBase
 
@@ -132,7 +132,7 @@ class Secrets:
             ),
             key=lambda worst: worst.exact,
         )
-        kept = [bounds for bounds in endless if bounds is not None and not bounds.short]
+        kept = [bounds for bounds in endless if bounds is not None and bounds.settles]
         watched = len(kept) == len(self.outlooks) and bool(worst.before + worst.after)
         if not watched:
             return FoundTotal(worst, usage.total)
@@ -226,7 +226,7 @@ def _looked_at(sweep: Sweep, levels: Levels, room: float) -> Endless:
     """
     charged = sweep.charged(levels)
     found = Endless(sweep, charged, room)
-    return found if found.short or found.forgets else Endless(sweep, charged)
+    return found if found.short or found.settles else Endless(sweep, charged)
 
 
 def _moved(secrets: Secrets, outlook: GaussianOutlook, usage: Usage) -> WorstPoint:
@@ -249,6 +249,9 @@ def _swept(
         found = outlook.sweep(secrets.episode).worst(levels, secrets.nodes)
     else:
         found = endless.sweep.worst(levels, secrets.nodes, endless)
+        if not endless.short and not endless.settles:  # noise for one level is found so
+            other = worst_between_ends(endless.sweep, levels, secrets.nodes)
+            found = found if other is None or found.leak <= other.leak else other
     if found.before + found.after:
         exact = Fraction(found.leak)
     else:

@@ -11,7 +11,7 @@
 | `stretches` | stretches of nodes swept in step, each from some nodes further out |
 | `endless` | what holds for all series of some levels, and how far an end is felt |
 | `leakage` | which stretches need a look, where levels change; the worst node, the profile |
-| `largest_level` | the largest level at which the worst node leaks no more than ε |
+| `largest_level`, `secants` | the largest level at which the worst node leaks no more than ε |
 | `beliefs` | which sides a belief has, also against adversaries who know rows |
 | `compiled`, `loops`, `pivots`, `starting_trees` | the same as loops for Numba, if installed |
 """
@@ -22,7 +22,11 @@ from quiltwork.influence.sweep.beliefs import (
     sweep_of,
 )
 from quiltwork.influence.sweep.endless import Endless
-from quiltwork.influence.sweep.largest_level import Sweepable, largest_factor
+from quiltwork.influence.sweep.largest_level import (
+    Sweepable,
+    largest_factor,
+    worst_between_ends,
+)
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Charge, Levels
 
@@ -37,4 +41,5 @@ __all__ = [
     "largest_factor",
     "sweep_against_known_rows",
     "sweep_of",
+    "worst_between_ends",
 ]

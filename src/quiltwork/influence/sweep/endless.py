@@ -75,8 +75,10 @@ class Endless:
         return None if known is None else known + self.sweep.walk.late_odds, right
 
     @property
-    def forgets(self) -> bool:
+    def settles(self) -> bool:
         """Whether bounds deep inside a run do not rest on those that a sweep begins with."""
+        if self.short:
+            return False
         known = self.sweep.by_long_spans(float(self.grids[0][-1]))
         begun = self.outer[0]
         if known is not None and begun is not None and (begun >= known).any():

@@ -8,16 +8,17 @@ from there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
+from quiltwork.influence.sweep.compiled import compilable
 from quiltwork.influence.sweep.endless import SHORT, most_warm_up
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.sweep.secants import raised, search, secants
 from quiltwork.influence.sweep.sides import Contracted, Exact
 from quiltwork.influence.sweep.two_ended_runs import TwoEndedRun
 
@@ -30,10 +31,11 @@ _CLOSE_BY = 0.01
 _TRIES, _TIMES = 4, 8
 _FINE = 2.0**-12
 _LITTLE, _MANY = 2000, 20_000
-_TURNS, _NEWTON = 80, 20
+_NEWTON = 20
 _NEAR = 2.0**-22
-_ENOUGH = 1e12
 _FEW = 16
+_SETTLED = 2.0**-28  # an account sweeps until bounds change by less than about that
+_FROM_END_TO_END = 300_000
 _MOST_PROGRAMS = 2_000_000
 _MOST_STATES = 24
 _MOST_AT_ALL = 8_000_000  # where the other way is to protect all nodes at once
@@ -61,7 +63,7 @@ def largest_factor(
 ) -> tuple[float, Leak]:
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
-    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; of
+    Infinite where nothing can be learnt about them. x is within a relative 2^-27 of the largest; of
     slow chains whose ends are felt far inside within about two percent.
     """
     if isinstance(sweep, Sweep):
@@ -75,10 +77,15 @@ def largest_factor(
         best = low, _all_at_once(epsilon, own * low)
         between = _between(sweep, unit, nodes)
         if between is not None and (rising := _in_strides(between, low, epsilon, _RISING)):
-            best = _secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
+            best = secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
             return _short(best[0]), best[1]
         about = _balanced(sweep, unit, epsilon, _HARDLY)
-        unfelt = about is not None and about[0] > low and _unfelt(sweep, unit, nodes, about[0])
+        ends = between is not None and compilable() and between.programs <= _FROM_END_TO_END
+        unfelt = (
+            about is not None
+            and about[0] > low
+            and _unfelt(sweep, unit, nodes, about[0], long=ends)
+        )
         between = None if unfelt else between
         if between is not None and about is not None:
             best = _between_ends(between, best, about[0], epsilon)
@@ -86,8 +93,9 @@ def largest_factor(
                 return _short(best[0]), best[1]
         endless = _endless(sweep, unit, epsilon, about)
         best = best if endless is None or endless[0] < best[0] else endless
-        if unfelt or (about is None and _unfelt(sweep, unit, nodes, best[0])):
-            return _short(best[0]), replace(best[1], node=_middle(sweep, unit, nodes))
+        if unfelt or (about is None and _unfelt(sweep, unit, nodes, best[0], long=False)):
+            factor = best[0] * (1 - _SETTLED)
+            return _short(factor), replace(best[1], node=_middle(sweep, unit, nodes))
         if between is not None and about is None:
             best = _between_ends(between, best, 0.0, epsilon)
         factor, leak = best
@@ -105,8 +113,17 @@ def largest_factor(
     if isinstance(sweep, Sweep) and unit.length > SHORT:
         many = sweep.walk.programs > _MANY
         close = _FINE if many else _FAIR if _felt_far(sweep, unit, low) else _CLOSE
-    factor, leak = _raised(leak_at, (low, leak_at(low)), epsilon, close)
+    factor, leak = raised(leak_at, (low, leak_at(low)), epsilon, close)
     return _short(factor), leak
+
+
+def worst_between_ends(sweep: Sweep, levels: Levels, nodes: range) -> Leak | None:
+    """The worst node of any levels, as if the highest were spent on all from the first to the last.
+
+    None where noise is not found so either. Cost: a sweep of the whole series.
+    """
+    between = _between(sweep, sweep.charged(levels).flat(), nodes)
+    return between.leak(1.0) if between is not None and between.worthwhile else None
 
 
 def _between(sweep: Sweep, unit: Levels, nodes: range) -> TwoEndedRun | None:
@@ -136,7 +153,7 @@ def _between_ends(
             close = _CLOSE_BY
             if start < endless * (1 + _CLOSE_BY):
                 return fits
-    return _secants(between.leak, fits, start, slope, epsilon, close)[0]
+    return secants(between.leak, fits, start, slope, epsilon, close)[0]
 
 
 def _in_strides(
@@ -177,36 +194,6 @@ def _in_strides(
         before, last = last, longer.outlook(factor)[0]
         slope = min(max(math.log(last / before) / step, 0.25), 4.0)
     return between.in_strides(int(strides[best])), factor, slope
-
-
-def _secants(
-    leak_at: Callable[[float], Leak],
-    fits: tuple[float, Leak],
-    factor: float,
-    slope: float,
-    epsilon: float,
-    close: float,
-) -> tuple[tuple[float, Leak], float]:
-    """The largest factor found that leaks at most ε, and how leaks grow there, on logarithms."""
-    last: tuple[float, float] | None = None
-    for _ in range(_NEWTON):
-        found = leak_at(factor)
-        if math.isinf(found.leak):  # no bound so high up
-            factor = math.sqrt(factor * fits[0])
-            continue
-        room = math.log(epsilon / found.leak)
-        if room >= 0 and factor >= fits[0]:  # by finer steps, so at least as good
-            fits = factor, found
-        if 0 <= room <= close:
-            break
-        if last is not None and last[0] != factor:
-            measured = (last[1] - room) / math.log(factor / last[0])
-            slope = min(max(measured, 0.25), 4.0)
-        last = factor, room
-        factor *= math.exp((room - close / 2) / slope)
-        if factor <= fits[0]:
-            break
-    return fits, slope
 
 
 def _long_work(sweep: Sweep, length: int) -> bool:
@@ -285,7 +272,7 @@ def _endless(
             start = _endless(replace(sweep, left=coarse, right=coarse), unit, epsilon)
         low = epsilon / unit.total
         fits = (low, _all_at_once(epsilon, own * low)) if start is None else start
-        return _secants(leak_at, fits, fits[0], 1.0, epsilon, _FINE)[0]
+        return secants(leak_at, fits, fits[0], 1.0, epsilon, _FINE)[0]
     found = _balanced(sweep, unit, epsilon * (1 - _CLOSE / 4), _NEAR, about)
     low = high = epsilon / own if found is None else found[0]
     worst: Leak | None = None
@@ -295,8 +282,8 @@ def _endless(
         if high < epsilon / (unit.total * 4):
             return None
     if worst is None:
-        return _raised(leak_at, (low, best), epsilon, _CLOSE)
-    return _search(leak_at, (low, best), (high, worst), epsilon, _CLOSE)
+        return raised(leak_at, (low, best), epsilon, _CLOSE)
+    return search(leak_at, (low, best), (high, worst), epsilon, _CLOSE)
 
 
 def _balanced(
@@ -347,60 +334,11 @@ def _balanced(
     return None
 
 
-def _raised(
-    leak_at: Callable[[float], Leak], start: tuple[float, Leak], epsilon: float, close: float
-) -> tuple[float, Leak]:
-    """The largest factor from one on that fits: steps in proportion until one is too large."""
-    (low, best), limit = start, start[0] * _ENOUGH
-    while best.leak > epsilon:  # early nodes may leak more than those of an endless series
-        high, worst = low, best
-        low *= min(1 - 2.0**-36, epsilon / best.leak * (1 - close))
-        best = leak_at(low)
-        if best.leak <= epsilon:
-            return _search(leak_at, (low, best), (high, worst), epsilon, close)
-    while best.leak < epsilon * (1 - close):
-        ahead = low * min(2.0, (epsilon / max(best.leak, epsilon / 4)) ** 2) * (1 + close)
-        found = leak_at(ahead)
-        if found.leak > epsilon:
-            return _search(leak_at, (low, best), (ahead, found), epsilon, close)
-        low, best = ahead, found
-        if low > limit:
-            return math.inf, best
-    return low, best
-
-
-def _search(
-    leak_at: Callable[[float], Leak],
-    fits: tuple[float, Leak],
-    exceeds: tuple[float, Leak],
-    epsilon: float,
-    close: float,
-) -> tuple[float, Leak]:
-    """The largest factor that fits: secants on logarithms that keep both ends (Illinois)."""
-    (low, best), (high, worst) = fits, exceeds
-    a, b = math.log(low), math.log(high)
-    below, above = (math.log(max(one.leak, 1e-300) / epsilon) for one in (best, worst))
-    side = 0
-    for _ in range(_TURNS):
-        if b - a <= close or best.leak >= epsilon * (1 - close):
-            break
-        share = below / (below - above) if math.isfinite(above) else 0.5
-        guess = a + (b - a) * min(max(share, 2.0**-20), 1 - 2.0**-20) - close / 4
-        found = leak_at(math.exp(guess))
-        value = math.log(max(found.leak, 1e-300) / epsilon)
-        if value <= 0:
-            a, below, best = guess, value, found
-            above, side = (above / 2 if side == -1 else above), -1
-        else:
-            b, above = guess, value
-            below, side = (below / 2 if side == 1 else below), 1
-    return math.exp(a) * (1 - 2.0**-52), best
-
-
-def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float) -> bool:
+def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float, *, long: bool) -> bool:
     """Whether some node lies so deep inside the highest levels that no end is felt there.
 
     From a given start an early node may leak more than any later one, so there it is not asked.
+    Further than sweeps begin out it is looked at where `long` ones are swept from end to end.
     """
     if sweep.walk.independent:  # what is exact as it is
         return False
@@ -414,7 +352,7 @@ def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float) -> bool:
     room = (last - first - sweep.episode + 1) // 2
     if room < 1 or not all(highest):
         return False
-    if room > most_warm_up():  # no sweep begins further out
+    if room > most_warm_up() and not long:  # no sweep begins further out
         return True
     return sweep.walk.period == 1 and _reach(sweep, unit, factor, room) < room
 

@@ -65,6 +65,18 @@ class Levels:
         own, forward, backward = rows[:, kept]
         return Levels(self.first[kept], own, forward, backward, self.length, self.total)
 
+    def flat(self) -> Levels:
+        """The highest levels on all nodes from the first to the last on which anything is spent."""
+        rows = np.stack([self.own, self.forward, self.backward])
+        spent = np.flatnonzero(rows.max(axis=0) > 0)
+        if not len(spent):
+            return self
+        begin, end = int(self.first[spent[0]]), int(self.last[spent[-1]])
+        first = np.array([1, begin, end + 1])
+        kept = np.append(np.diff(first) > 0, end < self.length)
+        most = rows.max(axis=1)[:, np.newaxis] * np.array([0.0, 1.0, 0.0])[kept]
+        return Levels(first[kept], most[0], most[1], most[2], self.length, self.total)
+
     def times(self, factor: float) -> Levels:
         """All levels times a factor."""
         up = factor * UP
