@@ -202,3 +202,16 @@ def test_who_has_noticed_another_file_goes_on_in_none(sqlite_url, tmp_path, inde
             ledger.debit("d", Spending.dp(0.1, 1, 3))
         ledger._store.close()  # as after an error of the database
     Ledger.open(sqlite_url).debit("d", Spending.dp(0.1, 1, 3))
+
+
+def test_a_file_that_was_moved_without_its_log_grants_nothing_behind_a_link(path, independent):
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        ledger.create("d", independent, 3, 1)
+    path.symlink_to(path.rename(path.with_name("moved.db")))
+    log = Path(f"{path}-wal")
+    log.write_bytes(b"of somebody who had it open")
+    newcomer = Ledger.open(f"sqlite:///{path}")
+    with pytest.raises(StorageError, match="moved without it"):
+        newcomer.debit("d", Spending.dp(0.1, 1, 3))
+    log.unlink()
+    newcomer.debit("d", Spending.dp(0.1, 1, 3))

@@ -142,6 +142,12 @@ class SqliteDatabase(Database):
         other = self._first not in (None, before[0])
         if other or names != self._names or any(_overlaps(one, before) for one in _opened):
             raise self._replaced()
+        left = Path(f"{self.path}-wal")
+        if self.path.is_symlink() and left.exists() and left.stat().st_size:
+            raise StorageError(
+                f"The ledger {str(self.path)!r} is a link, and a log lies beside it: the "
+                "file was moved without it, and lacks debits. Put it back in the link's place."
+            )
         connection = self.open()
         try:
             for pragma in () if self.read_only else _PRAGMAS:
