@@ -189,7 +189,7 @@ class Note(ResultBase):
     Attributes:
         number: of the entry in the log.
         at: when, in UTC.
-        kind: "refusal" for a debit that was refused, or "read".
+        kind: "refusal" for a debit that was refused, "read", or "act" for anything else.
         dataset: of which dataset; "" for none.
         who: by whom; "" if nobody was named.
         text: what was done, or why it was refused.

@@ -117,6 +117,8 @@ def _said(kind: str, body: Mapping[str, Any]) -> str:
             return f"answer to entry {body['debit']} stored"
         case "retire":
             return f"retired: {body['reason']}"
+        case "register":
+            return "its data were checked and registered"
     return str(body.get("text", ""))
 
 
