@@ -213,6 +213,12 @@ def test_every_theorem_named_in_a_docstring_has_its_page(page):
     assert (DOCS / "theory" / f"{page}.md").exists()
 
 
+def test_no_theory_page_has_a_section_twice():
+    for page in (DOCS / "theory").glob("*.md"):
+        found = re.findall(r"^#+ .+", page.read_text("utf-8"), re.MULTILINE)
+        assert len(found) == len(set(found)), page.name
+
+
 def test_every_test_that_a_page_names_exists():
     named = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
     pages = {one: one.read_text("utf-8") for one in DOCS.rglob("*.md")}
