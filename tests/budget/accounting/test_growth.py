@@ -91,6 +91,35 @@ def test_only_what_changed_is_looked_at(monkeypatch):
     assert max(looked) < 3000
 
 
+@pytest.mark.parametrize("filled", [False, True])
+def test_what_two_ends_do_not_lower_is_kept(monkeypatch, filled):
+    """Each debit swept the whole series, though the ends are felt only where totals get higher."""
+    monkeypatch.setattr(endless, "most_warm_up", lambda: 64)
+    slow, length, asked = MarkovChain([[0.999, 0.001], [0.001, 0.999]]), 2000, []
+    honest = worst_point.worst_between_ends
+    watched = lambda *given: asked.append(given) or honest(*given)  # noqa: E731
+    monkeypatch.setattr(worst_point, "worst_between_ends", watched)
+    account = Accountant(slow, length)
+    every = [Spending.dp(0.1, 1, length), Spending.dp(0.1, 900, 920)]
+    more = [Spending.dp(0.01, start, start + 9) for start in (300, 1500)]
+    if filled:
+        every = [Spending.dp(0.001, start, start + 99) for start in range(1, length, 200)]
+        more = [Spending.dp(0.001, start, start + 99) for start in range(101, length, 200)]
+    account.add_all(every)
+    before = account.epsilon()
+    looked = len(asked)
+    for number, one in enumerate(more, start=1):
+        account.add(one)
+        scratch = Accountant(slow, length)
+        scratch.add_all([*every, *more[:number]])
+        assert account.epsilon() == pytest.approx(scratch.epsilon(), rel=2.0**-28)
+    assert looked > 0
+    if not filled:
+        assert account.epsilon() == before
+        assert len(asked) == looked + len(more)  # from scratch, and not when it grew
+    assert account.epsilon() >= in_one_piece(slow, account, 1) * (1 - 1e-9)
+
+
 def test_levels_between_are_those_there_and_the_highest_elsewhere():
     account = Accountant(MarkovChain(P), 1000)
     account.add_all([Spending(10, 20, 1, 1, 1), Spending.dp(2, 15, 600), Spending.dp(5, 900, 900)])

@@ -33,6 +33,7 @@ from quiltwork.results import ResultBase
 _FAR = 1 << 62
 _ADD = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
 _TIE = 2.0**-40
+_ALIKE = 2.0**-30
 _ROOM = 1.25
 """So many times the highest level is looked at, so that the next releases need not look again."""
 
@@ -125,14 +126,12 @@ class Secrets:
         levels = usage.levels(self.length)
         sweeps = [self._sweep(one) for one in self.outlooks]
         endless = [None if one is None else _looked_at(one, levels, _ROOM) for one in sweeps]
-        worst = max(
-            (
-                self._under(one, usage, levels, bounds)
-                for one, bounds in zip(self.outlooks, endless, strict=True)
-            ),
-            key=lambda worst: worst.exact,
-        )
-        kept = [bounds for bounds in endless if bounds is not None and bounds.settles]
+        found = [
+            self._under(one, usage, levels, bounds)
+            for one, bounds in zip(self.outlooks, endless, strict=True)
+        ]
+        worst = max((one for one, _ in found), key=lambda one: one.exact)
+        kept = [bounds for _, bounds in found if bounds is not None and not bounds.short]
         watched = len(kept) == len(self.outlooks) and bool(worst.before + worst.after)
         if not watched:
             return FoundTotal(worst, usage.total)
@@ -171,6 +170,9 @@ class Secrets:
                 parts = leak.node, leak.own, leak.before, leak.after
                 found.append(WorstPoint(min(Fraction(leak.leak), usage.total), *parts))
         worst = max(found, key=lambda one: one.exact)
+        higher = worst.exact > before.worst.exact
+        if higher and not all(bounds.settles for bounds in before.endless):
+            return self.found(usage)  # the highest levels on all nodes may tell less by now
         near_window = worst, min(seen), max(seen)
         total = max(before.worst, worst, key=lambda one: one.exact)
         return replace(before, worst=total, everything=usage.total, peaks=peaks, near=near_window)
@@ -182,13 +184,14 @@ class Secrets:
 
     def _under(
         self, outlook: AnyOutlook, usage: Usage, levels: Levels, endless: Endless | None
-    ) -> WorstPoint:
+    ) -> tuple[WorstPoint, Endless | None]:
+        """The worst secret under one belief, and the endless series that it rests on, if any."""
         if isinstance(outlook, SweptOutlook):
             return _swept(self, outlook, usage, levels, endless)
         if isinstance(outlook, GaussianOutlook):
-            return _moved(self, outlook, usage)
+            return _moved(self, outlook, usage), None
         near = (worst for rows, worst in _near(outlook, usage) if _meets(rows, self.nodes))
-        return max(near, key=lambda worst: worst.exact, default=WorstPoint())
+        return max(near, key=lambda worst: worst.exact, default=WorstPoint()), None
 
     def charged(self, spending: Spending, narrowest: Fraction | None) -> Spending:
         """Return a release as it is charged, after others with this narrowest range.
@@ -243,20 +246,25 @@ def _swept(
     usage: Usage,
     levels: Levels,
     endless: Endless | None,
-) -> WorstPoint:
-    """The worst node of a chain or tree."""
+) -> tuple[WorstPoint, Endless | None]:
+    """The worst node of a chain or tree; without `endless` where it rests on all levels at once."""
     if endless is None:
         found = outlook.sweep(secrets.episode).worst(levels, secrets.nodes)
     else:
         found = endless.sweep.worst(levels, secrets.nodes, endless)
         if not endless.short and not endless.settles:  # noise for one level is found so
             other = worst_between_ends(endless.sweep, levels, secrets.nodes)
-            found = found if other is None or found.leak <= other.leak else other
+            runs = levels.flat()
+            longest = int((runs.last - runs.first)[runs.own > 0].max())
+            rounding = _ALIKE if longest > 2 * endless.warm_up else 0.0  # of ends that are unfelt
+            if other is not None and other.leak < found.leak * (1 - rounding):
+                found, endless = other, None
     if found.before + found.after:
         exact = Fraction(found.leak)
     else:
         exact = _largest_charge(secrets, usage, levels, found.own) if found.leak else Fraction(0)
-    return WorstPoint(min(exact, usage.total), found.node, found.own, found.before, found.after)
+    exact = min(exact, usage.total)
+    return WorstPoint(exact, found.node, found.own, found.before, found.after), endless
 
 
 def _largest_charge(secrets: Secrets, usage: Usage, levels: Levels, most: float) -> Fraction:

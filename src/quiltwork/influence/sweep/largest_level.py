@@ -120,9 +120,12 @@ def largest_factor(
 def worst_between_ends(sweep: Sweep, levels: Levels, nodes: range) -> Leak | None:
     """The worst node of any levels, as if the highest were spent on all from the first to the last.
 
-    None where noise is not found so either. Cost: a sweep of the whole series.
+    None where noise is not found so either. Cost: a sweep of the whole series, in strides where
+    that would take minutes.
     """
-    between = _between(sweep, sweep.charged(levels).flat(), nodes)
+    between, most = _between(sweep, sweep.charged(levels).flat(), nodes), 2 * most_warm_up()
+    if between is not None and between.steps > most and not compilable():
+        between = between.in_strides(-(-(between.last - between.first) // most))
     return between.leak(1.0) if between is not None and between.worthwhile else None
 
 
