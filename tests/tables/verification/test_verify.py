@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evidence import coalition_reference as reference
 from papers.examples.hospitals import table_a, table_b
-from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables import max_m, verify_m_privacy
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
+from quiltwork.tables import anonymize, max_m, verify_m_privacy
 from quiltwork.tables.constraints import (
     Custom,
     EntropyLDiversity,
@@ -171,6 +171,14 @@ def test_whoever_holds_any_record_of_a_person_knows_them():
     assert dict(verdict.left) == {"x": 1}
     apart = table([row[:3] for row in rows])
     assert verify_m_privacy(apart, KAnonymity(2), m=1).private
+
+
+def test_separate_tables_of_shared_people_are_withheld_with_the_reason():
+    columns = {"p": [*"AABBCC"], "q": [1, 1, 2, 2, 2, 2], "s": [*"xyxyxy"], "u": [*"abacde"]}
+    shared = Table(pd.DataFrame(columns), "p", ["q"], "s", subject="u")
+    with pytest.raises(NotPrivateError, match="who knows a person takes all their records away"):
+        anonymize(shared, KAnonymity(2), 1, method="separate")
+    assert len(anonymize(shared, KAnonymity(2), 1, method="baseline").frame) == 6
 
 
 def test_knowing_someone_reaches_into_other_groups():

@@ -85,8 +85,9 @@ class Verdict(ResultBase):
             why = f"in one of its groups {who} would breach {self.broken}"
         return NotPrivateError(
             "The anonymized table did not pass its verification, so it is withheld: "
-            f"{why}. Groups that look alike are one: leave out relaxed, use "
-            "method='baseline', ask for less, or use a constraint that is generalization monotonic."
+            f"{why}. Groups that look alike are one, and who knows a person takes all their "
+            "records away: leave out relaxed, use method='baseline', ask for less, keep one record "
+            "of each subject, or use a constraint that is generalization monotonic."
         )
 
     def body(self) -> dict[str, Any]:
