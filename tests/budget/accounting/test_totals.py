@@ -229,6 +229,7 @@ def test_noise_of_slow_states_is_what_an_account_of_the_whole_series_asks_for(
     rare, length, monkeypatch
 ):
     """A week of minutes: the account feels both ends everywhere, and so does the noise for it."""
+    pytest.importorskip("numba", reason="numba is not installed")  # without it, sweeps are short
     if length < 10_000:
         monkeypatch.setattr(endless, "compilable", lambda: False)
     belief = MarkovChain([[1 - rare, rare], [rare, 1 - rare]])
