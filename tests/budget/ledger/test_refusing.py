@@ -6,10 +6,10 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
+from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.worst_point import Secrets
@@ -17,26 +17,8 @@ from quiltwork.budget.ledger.notes import MOST_AN_HOUR
 from quiltwork.budget.ledger.refusing import exceeding_near, refuse_alone
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import BudgetExceeded
+from tests.budget.ledger.test_shortcuts import BELIEFS, LENGTH, QUIET, P, spendings
 from tests.sizes import sample
-
-P = [[0.9, 0.1], [0.4, 0.6]]
-BELIEFS = (
-    MarkovChain(P),
-    MarkovChain(P, [0.2, 0.8]),
-    ChainBox([[0.85, 0.05], [0.3, 0.5]], [[0.95, 0.15], [0.5, 0.7]]),
-)
-LENGTH = 2000
-QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-
-
-@st.composite
-def spendings(draw, length=LENGTH):
-    start = draw(st.integers(1, length))
-    stop = min(length, start + draw(st.sampled_from([0, 5, 144, length])))
-    level = draw(st.sampled_from([Fraction(1, 100), Fraction(1, 30), Fraction(1, 7)]))
-    pair = draw(st.sampled_from([0, 0, level])) if stop > start else 0
-    once = draw(st.sampled_from([0, 0, Fraction(1, 10**17 - 3)]))
-    return Spending(start, stop, level, pair, once)
 
 
 def test_refusals_without_end_do_not_fill_the_log(sqlite_url, independent):
