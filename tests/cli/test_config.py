@@ -75,8 +75,11 @@ def test_a_run_succeeds_where_its_options_cannot_be_kept(cli, meter, tmp_path, m
     assert told.code == 0
     assert "could not be kept in quiltwork.toml" not in told.err  # something is there
     (tmp_path / "quiltwork.toml").unlink()
-    monkeypatch.setattr("quiltwork.cli.config.NAME", str(tmp_path / "absent" / "quiltwork.toml"))
-    told = cli(*plain)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    placed = [str(tmp_path / word) if (tmp_path / word).is_file() else word for word in plain]
+    told = cli(*placed)
     assert told.code == 0
     assert "could not be kept" in told.err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import pandas as pd
@@ -12,40 +13,43 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series import read_series
-from quiltwork.series.reading import assembly, collectors, columns, streamed
+from quiltwork.series.reading import streamed
 from quiltwork.series.reading.streamed import Spilled
 
 EDGES, LABELS = [-0.5, 0.5], ["low", "middle", "high"]
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(columns, "_BLOCK", 2048)
-    monkeypatch.setattr(streamed, "_AT_ONCE", 50)
-    monkeypatch.setattr(streamed, "_EACH", 3)
-    for module in (collectors, streamed):
-        monkeypatch.setattr(module, "Spilled", partial(Spilled, 1000))
+KINDS = ("apart", "by turns", "shuffled")
 
 
-def _rows(kind, seed):
+def _rows(kind):
     """Rows of three subjects: one after the other, by turns, or in no order at all."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(3)
     frames = []
     for who, begin in (("b", 7_200), ("a", 0), ("c", 90_000)):
-        seconds = begin + np.cumsum(random.choice([300, 600, 900, 4_000], 400))
-        kw = np.where(random.random(400) < 0.05, np.nan, random.normal(size=400).round(3))
-        frames.append(pd.DataFrame({"who": who, "t": seconds, "kw": kw}))
+        seconds = begin + np.cumsum(random.choice([300, 600, 900, 4_000], 12_000))
+        kw = np.where(random.random(12_000) < 0.05, np.nan, random.normal(size=12_000).round(3))
+        frames.append(pd.DataFrame({"who": who, "t": seconds, "kw": kw, "note": 150 * "x"}))
     rows = pd.concat(frames, ignore_index=True)
     if kind == "by turns":
         return rows.sort_values("t", kind="stable")
-    return rows.sample(frac=1, random_state=seed) if kind == "shuffled" else rows
+    return rows.sample(frac=1, random_state=3) if kind == "shuffled" else rows
 
 
-@pytest.mark.parametrize("kind", ["apart", "by turns", "shuffled"])
+@pytest.fixture(scope="module")
+def several_blocks(tmp_path_factory):
+    """Each kind of rows, and a file of them that is read in two blocks."""
+    folder, found = tmp_path_factory.mktemp("rows"), {}
+    for kind in KINDS:
+        found[kind] = _rows(kind), folder / f"{kind}.csv"
+        found[kind][0].to_csv(found[kind][1], index=False)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", ["mean", "sum", "max", "last", "first"])
-def test_steps_are_gathered_as_pandas_gathers_them(tmp_path, small_blocks, kind, rule):
-    rows, path = _rows(kind, 3), tmp_path / "rows.csv"
-    rows.to_csv(path, index=False)
+def test_steps_are_gathered_as_pandas_gathers_them(several_blocks, kind, rule):
+    rows, path = several_blocks[kind]
     options = {"time": "t", "subject": "who", "edges": EDGES, "labels": LABELS}
     read = read_series(path, "kw", **options, every="30min", rule=rule, missing="state")
     assert list(read.data) == list(dict.fromkeys(rows.who))
@@ -53,27 +57,25 @@ def test_steps_are_gathered_as_pandas_gathers_them(tmp_path, small_blocks, kind,
         present = own.dropna().sort_values("t", kind="stable")
         gathered = present.groupby(present.t // 1800).kw.agg(rule)
         steps = range(int(own.t.min() // 1800), int(own.t.max() // 1800) + 1)
-        expected = [
-            "missing" if np.isnan(x) else LABELS[int(np.searchsorted(EDGES, x, side="right"))]
-            for x in gathered.reindex(steps)
-        ]
-        assert read.data[who].tolist() == expected
+        values = gathered.reindex(steps)
+        labels = np.array(LABELS)[np.searchsorted(EDGES, values.fillna(0), side="right")]
+        assert read.data[who].tolist() == np.where(values.isna(), "missing", labels).tolist()
         assert read.data.coded[who].start == steps[0] * 1800
 
 
-@pytest.mark.parametrize("kind", ["apart", "by turns", "shuffled"])
-def test_records_keep_their_order_in_time(tmp_path, small_blocks, kind):
-    rows, path = _rows(kind, 4).fillna(0.0), tmp_path / "rows.csv"
-    rows.to_csv(path, index=False)
-    read = read_series(path, "kw", time="t", subject="who", edges=EDGES, labels=LABELS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_records_keep_their_order_in_time(several_blocks, kind):
+    rows, path = several_blocks[kind]
+    read = read_series(
+        path, "kw", time="t", subject="who", edges=EDGES, labels=LABELS, missing="state"
+    )
     for who, own in rows.groupby("who"):
-        codes = np.searchsorted(EDGES, own.sort_values("t").kw, side="right")
-        assert read.data[who].tolist() == [LABELS[code] for code in codes]
+        values = own.sort_values("t").kw
+        labels = np.array(LABELS)[np.searchsorted(EDGES, values.fillna(0), side="right")]
+        assert read.data[who].tolist() == np.where(values.isna(), "missing", labels).tolist()
 
 
-def test_blocks_are_what_files_in_order_are_read_by(tmp_path, small_blocks, monkeypatch):
-    path = tmp_path / "rows.csv"
-    _rows("by turns", 5).to_csv(path, index=False)
+def test_blocks_are_what_files_in_order_are_read_by(several_blocks, monkeypatch):
     sizes = []
     kept = streamed.Outline.take_in
     monkeypatch.setattr(
@@ -81,9 +83,10 @@ def test_blocks_are_what_files_in_order_are_read_by(tmp_path, small_blocks, monk
         "take_in",
         lambda self, who, when: sizes.append(len(who)) or kept(self, who, when),
     )
+    path = several_blocks["by turns"][1]
     read_series(path, "kw", time="t", subject="who", edges=EDGES, missing="split")
-    assert sum(sizes) == 1200
-    assert max(sizes) < 200
+    assert sum(sizes) == 36_000
+    assert max(sizes) < 30_000
 
 
 ODD_FILES = {
@@ -99,20 +102,33 @@ ODD_FILES = {
 
 
 @pytest.mark.parametrize("missing", ["state", "split"])
-def test_many_small_files_are_read_as_one_by_one(tmp_path, monkeypatch, missing):
+def test_many_small_files_are_read_as_one_by_one(tmp_path, missing):
+    """Some of them together; of two that are larger, each with its neighbours."""
     random = np.random.default_rng(2)
     for place, text in enumerate([*ODD_FILES.values(), *20 * [ODD_FILES["plain"]]]):
         body = text.replace("1800", str(1800 * random.integers(1, 4)))
         (tmp_path / f"m{random.integers(10)}{place}.csv").write_bytes(body.encode())
+    long = "t,kw\n" + "".join(f"{1800 * i},{i % 2}\n" for i in range(50_000))
+    for name in ("m3", "m6"):
+        (tmp_path / f"{name}.csv").write_text(long)
     options = {"time": "t", "subject": "filename", "edges": EDGES, "every": "30min"}
-    read = []
-    for most in (1, 3, 1000):
-        monkeypatch.setattr(assembly, "_MOST_TOGETHER", most)
-        found = read_series(tmp_path, "kw", **options, missing=missing)
-        starts = [one.start for one in found.data.coded.values()]
-        shown = {who: states.tolist() for who, states in found.data.items()}
-        read.append((shown, starts, found.points, found.missing, found.grid))
-    assert read[0] == read[1] == read[2]
+    found = read_series(tmp_path, "kw", **options, missing=missing)
+    alone = [
+        read_series(path, "kw", **options, missing=missing)
+        for path in sorted(tmp_path.glob("*.csv"))
+    ]
+    for own in ("data", "data.coded"):
+        together = attrgetter(own)(found)
+        apart = {who: one for file in alone for who, one in attrgetter(own)(file).items()}
+        assert list(together) == list(apart)
+        for who, one in apart.items():
+            if own == "data":
+                assert together[who].tolist() == one.tolist()
+            else:
+                assert together[who].start == one.start
+    for counted in ("points", "missing"):
+        assert getattr(found, counted) == sum(getattr(file, counted) for file in alone)
+    assert {file.grid for file in alone} == {found.grid}
     (tmp_path / "m5.csv").write_text("t,kw\n0,12:30\n")
     with pytest.raises(InvalidInputError, match=r"m5\.csv: Row 1 of column 'kw' holds no number"):
         read_series(tmp_path, "kw", **options, missing=missing)
@@ -153,10 +169,7 @@ def test_rows_are_sorted_by_subject_and_time_and_equal_ones_stay_in_order(drawn,
         who, when = np.array(some, dtype=np.int64).reshape(-1, 2).T
         blocks.append((who.astype(np.int8), when, np.arange(count, count + len(some))))
         count += len(some)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streamed, "_AT_ONCE", at_once)
-        patch.setattr(streamed, "Spilled", partial(Spilled, 64))
-        again = streamed.in_time(lambda: iter(blocks))
+    again = streamed.in_time(lambda: iter(blocks), at_once, in_memory=64)
     rows = [row for block in drawn for row in block]
     order = sorted(range(count), key=rows.__getitem__)
     for _ in range(2):

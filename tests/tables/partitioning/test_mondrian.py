@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evidence import mondrian_reference as reference
 from evidence.random_tables import guard_of, random_records
-from quiltwork.tables.partitioning import best_cuts, mondrian, nodes
+from quiltwork.tables.partitioning import best_cuts, mondrian
 from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords
 from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
@@ -58,11 +58,13 @@ def test_batches_and_sorted_medians_change_nothing(shape, l):  # noqa: E741
     records = random_records(**shape)
     guard = guard_of(2, l, 1)
     usual = mondrian.mondrian(records, guard, CutRules())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mondrian, "BATCH", 10)
-        patch.setattr(nodes, "_BINS_PER_ROW", -(10**6))
-        other = mondrian.mondrian(records, guard, CutRules())
-    assert as_sets(usual) == as_sets(other)
+    places = tuple(np.repeat(places, 5000) for places in records.axes.places)
+    apart = replace(  # too far for bins
+        records, codes=records.codes * np.int32(5000), axes=Axes(places, records.axes.trees)
+    )
+    for other in (records, apart):
+        labels = mondrian.mondrian(other, guard, CutRules(), batch=10)
+        assert as_sets(usual) == as_sets(labels)
 
 
 @settings(max_examples=60)
@@ -149,29 +151,29 @@ def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted,
                 assert allowed(rows[~left].tolist())
 
 
-@pytest.mark.parametrize("bins", [128, 5])
+@pytest.mark.parametrize("leaves", [12, 360])
 @pytest.mark.parametrize("seed", range(3))
-def test_labels_are_cut_where_they_and_those_below_them_lose_least(seed, bins, monkeypatch):
-    """Leaves a to l, pairs or triples of them, halves and all; labels are looked up in paths."""
-    monkeypatch.setattr(best_cuts, "BINS", bins)
+def test_labels_are_cut_where_they_and_those_below_them_lose_least(seed, leaves):
+    """Leaves, pairs or triples of them, sixes and all; labels are looked up in paths."""
     size = 2 + seed % 2
-    paths = [(leaf, 100 + leaf // size, 200 + leaf // 6, 300) for leaf in range(12)]
+    paths = [(leaf, 1000 + leaf // size, 2000 + leaf // 6, 3000) for leaf in range(leaves)]
     rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 12, (1, 40)).astype(np.int16)
+    codes = rng.integers(0, leaves, (1, 40)).astype(np.int16)
     base = random_records(seed, rows=40, quasi=1)
-    records = replace(base, codes=codes, axes=Axes((np.linspace(0, 1, 12),), (np.array(paths).T,)))
+    axes = Axes((np.linspace(0, 1, leaves),), (np.array(paths).T,))
+    records = replace(base, codes=codes, axes=axes)
 
     def lost(side: list[int]) -> float:
         level = next(i for i in range(4) if len({paths[leaf][i] for leaf in side}) == 1)
         below = max(level - 1, 0)
-        label = [leaf for leaf in range(12) if paths[leaf][level] == paths[side[0]][level]]
+        label = [leaf for leaf in range(leaves) if paths[leaf][level] == paths[side[0]][level]]
         ends = paths[min(side)][below], paths[max(side)][below]
-        touched = [leaf for leaf in range(12) if ends[0] <= paths[leaf][below] <= ends[1]]
-        return len(side) * (len(label) + len(touched) - 2) / 11
+        touched = [leaf for leaf in range(leaves) if ends[0] <= paths[leaf][below] <= ends[1]]
+        return len(side) * (len(label) + len(touched) - 2) / (leaves - 1)
 
     def between_blocks(last: int) -> bool:
-        few = next(i for i in range(4) if len({path[i] for path in paths}) <= bins)
-        return last == 11 or paths[last][few] != paths[last + 1][few]
+        few = next(i for i in range(4) if paths[held[-1]][i] - paths[held[0]][i] < 128)
+        return paths[last][few] != paths[min(c for c in held if c > last)][few]
 
     held = sorted(codes[0].tolist())
     cuts = {

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.tables.risk import worlds
 from quiltwork.tables.risk.worlds import Memberships, pinned_down
 
 GROUPS = (3, 3)
@@ -58,10 +57,8 @@ def test_bounds_hold_for_what_enumeration_finds(people):
     assert (truth <= may).all()
 
 
-@pytest.mark.parametrize(("name", "limit"), [("MOST_ENTRIES", 0), ("MOST_STEPS", 0), ("", 0)])
-def test_what_is_too_large_is_bounded(monkeypatch, name, limit):
-    if name:
-        monkeypatch.setattr(worlds, name, limit)
+@pytest.mark.parametrize("limits", [{"most_entries": 0}, {"most_steps": 0}, {}])
+def test_what_is_too_large_is_bounded(limits):
     rng = np.random.default_rng(5)
     undecided = 0
     for _ in range(30):
@@ -72,11 +69,11 @@ def test_what_is_too_large_is_bounded(monkeypatch, name, limit):
         counts = np.zeros((6, 3), dtype=np.int64)
         np.add.at(counts, (group, value[person]), 1)
         people = Memberships(counts, 3, person, group, value)
-        sure, may = pinned_down(people)
+        sure, may = pinned_down(people, **limits)
         truth = np.array(enumerated(people))
         assert (sure <= truth).all()
         assert (truth <= may).all()
         undecided += int((sure != may).any())
-    assert undecided <= (30 if name else 3)  # bounds and cycles decide nearly all
-    if name == "MOST_ENTRIES":
+    assert undecided <= (30 if limits else 3)  # bounds and cycles decide nearly all
+    if "most_entries" in limits:
         assert undecided  # values alone leave more open than counts do

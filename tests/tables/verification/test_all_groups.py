@@ -24,7 +24,7 @@ from quiltwork.tables.constraints import (
 from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.group import Group, count_groups
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import corners, group_breach
+from quiltwork.tables.verification import group_breach
 from quiltwork.tables.verification.all_groups import (
     BROKEN,
     OPEN,
@@ -169,7 +169,7 @@ def test_numbers_beyond_exact_floats_are_decided_as_well():
     assert not find_violations(tie, even, even).safe[0]
 
 
-def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
+def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken():
     rng = np.random.default_rng(4)
     whole = rng.integers(1, 20, 30)
     high = rng.integers(0, 20, (40, 30))
@@ -179,25 +179,14 @@ def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
         for t in (0.3, 0.35, 0.4, 0.45, 0.5)
     ]
     assert all((f.safe | f.violated).all() for f in everything)
-    monkeypatch.setattr(corners, "MOST_BOXES", 0)
     doubts = 0
     for t, full in zip((0.3, 0.35, 0.4, 0.45, 0.5), everything, strict=True):
         part = TCloseness(t, "equal", tuple(whole.tolist()))
-        cut = find_violations(part, low, high)
+        cut = find_violations(part, low, high, most_boxes=0)
         doubts += int((~cut.safe & ~cut.violated).sum())
         assert not (cut.safe & ~full.safe).any()
         assert not (cut.violated & full.safe).any()
     assert doubts > 0
-
-
-@pytest.mark.parametrize("kind", KINDS[2:])
-@pytest.mark.parametrize("people", [False, True])
-def test_groups_in_doubt_are_searched_one_by_one(kind, people, monkeypatch):
-    """Without room for boxes, every set in between is tried."""
-    monkeypatch.setattr(corners, "MOST_BOXES", 0)
-    for seed in range(200, 230):
-        for status, truth in settled_as_defined(seed, kind, people):
-            assert status in (OPEN, BROKEN if truth else SAFE)
 
 
 def test_a_breach_is_told_where_another_group_cannot_be_decided():

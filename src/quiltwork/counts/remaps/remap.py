@@ -48,8 +48,6 @@ from quiltwork.results import ChartedResult, Interval
 
 Columns: TypeAlias = Callable[[int, int], FloatArray]
 
-_SIZE = 24
-_PANEL = 2_000_000  # losses at once
 _TIE = 1e-12
 
 
@@ -62,16 +60,19 @@ class Chosen:
     face_cost: FloatArray
 
 
-def best_answers(post: Posteriors, columns: Columns) -> Chosen:
+def best_answers(
+    post: Posteriors, columns: Columns, block: int = 24, panel: int = 2_000_000
+) -> Chosen:
     """Return the least best candidates; columns(a, b) are the losses of all counts to a..b−1.
 
-    Candidates within a relative 1e-12 of the best count as tied.
+    Candidates within a relative 1e-12 of the best count as tied. Laws are cut into blocks of so
+    many counts, and so many losses are held at once.
     """
     size, every = post.n + 1, post.answers
-    laws = _laws(post)
+    laws = _laws(post, block)
     least = np.full(size, np.inf)
     found = Chosen(np.zeros(size, np.int64), np.full(size, np.inf), np.empty(size))
-    width = max(1, _PANEL // size)
+    width = max(1, panel // size)
     for first in range(0, size, width):
         end = min(first + width, size)
         costs = _costs(laws, columns(first, end))[:size]
@@ -100,16 +101,16 @@ class _Laws:
     since: FloatArray
 
 
-def _laws(post: Posteriors) -> _Laws:
+def _laws(post: Posteriors, size: int) -> _Laws:
     """Cut the posteriors into blocks; logarithms keep what is below the least float."""
-    firsts = np.arange(0, post.n + 1, _SIZE)
-    within = np.arange(_SIZE)
-    missing = len(firsts) * _SIZE - (post.n + 1)
+    firsts = np.arange(0, post.n + 1, size)
+    within = np.arange(size)
+    missing = len(firsts) * size - (post.n + 1)
     with np.errstate(divide="ignore"):
-        prior = np.log(np.pad(post.prior, (0, missing))).reshape(-1, 1, _SIZE)
+        prior = np.log(np.pad(post.prior, (0, missing))).reshape(-1, 1, size)
     before = np.concatenate([[-np.inf], post.left.log_weight[firsts[1:] - 1]])
     after = np.concatenate([post.right.log_weight[firsts[1:] - 1], [-np.inf]])
-    logs = np.empty((len(firsts), _SIZE, _SIZE + 2))
+    logs = np.empty((len(firsts), size, size + 2))
     logs[:, :, 0] = before[:, None] - post.rate * (within + 1)
     logs[:, :, 1:-1] = prior - post.rate * np.abs(within[:, None] - within)
     logs[:, :, -1] = after[:, None] - post.rate * within[::-1]

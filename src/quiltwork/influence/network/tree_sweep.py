@@ -28,8 +28,6 @@ _UNIT = 2.0**-52
 _TINY = 2.0**-960
 _VANISHED = 1 << 80
 """Roundings of an entry that may have underflowed: what rests on it tells all it can."""
-_FEW_NODES = 12
-"""Up to here quilts, which may gain where tables hold zeros, are quick enough to be asked too."""
 
 
 @can_be_swept.register
@@ -118,10 +116,13 @@ class Batch:
 
 
 class TreeSweep:
-    """A network whose moral graph is a tree, or several. O(n·k⁴) for every set of levels."""
+    """A network whose moral graph is a tree, or several. O(n·k⁴) for every set of levels.
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
+    Of few nodes quilts, which may gain where tables hold zeros, are quick enough to be asked too.
+    """
+
+    def __init__(self, network: Network, few_nodes: int = 12) -> None:
+        self.network, self._few_nodes = network, few_nodes
         edges, self._sizes = _edges(network)
         ends = np.cumsum(self._sizes**2)
         self._begin = np.append(0, ends[:-1])
@@ -164,7 +165,7 @@ class TreeSweep:
             np.add.at(into, one.into, found)
         own = paid[0]
         added = np.maximum.reduceat(into, self._begin)
-        if self.network.length <= _FEW_NODES:
+        if self.network.length <= self._few_nodes:
             added = np.minimum(added, np.maximum(self._by_quilts(levels) - own, 0.0))
         leak = np.minimum((own + added) * (1 + len(own) * _UNIT), levels.total)
         return np.where(self._sizes == 1, 0.0, leak), own, added

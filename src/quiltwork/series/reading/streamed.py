@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from quiltwork.beliefs.grids import Rule
 from quiltwork.errors import InvalidInputError, StorageError
 
+_IN_MEMORY = 1 << 23
+
 
 class Spilled:
     """A list of arrays, of which `in_memory` bytes are held in memory, the others in a file.
@@ -27,7 +29,7 @@ class Spilled:
     The file has no name, only its owner can read it, and it goes with the process.
     """
 
-    def __init__(self, in_memory: int = 1 << 23) -> None:
+    def __init__(self, in_memory: int = _IN_MEMORY) -> None:
         """Begin with none."""
         self._in_memory = in_memory
         self._parts: list[NDArray[Any] | tuple[int, int, Any]] = []
@@ -86,7 +88,6 @@ NEVER = -(2**62)
 """Before all moments."""
 
 MOST_POINTS = 2_000_000_000
-_AT_ONCE, _EACH = 1 << 18, 1 << 10
 
 
 class Outline:
@@ -167,17 +168,20 @@ def in_turn(
     return who[order], one, other
 
 
-def in_time(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
+def in_time(
+    blocks: Callable[[], Iterator[Block]], at_once: int = 1 << 18, in_memory: int = _IN_MEMORY
+) -> Callable[[], Iterator[Block]]:
     """Sort records by subject and time; return what yields them, as often as it is asked.
 
-    They are parted by keys between which about `_AT_ONCE` of them are, as a sample of the rows
+    They are parted by keys between which about `at_once` of them are, as a sample of the rows
     tells, and each part is sorted on its own: three passes, O(1) memory beside the disk's.
     """
     seen: list[tuple[int, int, int, int, NDArray[Any], IntArray]] = []
+    each = -(-at_once // 256)
     for who, when, _ in blocks():
         if when is not None and len(who):
             ends = int(who.max()), int(when.min()), int(when.max())
-            seen.append((len(who), *ends, who[::_EACH].copy(), when[::_EACH].copy()))
+            seen.append((len(who), *ends, who[::each].copy(), when[::each].copy()))
     rows, subjects = sum(one[0] for one in seen), 1 + max(one[1] for one in seen)
     low, high = min(one[2] for one in seen), max(one[3] for one in seen)
     span = high - low + 1
@@ -189,9 +193,9 @@ def in_time(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Bloc
         return found
 
     sample = np.sort(np.concatenate([keys(*one[4:]) for one in seen]))
-    parts = -(-rows // _AT_ONCE)
+    parts = -(-rows // at_once)
     limits = sample[np.arange(1, parts) * len(sample) // parts]
-    stored, pieces = (Spilled(), Spilled()), [list[int]() for _ in range(parts)]
+    stored, pieces = (Spilled(in_memory), Spilled(in_memory)), [list[int]() for _ in range(parts)]
     for who, when, values in blocks():
         found = keys(who, when)
         part = np.searchsorted(limits, found, side="right").astype(np.uint16)
@@ -203,7 +207,7 @@ def in_time(blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Bloc
                 pieces[number].append(len(stored[0]))
                 for kept, column in zip(stored, piece, strict=True):
                     kept.add(column)
-    done = Spilled(), Spilled()
+    done = Spilled(in_memory), Spilled(in_memory)
     for some in filter(None, pieces):
         found, values = (np.concatenate([kept[one] for one in some]) for kept in stored)
         order = _sorting(found)

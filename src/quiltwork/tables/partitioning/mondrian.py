@@ -55,12 +55,16 @@ class CutRules:
 
 
 def mondrian(
-    records: CodedRecords, guard: Guard, rules: CutRules, progress: Progress | None = None
+    records: CodedRecords,
+    guard: Guard,
+    rules: CutRules,
+    progress: Progress | None = None,
+    batch: int = BATCH,
 ) -> Counts:
     """Return for each row the number of its group; the whole table must be m-private."""
     labels = no_labels(records)
     groups = done = 0
-    for leaves in leaves_of(records, root_node(records), guard, rules):
+    for leaves in leaves_of(records, root_node(records), guard, rules, batch):
         labels[leaves.rows] = groups + leaves.owners()
         groups += leaves.count
         done += len(leaves.rows)
@@ -81,22 +85,22 @@ def root_node(records: CodedRecords) -> Nodes:
 
 
 def leaves_of(
-    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
+    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules, batch: int = BATCH
 ) -> Iterator[Nodes]:
     """Cut private nodes as far as it goes; give the leaves in portions.
 
-    What fits a batch is copied first, so that its records lie next to each other.
+    What fits a batch, so many rows, is copied first, so that its records lie next to each other.
     """
-    if len(nodes.rows) == records.count <= BATCH:
+    if len(nodes.rows) == records.count <= batch:
         yield from _descend(records, nodes, guard, rules)
         return
     while nodes.count:
-        small = nodes.sizes <= BATCH
-        for batch in nodes.select(small).portions(BATCH):
-            local = records.take(batch.rows)
-            start = Nodes(np.arange(local.count), batch.starts)
+        small = nodes.sizes <= batch
+        for some in nodes.select(small).portions(batch):
+            local = records.take(some.rows)
+            start = Nodes(np.arange(local.count), some.starts)
             for leaves in _descend(local, start, guard, rules):
-                yield Nodes(batch.rows[leaves.rows], leaves.starts)
+                yield Nodes(some.rows[leaves.rows], leaves.starts)
         leaves, nodes = cut_level(records, nodes.select(~small), guard, rules)
         if leaves.count:
             yield leaves

@@ -68,15 +68,18 @@ class _Kinds:
     times: Ints
 
 
-def pinned_down(people: Memberships) -> tuple[Flags, Flags]:
+def pinned_down(
+    people: Memberships, most_entries: int = MOST_ENTRIES, most_steps: int = MOST_STEPS
+) -> tuple[Flags, Flags]:
     """Tell who is pinned down for certain, and who may be: the same people where both meet."""
     kinds = _kinds(people)
     have = np.zeros((len(kinds.sizes), people.counts.shape[1]), dtype=np.int64)
     np.add.at(have, (kinds.of, people.value), 1)
     may = (have > 0).sum(axis=1) == 1  # others of their kind have the same
-    may &= ~_on_cycles(people, kinds, have)
+    if people.counts.shape[1] * len(people.value) <= most_steps:
+        may &= ~_on_cycles(people, kinds, have)
     kind, value = _possible(people, kinds)
-    if len(kind) > MOST_ENTRIES:
+    if len(kind) > most_entries:
         sure = np.bincount(kind, minlength=len(may)) == 1
     else:
         most = _most(people, kinds, kind, value)
@@ -129,8 +132,6 @@ def _on_cycles(people: Memberships, kinds: _Kinds, have: Ints) -> Flags:
     records = np.zeros((2, len(kinds.sizes)), dtype=np.int64)
     np.add.at(records, (later, kinds.kind), kinds.times)
     plain = (records <= 1).all(axis=0)
-    if values * len(people.value) > MOST_STEPS:
-        return found
     holders = [np.flatnonzero(plain & (have[:, value] > 0)) for value in range(values)]
     for one, other in combinations(range(values), 2):
         there, back = holders[one], holders[other]

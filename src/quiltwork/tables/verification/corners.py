@@ -197,10 +197,12 @@ class Corners:
     looked: int
 
 
-def _worst_corners(excess: Excess, part: Constraint, low: Ints, high: Ints) -> Corners:
+def _worst_corners(
+    excess: Excess, part: Constraint, low: Ints, high: Ints, most_boxes: int
+) -> Corners:
     """Look in each box for a corner that violates `part`.
 
-    One is neither safe nor violated where more than `MOST_BOXES` parts of it were in doubt.
+    One is neither safe nor violated where more than `most_boxes` parts of it were in doubt.
     """
     violated: Flags = np.asarray(
         ~low.any(axis=1)
@@ -219,7 +221,7 @@ def _worst_corners(excess: Excess, part: Constraint, low: Ints, high: Ints) -> C
         hit = value > doubt
         violated[owner[hit]], point[owner[hit]] = True, corner[hit].astype(np.int64)
         open_ = (upper > 0) & (lows < highs).any(axis=1) & ~violated[owner]
-        given_up |= np.bincount(owner[open_], minlength=len(low)) > MOST_BOXES
+        given_up |= np.bincount(owner[open_], minlength=len(low)) > most_boxes
         open_ &= ~given_up[owner]
         lows, highs = _split(lows[open_], highs[open_])
         owner = np.tile(owner[open_], 2)
@@ -246,7 +248,9 @@ def _split(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return np.concatenate((raised, low)), np.concatenate((high, lowered))
 
 
-def find_violations(part: Constraint, low: Ints, high: Ints) -> Corners:
+def find_violations(
+    part: Constraint, low: Ints, high: Ints, most_boxes: int = MOST_BOXES
+) -> Corners:
     """Look for histograms between `low` and `high` that violate; columns are sensitive values.
 
     For t-closeness a column for each value of the table, for the others as many as are needed.
@@ -254,10 +258,11 @@ def find_violations(part: Constraint, low: Ints, high: Ints) -> Corners:
     if isinstance(part, RecursiveLDiversity):
         return _worst_recursive(part, low, high)
     if isinstance(part, EntropyLDiversity):
-        return _worst_corners(Entropy(log(to_fraction(part.l, "l"))), part, low, high)
+        entropy = Entropy(log(to_fraction(part.l, "l")))
+        return _worst_corners(entropy, part, low, high, most_boxes)
     if isinstance(part, TCloseness):
         largest = int(high.sum(axis=1).max(initial=1))
-        return _worst_corners(Distance.of(part, largest), part, low, high)
+        return _worst_corners(Distance.of(part, largest), part, low, high, most_boxes)
     raise TypeError(f"{part} is not known as a function of histograms")
 
 
