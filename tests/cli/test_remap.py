@@ -183,42 +183,29 @@ def test_damaged_files_are_told_and_nothing_is_written(cli, tmp_path, content, w
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("option", "content", "words"),
     [
-        ("nan,1,0,0\n", "'nan' in"),
-        ("1e999999999,0,0,0\n", "'1e999999999' in"),
-        ("[0.25, 0.25,", "Not a JSON document"),
-        ("[[1, 0], 0, 0]", "a list of such lists"),
-        ("{}", "a list of such lists"),
-        ("[]", "holds no numbers"),
-        ("", "holds no numbers"),
-        ("[true, 0, 0, 0]", "'True' in"),
-        ("0,0,0,0\n", "adds up to 0.0"),
-        ("0.2,0.2,0.2,0.2,0.2\n", "5 probabilities; counts 0..3 need 4"),
-        ("1.5,-0.5,0,0\n", "at least 0, not -0.5"),
+        ("--prior", "nan,1,0,0\n", "'nan' in"),
+        ("--prior", "1e999999999,0,0,0\n", "'1e999999999' in"),
+        ("--prior", "[0.25, 0.25,", "Not a JSON document"),
+        ("--prior", "[[1, 0], 0, 0]", "a list of such lists"),
+        ("--prior", "{}", "a list of such lists"),
+        ("--prior", "[]", "holds no numbers"),
+        ("--prior", "", "holds no numbers"),
+        ("--prior", "[true, 0, 0, 0]", "'True' in"),
+        ("--prior", "0,0,0,0\n", "adds up to 0.0"),
+        ("--prior", "0.2,0.2,0.2,0.2,0.2\n", "5 probabilities; counts 0..3 need 4"),
+        ("--prior", "1.5,-0.5,0,0\n", "at least 0, not -0.5"),
+        ("--loss", "1,2,3\n4,5,6\n", "shape (2, 3)"),
+        ("--loss", "0,1\n-1,0\n", "contains -1.0"),
+        ("--loss", "0,1,2\n1,0\n2,1,0\n", "row 1 has 2 entries and row 0 has 3"),
+        ("--loss", "0,1\n1,0\n", "covers counts 0..1; the mechanism has n = 3"),
     ],
 )
-def test_priors_that_are_none_are_told(cli, tmp_path, content, words):
-    path = tmp_path / "prior.txt"
+def test_priors_and_losses_that_are_none_are_told(cli, tmp_path, option, content, words):
+    path = tmp_path / "numbers.csv"
     path.write_text(content)
-    ran = cli("remap", "--n", "3", "--epsilon", "1", "--prior", str(path))
-    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
-    assert words in ran.err
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("1,2,3\n4,5,6\n", "shape (2, 3)"),
-        ("0,1\n-1,0\n", "contains -1.0"),
-        ("0,1,2\n1,0\n2,1,0\n", "row 1 has 2 entries and row 0 has 3"),
-        ("0,1\n1,0\n", "covers counts 0..1; the mechanism has n = 3"),
-    ],
-)
-def test_losses_that_are_none_are_told(cli, tmp_path, content, words):
-    path = tmp_path / "loss.csv"
-    path.write_text(content)
-    ran = cli("remap", "--n", "3", "--epsilon", "1", "--loss", str(path))
+    ran = cli("remap", "--n", "3", "--epsilon", "1", option, str(path))
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
     assert words in ran.err
 

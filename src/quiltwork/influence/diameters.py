@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from functools import singledispatch
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
 from quiltwork.beliefs.structure import boolean_product, class_period
 from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray, product_margin, row_ratios
+from quiltwork.lazy import kept_with_first
 
 _GOOD_DIAMETER = 4.0
 _MOST_STEPS = 1 << 16
@@ -28,18 +28,14 @@ _FAR = 36.0
 _MOST_IN_SETS = 12
 _BOX_WORK = 1 << 24
 
-_KNOWN: WeakKeyDictionary[Belief, list[tuple[int, float]]] = WeakKeyDictionary()
 
-
+@kept_with_first
 def diameters(belief: Belief) -> list[tuple[int, float]]:
     """Return (s, Δ of s steps) for s = 1, 2, 4, …, as far as finite, until one is small.
 
     Kept as long as the belief. O(k³) for each s.
     """
-    found = _KNOWN.get(belief)
-    if found is None:
-        found = _KNOWN[belief] = _diameters(belief)
-    return found
+    return _diameters(belief)
 
 
 @singledispatch

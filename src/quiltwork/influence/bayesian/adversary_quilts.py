@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 from typing import Any, Literal, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from quiltwork.influence.quilts.powers import Powers
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily, quilt_families
 from quiltwork.influence.quilts.search import Outlook
 from quiltwork.influence.ratios import BoolArray
+from quiltwork.lazy import kept_with_first
 
 
 class BothWays(Powers):
@@ -48,15 +48,10 @@ def _both(ratios: FloatArray) -> FloatArray:
     return np.where(total > 0, np.nextafter(total, np.inf), 0.0)
 
 
-_KNOWN: WeakKeyDictionary[MarkovChain, BothWays] = WeakKeyDictionary()
-
-
+@kept_with_first
 def both_ways(chain: MarkovChain) -> BothWays:
     """Return the symmetric log-ratios of a chain's matrix, kept as long as the chain."""
-    found = _KNOWN.get(chain)
-    if found is None:
-        found = _KNOWN[chain] = BothWays(chain.transition)
-    return found
+    return BothWays(chain.transition)
 
 
 class ProjectiveWork(ExactWork):

@@ -14,7 +14,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,21 +35,22 @@ from quiltwork.influence.network.separators import Quilt, connected_parts, quilt
 from quiltwork.influence.quilts.families import ListedFamily
 from quiltwork.influence.quilts.protocol import QuiltFamily
 from quiltwork.influence.ratios import row_ratios
+from quiltwork.lazy import kept_with_first
 
 _MOST_PARTS = 256
 _MOST_KNOWN = 6
 _JOINT_ENTRIES = 1 << 14
 _FEW_NODES = 12
 
-_KNOWN: WeakKeyDictionary[Network, dict[str, list[QuiltFamily]]] = WeakKeyDictionary()
-
 
 @adversary_families.register
 def _(belief: Network, length: int, reach: int, bound: Bound) -> Iterator[QuiltFamily]:
-    kept = _KNOWN.setdefault(belief, {})
-    if bound not in kept:
-        kept[bound] = [_family(belief, node, bound) for node in range(belief.length)]
-    return iter(kept[bound])
+    return iter(_families(belief, bound))
+
+
+@kept_with_first
+def _families(network: Network, bound: Bound) -> list[QuiltFamily]:
+    return [_family(network, node, bound) for node in range(network.length)]
 
 
 def _family(network: Network, node: int, bound: Bound) -> QuiltFamily:

@@ -10,7 +10,6 @@ Theorem: docs/theory/networks.md
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,11 +29,10 @@ from quiltwork.influence.quilts.chains import baseline
 from quiltwork.influence.quilts.families import ListedFamily
 from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
 from quiltwork.influence.ratios import BoolArray, log_ratios
+from quiltwork.lazy import kept_with_first
 
 _FEW_NODES = 12
 """Up to here every quilt of a network with impossible values is computed from the full joint."""
-
-_KNOWN: WeakKeyDictionary[Network, dict[str, list[ListedFamily]]] = WeakKeyDictionary()
 
 
 @quilt_families.register
@@ -56,20 +54,18 @@ def _(belief: Network) -> InfluenceMethod:
     return "exact" if belief.largest_table <= MOST_ENTRIES else "approx"
 
 
+@kept_with_first
 def network_families(network: Network, method: str) -> list[ListedFamily]:
     """Return one family per node, kept as long as the network.
 
     Raises:
         UnsupportedError: for "exact" where elimination needs a table of more than 2^22 entries.
     """
-    kept = _KNOWN.setdefault(network, {})
-    if method not in kept:
-        if method == "exact":
-            _refuse_wide(network)
-        possible = _possible_states(network) if method == "exact" else None
-        family = _exact_family if possible is not None else _approx_family
-        kept[method] = [family(network, node, possible) for node in range(network.length)]
-    return kept[method]
+    if method == "exact":
+        _refuse_wide(network)
+    possible = _possible_states(network) if method == "exact" else None
+    family = _exact_family if possible is not None else _approx_family
+    return [family(network, node, possible) for node in range(network.length)]
 
 
 def _refuse_wide(network: Network) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.structure import boolean_product
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import BoolArray, equal_rows, row_ratios, with_margin
+from quiltwork.lazy import kept_with_first
 
 _KEPT_ENTRIES = 1 << 25
 _BATCH_ENTRIES = 1 << 22
@@ -100,12 +100,7 @@ def _product(one: Power, other: Power) -> Power:
     return value @ more, boolean_product(support, further)
 
 
-_KNOWN: WeakKeyDictionary[MarkovChain, Powers] = WeakKeyDictionary()
-
-
+@kept_with_first
 def powers_of(chain: MarkovChain) -> Powers:
     """Return the powers of a chain's matrix, kept as long as the chain."""
-    found = _KNOWN.get(chain)
-    if found is None:
-        found = _KNOWN[chain] = Powers(chain.transition)
-    return found
+    return Powers(chain.transition)
