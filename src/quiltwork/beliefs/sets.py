@@ -23,9 +23,12 @@ from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError
 
 _SET = "belief/set"
-_CLASSES = (MarkovChain, CyclicChain, HiddenChain, ChainBox, Clusters, Network)
-_NUMBERS = (GaussianSeries, GaussianRows)
-_KINDS: dict[str, Any] = {kind.schema: kind for kind in (*_CLASSES, *_NUMBERS)}
+_CLASSES: tuple[Any, ...] = (
+    *(MarkovChain, CyclicChain, HiddenChain, ChainBox, Clusters, Network),
+    *(GaussianSeries, GaussianRows),
+)
+_KINDS = {kind.schema: kind for kind in _CLASSES}
+_WANTED = f"give a belief ({', '.join(kind.__name__ for kind in _CLASSES)}) or a list of them."
 
 
 def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
@@ -41,10 +44,7 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
     members = (beliefs,) if isinstance(beliefs, Belief) else _listed(beliefs)
     for position, belief in enumerate(members, start=1):
         if not isinstance(belief, Belief):
-            raise InvalidInputError(
-                f"Belief {position} is {type(belief).__name__}; give a belief, such as a "
-                "MarkovChain, ChainBox, CyclicChain, Clusters or Network, or a list of them."
-            )
+            raise InvalidInputError(f"Belief {position} is {type(belief).__name__}; {_WANTED}")
     _check_same_data(members)
     _check_same(members, "states", lambda states: f"the states {show_labels(states)}")
     _check_same(members, "length", lambda length: f"{length} rows")
@@ -54,10 +54,7 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
 
 def _listed(beliefs: Any) -> tuple[Any, ...]:
     if not isinstance(beliefs, (list, tuple)):
-        raise InvalidInputError(
-            f"beliefs is {type(beliefs).__name__}; give a belief, such as a MarkovChain, ChainBox, "
-            "CyclicChain, Clusters or Network, or a list of them."
-        )
+        raise InvalidInputError(f"beliefs is {type(beliefs).__name__}; {_WANTED}")
     if not beliefs:
         raise InvalidInputError(
             "The list of beliefs is empty, and a guarantee under no belief says nothing; give at "

@@ -121,8 +121,8 @@ def adversary_families(belief: Any, length: int, reach: int, bound: Bound) -> It
         UnsupportedError: for beliefs about which nothing is proven here.
     """
     raise UnsupportedError(
-        f"Bayesian DP under {type(belief).__name__} has no proof here; give a MarkovChain, "
-        "CyclicChain, HiddenChain, ChainBox, Clusters, Network or a list of them."
+        f"Bayesian DP under {type(belief).__name__} has no proof here; give another belief, such "
+        "as a MarkovChain."
     )
 
 

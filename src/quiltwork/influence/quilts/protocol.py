@@ -58,6 +58,6 @@ def quilt_families(
         UnsupportedError: if the method says nothing about this belief.
     """
     raise UnsupportedError(
-        f"{type(belief).__name__} is no belief that has quilts: give a MarkovChain, "
-        "ChainBox, Clusters or Network, or leave method out."
+        f"{type(belief).__name__} is no belief that has quilts; leave method out, or give another "
+        "belief, such as a MarkovChain."
     )
