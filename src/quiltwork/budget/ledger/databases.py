@@ -67,18 +67,18 @@ class Database:
         """Whether the tables are there, of any version."""
         raise NotImplementedError
 
-    def begin(self, connection: Connection, *, write: bool) -> None:
-        """Begin a transaction."""
+    def begin(self, connection: Connection, *, wait: float | None) -> None:
+        """Begin a transaction: to write, after a `wait` of so many seconds at most, or to read."""
         raise NotImplementedError
 
     def begin_with(
-        self, connection: Connection, questions: Sequence[Statement], *, write: bool
+        self, connection: Connection, questions: Sequence[Statement], *, wait: float | None
     ) -> list[list[Any]]:
-        """Begin, if to write after waiting for every other writer to finish, and ask something.
+        """Begin, if to write after a `wait` for every other writer to finish, and ask something.
 
         Returns the ledger's row, and the rows that answer each question.
         """
-        self.begin(connection, write=write)
+        self.begin(connection, wait=wait)
         ledger = self.rows(connection, LEDGER_ROW)  # from now on nobody is in the way
         return [ledger, *(list(connection.execute(*one).fetchall()) for one in questions)]
 

@@ -53,12 +53,12 @@ class Tables:
         database: Database,
         connection: Connection,
         *,
-        write: bool,
+        wait: float | None,
         again: bool = False,
         seen: Head | None = None,
         about: str | None = None,
     ) -> None:
-        """Begin a transaction of `connection`, the only one that writes if it does.
+        """Begin a transaction of `connection`: to read, or alone to write, after a `wait`.
 
         It is tried `again` after a connection was lost: then its entries may be there already. It
         will ask for `last_step_and_total` of a dataset that it is `about`.
@@ -70,14 +70,14 @@ class Tables:
         self._database = database
         self._connection = connection
         self._unsent: list[Statement] = []
-        self.writes = write
+        self.writes = wait is not None
         self.pending: Any = None
         """A dataset's state after debits whose totals this transaction has not written yet."""
         count = 0 if seen is None else seen.count
         questions: list[Statement] = [(database.sql(_ENDS), (count,))]
         if about is not None:
             questions.append((database.sql(_LAST_STEP_AND_TOTAL), (about, about)))
-        ledger, ends, *step = database.begin_with(connection, questions, write=write)
+        ledger, ends, *step = database.begin_with(connection, questions, wait=wait)
         check_version(ledger[0][0] if ledger else None)
         self.ledger_id = str(ledger[0][1])
         start = Head(0, origin(self.ledger_id))

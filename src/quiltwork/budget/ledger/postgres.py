@@ -134,17 +134,9 @@ class PostgresDatabase(Database):
         )
         return bool(found.fetchall())
 
-    def begin(self, connection: Connection, *, write: bool) -> None:
+    def begin(self, connection: Connection, *, wait: float | None) -> None:
         """Begin; a read sees one state throughout."""
-        connection.execute(self._begin_to_write if write else _BEGIN_TO_READ)
-
-    @property
-    def _begin_to_write(self) -> str:
-        return (
-            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-            f"SET LOCAL lock_timeout = {max(1, int(1000 * self.timeout))}; "
-            "SET LOCAL synchronous_commit = off"  # what follows the commit waits, without the lock
-        )
+        connection.execute(_beginning(wait))
 
     def flush(self, connection: Connection) -> None:
         """Commit a message to nobody: it comes after all that was committed, and waits for the
@@ -153,7 +145,7 @@ class PostgresDatabase(Database):
         connection.execute(_FLUSH)
 
     def begin_with(
-        self, connection: Connection, questions: Sequence[Statement], *, write: bool
+        self, connection: Connection, questions: Sequence[Statement], *, wait: float | None
     ) -> list[list[Any]]:
         """Begin, lock the ledger's row if to write, and ask something.
 
@@ -162,9 +154,8 @@ class PostgresDatabase(Database):
         """
         writing = self._psycopg.ClientCursor(connection)
         asked = [writing.mogrify(*one) if one[1] else one[0] for one in questions]
-        row = self.locked_row if write else LEDGER_ROW
-        begin = self._begin_to_write if write else _BEGIN_TO_READ
-        found = connection.execute("; ".join([begin, row, *asked]))
+        row = LEDGER_ROW if wait is None else self.locked_row
+        found = connection.execute("; ".join([_beginning(wait), row, *asked]))
         rows: list[list[Any]] = [[]]
         while found.nextset():
             rows.append(list(found.fetchall()) if found.description else [])
@@ -227,6 +218,17 @@ class PostgresDatabase(Database):
         else:
             known = f"failed ({first}). Nothing was granted"
         return StorageError(f"The ledger {self.url!r} {known}.")
+
+
+def _beginning(wait: float | None) -> str:
+    """What begins a transaction to read, or one that waits so many seconds for a lock."""
+    if wait is None:
+        return _BEGIN_TO_READ
+    return (
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
+        f"SET LOCAL lock_timeout = {max(1, int(1000 * wait))}; "
+        "SET LOCAL synchronous_commit = off"  # what follows the commit waits, without the lock
+    )
 
 
 def _without_secrets(url: str, secret_options: set[str]) -> str:

@@ -287,21 +287,21 @@ class SqliteDatabase(Database):
             )
         return bool(names)
 
-    def begin(self, connection: Connection, *, write: bool) -> None:
+    def begin(self, connection: Connection, *, wait: float | None) -> None:
         """Take the write lock at once, or only read.
 
         SQLite itself looks for the lock ever more rarely, up to ten times a second, while a debit
         holds it for less than a millisecond. So it is looked for here: by one process at short
         intervals, and by the others as soon as they are that one.
         """
-        if not write:
+        if wait is None:
             connection.execute("BEGIN")
             return
         if self._locked(connection, last=False):
             return
         start = time.monotonic()
-        with self._turn(start + min(_PATIENCE, self.timeout)):
-            while not self._locked(connection, last=time.monotonic() > start + self.timeout):
+        with self._turn(start + min(_PATIENCE, wait)):
+            while not self._locked(connection, last=time.monotonic() > start + wait):
                 time.sleep(_LOOK)
 
     @contextmanager

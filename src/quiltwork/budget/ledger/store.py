@@ -134,8 +134,8 @@ class Store:
         again = False
         for pause in (*self._pauses, None):
             try:
-                with self._turn(access), self._borrowed(access) as connection:
-                    tables, result = self._transact(connection, work, access, again=again)
+                with self._turn(access) as wait, self._borrowed(access) as connection:
+                    tables, result = self._transact(connection, work, access, wait, again=again)
                     self._end_turn(access)
                     self._wait_for_disk(connection, tables, access)
                     self.database.check_in_place(connection)
@@ -150,15 +150,19 @@ class Store:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _turn(self, access: _Access) -> Iterator[None]:
-        """Let one thread write at a time, until `_end_turn`, or wherever it is interrupted."""
+    def _turn(self, access: _Access) -> Iterator[float | None]:
+        """Let one thread write at a time, until `_end_turn`, or wherever it is interrupted.
+
+        Yields the seconds that it may still wait for other processes.
+        """
+        end = time.monotonic() + self.database.timeout
         try:
             if access.write and not self._writer.acquire(timeout=self.database.timeout):
                 raise StorageError(
                     f"The ledger {self.database.url!r} was used by other threads for "
                     f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
                 )
-            yield
+            yield max(end - time.monotonic(), 0.0) if access.write else None
         finally:
             self._end_turn(access)
 
@@ -205,13 +209,14 @@ class Store:
         connection: Connection,
         work: Callable[[Tables], Result],
         access: _Access,
+        wait: float | None,
         *,
         again: bool,
     ) -> tuple[Tables, Result]:
         """Begin, look that all is in place, work, and commit."""
         tables = Tables(
             *(self.database, connection),
-            write=access.write,
+            wait=wait,
             again=again,
             seen=self._seen,  # before it begins, and sees all that was committed then
             about=access.about,
@@ -265,7 +270,7 @@ class Store:
                 f"The ledger {self.database.url!r} has schema version {version}, and this release "
                 f"reads {VERSION}: open it once for writing, which brings it there."
             )
-        self.database.begin(connection, write=True)
+        self.database.begin(connection, wait=self.database.timeout)
         prepare(self.database, connection, ledger_id)
         connection.execute("COMMIT")
 
