@@ -38,11 +38,11 @@ def submitted(service, mark="a", **body):
 
 
 def found(service, identity):
-    return service.storage.read(lambda t: jobs.find(t, identity))
+    return service.storage.read(lambda t: jobs.JOBS.one(t, id=identity))
 
 
 def told(service, identity):
-    return service.storage.read(lambda t: shown(t, jobs.find(t, identity)))
+    return service.storage.read(lambda t: shown(t, jobs.JOBS.one(t, id=identity)))
 
 
 def abandoned(service):

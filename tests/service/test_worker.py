@@ -32,7 +32,7 @@ def carried_out(service, monkeypatch, function, mark="a", stop=None):
     name = submitted(service, mark)
     lease = jobs.claim(service.storage, "w", PACE.lease, only=name)
     worker.carry_out(service, lease, PACE, stop)
-    return service.storage.read(lambda t: jobs.find(t, name))
+    return service.storage.read(lambda t: jobs.JOBS.one(t, id=name))
 
 
 def test_a_worker_that_is_killed_is_started_again_and_leaves_with_the_server(team, settings):
@@ -90,5 +90,5 @@ def test_the_command_does_what_waits_and_ends(team, settings):
     name = submitted(team.service)
     line = ["worker", "--database", settings.database, "--data", str(settings.data), "--once"]
     assert run(line) == 0
-    found = team.service.storage.read(lambda t: jobs.find(t, name))
+    found = team.service.storage.read(lambda t: jobs.JOBS.one(t, id=name))
     assert found.state == "failed"  # nobody knows this kind of work

@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+import traceback
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -24,12 +26,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
-from quiltwork.service.door import AllowedHosts, Metrics, paced, too_large
+from quiltwork.service.door import AllowedHosts, Metrics, media_type_of, paced, too_large
 from quiltwork.service.members import authenticated, is_token
 from quiltwork.service.openapi import KEY_PATTERN, description
 from quiltwork.service.problems import NO_STORE, Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Route, Service, check
+from quiltwork.service.routes import Route, Service, check
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import converted, read_document
 from quiltwork.service.uploads import received, suffix_of
@@ -44,23 +46,26 @@ _HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
 def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette:
     """Return the application of a curator; `pages` are routes that are no part of the API."""
     metrics = Metrics()
+
+    async def counts(_: Request) -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
     text = msgspec.json.encode(description(service.routes))
-    plain: dict[str, Callable[[], Response]] = {
-        "/openapi.json": lambda: Response(text, media_type=_JSON),
-        "/healthz": lambda: Response(b'{"status":"ok"}', media_type=_JSON),
-        "/metrics": lambda: Response(metrics.text(), media_type="text/plain; version=0.0.4"),
+    plain: dict[str, Any] = {
+        "/openapi.json": Response(text, media_type=_JSON),
+        "/healthz": Response(b'{"status":"ok"}', media_type=_JSON),
+        "/metrics": counts,
     }
-    by_path: dict[str, dict[str, Endpoint]] = {}
+    by_path: dict[str, dict[str, Route]] = {}
     for route in service.routes:
-        by_path.setdefault(route.path, {})[route.method] = _endpoint(service, route, metrics)
-    api = [
-        StarletteRoute(path, _by_method(endpoints), methods=list(endpoints))
-        for path, endpoints in by_path.items()
-    ]
+        by_path.setdefault(route.path, {})[route.method] = route
     app = Starlette(
         routes=[
-            *(StarletteRoute(path, _plain(answer)) for path, answer in plain.items()),
-            *api,
+            *(StarletteRoute(path, answer, methods=["GET"]) for path, answer in plain.items()),
+            *(
+                StarletteRoute(path, _endpoint(service, routes, metrics), methods=list(routes))
+                for path, routes in by_path.items()
+            ),
             *pages,
         ],
         exception_handlers={HTTPException: _http_problem, Exception: _unexpected},
@@ -83,25 +88,11 @@ async def _lifespan(service: Service) -> AsyncIterator[None]:
     service.ledger.close()
 
 
-def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+def _endpoint(service: Service, routes: Mapping[str, Route], metrics: Metrics) -> Endpoint:
     """One endpoint for all methods of a path; HEAD is answered as GET is."""
 
     async def endpoint(request: Request) -> Response:
-        method = "GET" if request.method == "HEAD" else request.method
-        return await endpoints[method](request)
-
-    return endpoint
-
-
-def _plain(answer: Callable[[], Response]) -> Endpoint:
-    async def endpoint(_: Request) -> Response:
-        return answer()
-
-    return endpoint
-
-
-def _endpoint(service: Service, route: Route, metrics: Metrics) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
+        route = routes["GET" if request.method == "HEAD" else request.method]
         begun = time.perf_counter()
         try:
             secret = bearer(request)
@@ -122,11 +113,8 @@ def _endpoint(service: Service, route: Route, metrics: Metrics) -> Endpoint:
 
 def _place(error: BaseException) -> str:
     """Say what kind of error it was and where it came from; its message may hold rows."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    where = "" if trace is None else f" at {trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}"
-    return f"{type(error).__name__}{where}"
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    return " at ".join([type(error).__name__, *(f"{at.name}, line {at.lineno}" for at in last)])
 
 
 async def _answered(service: Service, route: Route, request: Request, secret: str) -> Response:
@@ -135,20 +123,17 @@ async def _answered(service: Service, route: Route, request: Request, secret: st
     _check_length(request, most)
     path = {name: str(value) for name, value in request.path_params.items()}
     query, key = _read_query(route, request), _read_key(route, request)
-    found: Any
+    stream, media_type = paced(request.stream(), most, limits.pause), media_type_of(request)
+    admitted = partial(_admitted, service, route, secret, path)
     if route.upload:
-        rest = {"query": query, "key": key}
-        found = await _with_upload(service, route, request, secret, path, **rest)
+        encoding = request.headers.get("content-encoding", "").strip().lower()
+        sent = partial(received, service, _parts(stream), suffix_of(media_type), encoding)
+        limiter: anyio.CapacityLimiter | None = service.turns.threads
     else:
-        body = b"".join([part async for part in paced(request.stream(), most, limits.pause)])
-        media_type = request.headers.get("content-type", "")
-
-        def work() -> Any:
-            caller = _admitted(service, route, secret, path)
-            read = _read_json(route, body, media_type, limits.depth)
-            return route.handler(Call(service, caller, path, query, read, key))
-
-        found = await anyio.to_thread.run_sync(work)
+        content = b"".join([part async for part in stream])
+        sent, limiter = partial(_read_json, route, content, media_type, limits.depth), None
+    work = partial(route.carry_out, service, admitted, path, query, key, sent)
+    found = await anyio.to_thread.run_sync(work, limiter=limiter)
     content = b"" if route.response is None else msgspec.json.encode(found)
     return Response(content, route.status, NO_STORE, _JSON if content else None)
 
@@ -165,19 +150,13 @@ def _admitted(service: Service, route: Route, secret: str, path: dict[str, str])
     """Return who asks, if she may, by one look at the database; else 401, 403 or 404."""
 
     def work(_: Transaction) -> Caller:
-        caller = recognised(service, secret)
+        caller = authenticated(service, secret)
+        if caller is None:
+            raise _unauthenticated()
         check(route, service, caller, path)
         return caller
 
     return service.read(work)
-
-
-def recognised(service: Service, secret: str) -> Caller:
-    """Return whose token it is, or 401; blocks."""
-    caller = authenticated(service, secret)
-    if caller is None:
-        raise _unauthenticated()
-    return caller
 
 
 def _unauthenticated() -> Problem:
@@ -217,37 +196,15 @@ def _read_json(route: Route, body: bytes, media_type: str, depth: int) -> Any:
         if body:
             raise Problem(400, "bad-request", "Nothing is read from a body here; leave it out.")
         return None
-    if media_type.partition(";")[0].strip().lower() != _JSON:
+    if media_type != _JSON:
         raise Problem(415, "unsupported-media", f"Send {_JSON} as Content-Type.")
     return read_document(body, route.request, depth)
 
 
-async def _with_upload(
-    service: Service,
-    route: Route,
-    request: Request,
-    secret: str,
-    path: dict[str, str],
-    **rest: Any,
-) -> Any:
-    """Check the caller's right before anything is read, and again when all of it has come."""
-    suffix = suffix_of(request.headers.get("content-type", ""))
-    encoding = request.headers.get("content-encoding", "").strip().lower()
-
-    await anyio.to_thread.run_sync(_admitted, service, route, secret, path)
-    limits = service.settings.limits
-    stream = paced(request.stream(), limits.upload, limits.pause)
-
-    def parts() -> Iterator[bytes]:
-        while (part := anyio.from_thread.run(anext, stream, None)) is not None:
-            yield part
-
-    def work() -> Any:
-        with received(service, parts(), suffix, encoding) as upload:
-            caller = _admitted(service, route, secret, path)
-            return route.handler(Call(service, caller, path, upload=upload, **rest))
-
-    return await anyio.to_thread.run_sync(work, limiter=service.turns.threads)
+def _parts(stream: AsyncGenerator[bytes, None]) -> Iterator[bytes]:
+    """Pass on a body to a thread, as it comes."""
+    while (part := anyio.from_thread.run(anext, stream, None)) is not None:
+        yield part
 
 
 async def _http_problem(_: Request, error: Exception) -> Response:

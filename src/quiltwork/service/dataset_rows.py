@@ -27,6 +27,7 @@ from quiltwork.delimited import even_rows, with_csv
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.queries import histogram
 from quiltwork.service.datasets import (
+    DATASETS,
     CountsOf,
     Registered,
     SeriesOf,
@@ -172,7 +173,7 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
     place = len(before)
 
     def work(t: Transaction, file: str) -> tuple[str, ...]:
-        if t.row("SELECT deleted FROM curator_datasets WHERE name = ?", found.name)[0]:
+        if DATASETS.named(t, name=found.name).deleted:
             raise _retired()  # while these were read
         taken = _ROWS.one(t, dataset=found.name, place=place)
         if taken is not None and taken.file != file:
@@ -352,8 +353,8 @@ def delete(service: Service, dataset: str, by: str) -> None:
 
     def work(t: Transaction) -> list[str]:
         files = [file for file, _ in _files(t, dataset)]
-        t.delete("curator_rows", dataset=dataset)
-        t.update("curator_datasets", {"name": dataset}, deleted=now())
+        _ROWS.delete(t, dataset=dataset)
+        DATASETS.update(t, {"name": dataset}, deleted=now())
         t.note("act", "deleted all rows", by, dataset)
         return files
 

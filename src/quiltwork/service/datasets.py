@@ -20,7 +20,7 @@ from quiltwork.budget.ledger.log_tables import now
 from quiltwork.client.records import Dataset, MemberShare
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.members import member_of
-from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.problems import Problem
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
@@ -60,11 +60,11 @@ class StoredAccess:
     given: str
 
 
-_DATASETS = TableOf("curator_datasets", StoredDataset, "name")
+DATASETS = TableOf("curator_datasets", StoredDataset, "name")
 _ACCESSES = TableOf("curator_access", StoredAccess, "dataset, member")
 SCHEMA = Schema(
     "datasets",
-    (_DATASETS, _ACCESSES),
+    (DATASETS, _ACCESSES),
     ("CREATE INDEX curator_access_of ON curator_access (member)",),
 )
 _OF_DATASET = "/v1/datasets/{dataset}"
@@ -161,10 +161,7 @@ def dataset_is_own(service: Service, caller: Caller, name: str) -> bool | None:
 
 def registered(service: Service, name: str) -> Registered:
     """Return a dataset as it was registered; 404 if there is none."""
-    found = service.read(lambda t: _DATASETS.one(t, name=name))
-    if found is None:
-        raise not_found()
-    return _read(found)
+    return _read(service.read(lambda t: DATASETS.named(t, name=name)))
 
 
 def _read(found: StoredDataset) -> Registered:
@@ -199,7 +196,7 @@ def register(service: Service, owner: str, asked: NewDataset) -> Registered:
     def work(t: Transaction) -> None:
         if _known(t, asked.name):
             return
-        _DATASETS.add(t, StoredDataset(asked.name, kind, owner, at, document))
+        DATASETS.add(t, StoredDataset(asked.name, kind, owner, at, document))
         t.note("act", f"registered {kind} {asked.name}", owner, asked.name)
 
     service.write(work)
@@ -228,7 +225,7 @@ def _begin(
 
 
 def _known(t: Transaction, name: str) -> bool:
-    return _DATASETS.one(t, name=name) is not None
+    return DATASETS.one(t, name=name) is not None
 
 
 def _check_columns(about: CountsOf) -> None:
@@ -283,7 +280,7 @@ def _register_dataset(call: Call) -> Dataset:
 
 
 @_routes.at("GET", "/v1/datasets", "dataset.list", query=PageQuery)
-def _list_datasets(call: Call) -> Page[Dataset]:
+def _list_datasets(call: Call, t: Transaction) -> Page[Dataset]:
     """List the datasets that you may use."""
     caller, only = call.caller, call.caller.datasets
     given = "SELECT dataset FROM curator_access WHERE member = ?"
@@ -291,7 +288,7 @@ def _list_datasets(call: Call) -> Page[Dataset]:
     if only is not None:
         where += f" AND name IN ({', '.join('?' * len(only))})"
     who = (caller.role, caller.member, caller.member, *(only or ()))
-    found = call.read(lambda t: _DATASETS.page(t, call.query, "name", where, *who))
+    found = DATASETS.page(t, call.query, "name", where, *who)
     return found.shown(lambda one: shown(call.service, _read(one), caller))
 
 
@@ -346,7 +343,7 @@ def _unshare_dataset(call: Call) -> None:
     service, dataset, member = call.service, call.path["dataset"], call.path["member"]
 
     def work(t: Transaction) -> None:
-        t.delete("curator_access", dataset=dataset, member=member)
+        _ACCESSES.delete(t, dataset=dataset, member=member)
         t.note("act", f"took access from {member}", call.who, dataset)
 
     service.write(work)

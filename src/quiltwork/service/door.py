@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quiltwork.service.problems import Problem, problem_response
@@ -72,6 +73,11 @@ async def paced(
         if time.monotonic() - begun > pause + size / _SLOWEST:
             raise _too_slow()
         yield part
+
+
+def media_type_of(request: Request) -> str:
+    """Return what kind of body a request says it has."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def too_large(most: int) -> Problem:

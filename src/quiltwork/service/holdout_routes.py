@@ -18,8 +18,7 @@ from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts
 from quiltwork.service.holdouts import HOLDOUTS, NewHoldout
 from quiltwork.service.problems import Problem, not_found
-from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.routes import Call, Feature, Routes
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Page, PageQuery, shown_as
 
@@ -66,16 +65,16 @@ class ScoreFile(Document, frozen=True):
     content: str
 
 
-def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdout:
-    told, asked = holdouts.told_by(service, stored), stored.asked
+def _described(call: Call, t: Transaction, stored: holdouts.Held) -> Holdout:
+    told, asked = holdouts.told_by(call.service, stored), stored.asked
     ready = stored.made.keys() >= set(holdouts.sides_of(asked.mode))
     state, used, remaining = "ready to open" if ready else "waiting for tables", 0, asked.budget
     if "deleted" in stored.made:
         state, remaining = "deleted", 0
-        used = len(service.read(lambda t: holdouts.scores(t, stored.name)))
+        used = len(holdouts.scores(t, stored.name))
     elif told is not None:
         state, used, remaining = "open", len(told.labels), told.remaining
-    own = holdouts.attempts_of(told, caller.member)
+    own = holdouts.attempts_of(told, call.who)
     return shown_as(
         Holdout,
         asked,
@@ -88,7 +87,7 @@ def _described(service: Service, stored: holdouts.Held, caller: Caller) -> Holdo
         asked=used,
         rows=None if told is None else told.rows,
         promise=None if told is None else _promise(told, asked),
-        admitted=service.read(lambda t: HOLDOUTS.admitted(t, stored, caller)),
+        admitted=HOLDOUTS.admitted(t, stored, call.caller),
     )
 
 
@@ -103,42 +102,37 @@ def _promise(told: Board | Transcript, asked: NewHoldout) -> HoldoutPromise:
 
 
 @_routes.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)
-def _register_holdout(call: Call) -> Holdout:
+def _register_holdout(call: Call, t: Transaction) -> Holdout:
     """Register a holdout: which column is what, and how often it may answer."""
-    asked, who = call.body, call.who
-    holdouts.check_asked(asked)
-
-    def work(t: Transaction) -> holdouts.Held:
-        HOLDOUTS.create(t, asked.name, who, asked)
-        return HOLDOUTS.current(t, asked.name)
-
-    return _described(call.service, call.write(work), call.caller)
+    holdouts.check_asked(call.body)
+    HOLDOUTS.create(t, call.body.name, call.who, call.body)
+    return _described(call, t, HOLDOUTS.current(t, call.body.name))
 
 
 @_routes.at("GET", _ONE, "holdout.read")
 def _show_holdout(call: Call) -> Holdout:
     """Show how many rounds are left, and what is promised."""
-    return _described(call.service, HOLDOUTS.named(call), call.caller)
+    name = call.path["holdout"]
+    return call.service.read(lambda t: _described(call, t, HOLDOUTS.current(t, name)))
 
 
 @_routes.at("GET", _ALL, "holdout.list", query=PageQuery)
-def _list_holdouts(call: Call) -> Page[Holdout]:
+def _list_holdouts(call: Call, t: Transaction) -> Page[Holdout]:
     """List the holdouts that you may use."""
-    found = call.read(lambda t: HOLDOUTS.listed(t, call))
-    return found.shown(lambda one: _described(call.service, one, call.caller))
+    return HOLDOUTS.listed(call, t).shown(lambda one: _described(call, t, one))
 
 
 @_routes.at("PUT", f"{_ONE}/access/{{member}}", "holdout.admit")
 def _admit_to_holdout(call: Call) -> Holdout:
     """Let an analyst ask."""
-    HOLDOUTS.admit(call)
+    call.service.write(lambda t: HOLDOUTS.admit(call, t))
     return _show_holdout(call)
 
 
 @_routes.at("DELETE", f"{_ONE}/access/{{member}}", "holdout.admit", status=204)
-def _dismiss_from_holdout(call: Call) -> None:
+def _dismiss_from_holdout(call: Call, t: Transaction) -> None:
     """Take access back; her answers stay."""
-    call.write(lambda t: HOLDOUTS.dismiss(t, call))
+    HOLDOUTS.dismiss(call, t)
 
 
 @_routes.at("PUT", f"{_ONE}/tables/{{side}}", "holdout.give", upload=True, free=("side",))
@@ -189,26 +183,24 @@ def _asked(call: Call, metric: str, said: Mapping[str, str]) -> Score:
 
 
 @_routes.at("GET", f"{_ONE}/standings", "holdout.standings")
-def _show_standings(call: Call) -> Standings:
+def _show_standings(call: Call, t: Transaction) -> Standings:
     """Show every member's best answers."""
-    name = HOLDOUTS.named(call).name
-    found = call.read(lambda t: holdouts.standings(t, name))
-    return Standings(name=name, items=found)
+    name = call.path["holdout"]
+    return Standings(name=name, items=holdouts.standings(t, name))
 
 
 @_routes.at("GET", f"{_ONE}/scores", "holdout.scores")
-def _show_scores(call: Call) -> Standings:
+def _show_scores(call: Call, t: Transaction) -> Standings:
     """Show your own answers, in order; who made it sees everybody's."""
-    stored, who = HOLDOUTS.named(call), call.who
-    member = None if who == stored.owner else who
-    found = call.read(lambda t: holdouts.scores(t, stored.name, member))
-    return Standings(name=stored.name, items=found)
+    stored = HOLDOUTS.current(t, call.path["holdout"])
+    member = None if call.who == stored.owner else call.who
+    return Standings(name=stored.name, items=holdouts.scores(t, stored.name, member))
 
 
 @_routes.at("GET", f"{_ONE}/scores/file", "holdout.scores")
-def _show_score_file(call: Call) -> ScoreFile:
+def _show_score_file(call: Call, t: Transaction) -> ScoreFile:
     """The same as CSV."""
-    found, text = _show_scores(call), io.StringIO()
+    found, text = _show_scores(call, t), io.StringIO()
     names = ("number", "member", "metric", "value", "overfit", "at")
     lines = [[getattr(one, name) for name in names] for one in found.items]
     csv.writer(text, lineterminator="\n").writerows([names, *lines])

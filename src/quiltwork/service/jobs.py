@@ -12,7 +12,6 @@ What a job spends it pays for under its own mark, so nobody pays twice for it wh
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +20,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.client.records import Job
-from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, Storage, TableOf, Transaction
@@ -120,9 +118,10 @@ Work: TypeAlias = "Callable[[Service, StoredJob, Progress], Outcome]"
 WORKS: dict[str, Work] = {}
 """By kind of job, the function that carries it out."""
 JOBS = TableOf("curator_jobs", StoredJob, "number", unique=("id", "mark"))
+WORKERS = TableOf("curator_workers", KnownWorker, "id")
 SCHEMA = Schema(
     "jobs",
-    (JOBS, TableOf("curator_workers", KnownWorker, "id")),
+    (JOBS, WORKERS),
     (
         "CREATE INDEX curator_open_jobs ON curator_jobs (number) "
         "WHERE state IN ('queued', 'running')",
@@ -155,18 +154,13 @@ def submit(
     identity: str,
 ) -> str:
     """Put a job at the end of the queue, once for each `mark`; return its id."""
-    known = t.row("SELECT id FROM curator_jobs WHERE mark = ?", mark)
+    known = JOBS.one(t, mark=mark)
     if known is not None:
-        return str(known[0])
+        return known.id
     last = t.row("SELECT MAX(number) FROM curator_jobs")
     number = (last[0] or 0) + 1
     JOBS.add(t, StoredJob(number, identity, mark, kind, owner, subject, dict(body), now()))
     return identity
-
-
-def find(t: Transaction, identity: str) -> StoredJob | None:
-    """Return a job."""
-    return JOBS.one(t, id=identity)
 
 
 def place(t: Transaction, job: StoredJob) -> int | None:
@@ -174,9 +168,8 @@ def place(t: Transaction, job: StoredJob) -> int | None:
     if job.state != "queued":
         return None
     (ahead,) = t.row(
-        "SELECT COUNT(*) FROM curator_jobs WHERE state IN ('queued', 'running') AND number < "
-        "(SELECT number FROM curator_jobs WHERE id = ?)",
-        job.id,
+        "SELECT COUNT(*) FROM curator_jobs WHERE state IN ('queued', 'running') AND number < ?",
+        job.number,
     )
     return int(ahead)
 
@@ -212,8 +205,8 @@ def claim(
             if job.cancel or job.attempts >= _MOST_ATTEMPTS:
                 _end(t, job, "cancelled" if job.cancel else "failed", error=_TWICE)
                 continue
-            t.update(
-                "curator_jobs",
+            JOBS.update(
+                t,
                 {"id": job.id},
                 state="running",
                 attempts=job.attempts + 1,
@@ -223,7 +216,7 @@ def claim(
                 lease=now() + int(1000 * seconds),
                 started=job.started or now(),
             )
-            return find(t, job.id)
+            return JOBS.named(t, id=job.id)
         return None
 
     return storage.write(work)
@@ -231,7 +224,7 @@ def claim(
 
 def fenced(t: Transaction, lease: StoredJob) -> StoredJob:
     """Return the job as it is, if the lease still holds; the first step of all that is written."""
-    job = find(t, lease.id)
+    job = JOBS.one(t, id=lease.id)
     if job is None or (job.state, job.fence) != ("running", lease.fence):
         raise LeaseLostError(lease.id)
     return job
@@ -243,7 +236,7 @@ def beat(storage: Storage, lease: StoredJob, done: int, total: int, seconds: flo
     def work(t: Transaction) -> bool:
         job = fenced(t, lease)
         until = now() + int(1000 * seconds)
-        t.update("curator_jobs", {"id": job.id}, beat=now(), lease=until, done=done, total=total)
+        JOBS.update(t, {"id": job.id}, beat=now(), lease=until, done=done, total=total)
         return job.cancel
 
     return storage.write(work)
@@ -254,18 +247,15 @@ def worker_beat(storage: Storage, worker: str, started: int) -> None:
 
     def work(t: Transaction) -> None:
         t.rows("DELETE FROM curator_workers WHERE beat < ?", now() - 86_400_000)
-        t.rows(
-            "INSERT INTO curator_workers (id, started, beat) VALUES (?, ?, ?) "
-            "ON CONFLICT (id) DO UPDATE SET beat = excluded.beat",
-            *(worker, started, now()),
-        )
+        WORKERS.add(t, KnownWorker(worker, started, now()))
+        WORKERS.update(t, {"id": worker}, beat=now())
 
     storage.write(work)
 
 
 def worker_left(storage: Storage, worker: str) -> None:
     """Let it be known that a worker has stopped in good order."""
-    storage.write(lambda t: t.rows("DELETE FROM curator_workers WHERE id = ?", worker))
+    storage.write(lambda t: WORKERS.delete(t, id=worker))
 
 
 def finish(storage: Storage, lease: StoredJob, outcome: Outcome, total: int = 0) -> None:
@@ -290,20 +280,19 @@ def give_back(storage: Storage, lease: StoredJob) -> None:
     def work(t: Transaction) -> None:
         fenced(t, lease)
         attempts = lease.attempts - 1
-        t.update("curator_jobs", {"id": lease.id}, state="queued", attempts=attempts, done=0)
+        JOBS.update(t, {"id": lease.id}, state="queued", attempts=attempts, done=0)
 
     storage.write(work)
 
 
-def cancel(t: Transaction, identity: str) -> StoredJob | None:
+def cancel(t: Transaction, identity: str) -> StoredJob:
     """Cancel a job: at once while it waits, else at the next point where its worker looks."""
-    job = find(t, identity)
-    if job is None or job.state not in ("queued", "running"):
-        return job
-    t.update("curator_jobs", {"id": identity}, cancel=1)
+    job = JOBS.named(t, id=identity)
+    if job.state in ("queued", "running"):
+        JOBS.update(t, {"id": identity}, cancel=True)
     if job.state == "queued":
         _end(t, job, "cancelled")
-    return find(t, identity)
+    return JOBS.named(t, id=identity)
 
 
 def _end(
@@ -313,13 +302,13 @@ def _end(
     error: str = "",
     result: Mapping[str, Any] | None = None,
 ) -> None:
-    t.update(
-        "curator_jobs",
+    JOBS.update(
+        t,
         {"id": job.id},
         state=state,
         finished=now(),
         error="" if state == "cancelled" else error,
-        result=json.dumps(dict(result or {})),
+        result=dict(result or {}),
         done=job.done,
         total=job.total,
     )
@@ -365,55 +354,33 @@ def _waiting_for(job: StoredJob, ahead: int | None, age: float | None) -> str:
 
 def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a job is the caller's: she asked for it."""
-    found = service.read(lambda t: find(t, name))
+    found = service.read(lambda t: JOBS.one(t, id=name))
     return None if found is None else found.owner == caller.member
 
 
 @_routes.at("GET", "/v1/jobs", "job.list", query=PageQuery)
-def _list_jobs(call: Call) -> Page[Job]:
+def _list_jobs(call: Call, t: Transaction) -> Page[Job]:
     """List the long work that you asked for."""
-
-    def read(t: Transaction) -> Page[Job]:
-        after = call.query.after
-        before = int(after) if after and after.isdecimal() and len(after) < 16 else _LAST
-        where = "owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
-        found = JOBS.all(t, where, call.who, before, call.query.limit + 1)
-        page = paged(found, call.query.limit, lambda one: one.number)
-        return page.shown(lambda job: shown(t, job))
-
-    return call.read(read)
+    after = call.query.after
+    before = int(after) if after and after.isdecimal() and len(after) < 16 else _LAST
+    where = "owner = ? AND number < ? ORDER BY number DESC LIMIT ?"
+    found = JOBS.all(t, where, call.who, before, call.query.limit + 1)
+    page = paged(found, call.query.limit, lambda one: one.number)
+    return page.shown(lambda job: shown(t, job))
 
 
 @_routes.at("GET", "/v1/jobs/{job}", "job.read")
-def _show_job(call: Call) -> Job:
+def _show_job(call: Call, t: Transaction) -> Job:
     """Show where a job is, how far, and when its worker was last heard of."""
-    return shown_by_id(call.service, call.path["job"])
-
-
-def shown_by_id(service: Service, identity: str) -> Job:
-    """Describe a job that is there."""
-
-    def read(t: Transaction) -> Job:
-        found = find(t, identity)
-        if found is None:
-            raise not_found()
-        return shown(t, found)
-
-    return service.read(read)
+    return shown(t, JOBS.named(t, id=call.path["job"]))
 
 
 @_routes.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")
-def _cancel_job(call: Call) -> Job:
+def _cancel_job(call: Call, t: Transaction) -> Job:
     """Cancel a job: at once while it waits, else where its worker next looks."""
-
-    def work(t: Transaction) -> Job:
-        found = cancel(t, call.path["job"])
-        if found is None:
-            raise not_found()
-        t.note("act", f"cancelled job {found.id} at {written(now())}", call.who)
-        return shown(t, found)
-
-    return call.write(work)
+    found = cancel(t, call.path["job"])
+    t.note("act", f"cancelled job {found.id} at {written(now())}", call.who)
+    return shown(t, found)
 
 
 FEATURE = Feature(schema=SCHEMA, belongs={"job": job_is_own}, routes=tuple(_routes))

@@ -24,7 +24,7 @@ from msgspec import Meta
 
 from quiltwork.budget.ledger.log_tables import now
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.problems import Problem
 from quiltwork.service.rights import RIGHTS, Caller, Role
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
@@ -198,7 +198,7 @@ def write_uses(service: Service) -> None:
 
     def work(t: Transaction) -> None:
         for token, at in gathered.items():
-            t.update("curator_tokens", {"id": token}, used=at)
+            _TOKENS.update(t, {"id": token}, used=at)
 
     if gathered:
         service.write(work)
@@ -237,29 +237,21 @@ def _invite_member(call: Call) -> Member:
 
 
 @_routes.at("GET", "/v1/members", "member.list", query=PageQuery)
-def _list_members(call: Call) -> Page[Member]:
+def _list_members(call: Call, t: Transaction) -> Page[Member]:
     """List yourself and those whom you invited."""
-    who = (call.who, call.who)
-    return call.read(
-        lambda t: _MEMBERS.page(t, call.query, "name", "name = ? OR invited_by = ?", *who)
-    )
+    own = "name = ? OR invited_by = ?"
+    return _MEMBERS.page(t, call.query, "name", own, call.who, call.who)
 
 
 @_routes.at("DELETE", _OF_MEMBER, "member.remove", status=204)
-def _remove_member(call: Call) -> None:
+def _remove_member(call: Call, t: Transaction) -> None:
     """Remove somebody whom you invited, with all tokens."""
     name, at = call.path["member"], now()
     if name == call.who:
         raise InvalidInputError("Nobody can remove herself: a curator would be without an owner.")
-
-    def work(t: Transaction) -> None:
-        t.update("curator_members", {"name": name}, removed=at)
-        t.rows(
-            "UPDATE curator_tokens SET revoked = ? WHERE member = ? AND revoked IS NULL", at, name
-        )
-        t.note("act", f"removed {name}", call.who)
-
-    call.write(work)
+    _MEMBERS.update(t, {"name": name}, removed=at)
+    t.rows("UPDATE curator_tokens SET revoked = ? WHERE member = ? AND revoked IS NULL", at, name)
+    t.note("act", f"removed {name}", call.who)
 
 
 @_routes.at("POST", f"{_OF_MEMBER}/tokens", "token.create", request=NewToken, status=201)
@@ -271,36 +263,27 @@ def _make_token(call: Call) -> IssuedToken:
         raise InvalidInputError(f"There is no action {unknown[0]!r}; GET /v1/me lists yours.")
     if caller.actions is not None and not set(asked.actions or RIGHTS) <= caller.actions:
         raise Problem(403, "forbidden", "A narrowed token makes only tokens as narrow.")
-    latest = None if caller.actions is None else _end(call.service, caller)
+    latest = None
+    if caller.actions is not None:  # what a narrowed token makes ends with it
+        latest = call.service.read(lambda t: _TOKENS.named(t, id=caller.token)).expires
     return issue(call.service, call.path["member"], caller.member, asked, latest)
 
 
-def _end(service: Service, caller: Caller) -> str:
-    """When the caller's token ends; one that is made with a narrowed token ends with it."""
-    found = service.read(lambda t: _TOKENS.one(t, id=caller.token))
-    return now() if found is None else found.expires
-
-
 @_routes.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
-def _list_tokens(call: Call) -> Page[Token]:
+def _list_tokens(call: Call, t: Transaction) -> Page[Token]:
     """List tokens, with their last use."""
-    uses, member = call.service.uses, call.path["member"]
-    found = call.read(lambda t: _TOKENS.page(t, call.query, "id", "member = ?", member))
+    uses = call.service.uses
+    found = _TOKENS.page(t, call.query, "id", "member = ?", call.path["member"])
     return found.shown(lambda one: shown_as(Token, one, used=uses.get(one.id, one.used)))
 
 
 @_routes.at("DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", status=204)
-def _revoke_token(call: Call) -> None:
+def _revoke_token(call: Call, t: Transaction) -> None:
     """Revoke a token, at once."""
-    member, token, at = call.path["member"], call.path["token"], now()
-
-    def work(t: Transaction) -> None:
-        if _TOKENS.one(t, id=token, member=member) is None:
-            raise not_found()
-        t.rows("UPDATE curator_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", at, token)
-        t.note("act", f"revoked token {token} of {member}", call.who)
-
-    call.write(work)
+    found = _TOKENS.named(t, id=call.path["token"], member=call.path["member"])
+    if found.revoked is None:
+        _TOKENS.update(t, {"id": found.id}, revoked=now())
+    t.note("act", f"revoked token {found.id} of {found.member}", call.who)
 
 
 @asynccontextmanager

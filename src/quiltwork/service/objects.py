@@ -7,14 +7,13 @@ dismisses them.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from quiltwork.service.jobs import now, written
-from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.problems import Problem
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
@@ -72,29 +71,22 @@ class Kind(Generic[Asked]):
 
         Asking for the same again, before anything came of it, changes nothing.
         """
-        known = self.find(t, name)
+        row = _OBJECTS.one(t, kind=self.word, name=name)
+        known = None if row is None else self._stored(row)
         if known is not None and (known.owner, known.asked, known.made) != (owner, asked, {}):
             raise Problem(409, "conflict", f"There is a {self.word} {name!r} already.")
         _OBJECTS.add(t, ObjectRow(self.word, name, owner, msgspec.to_builtins(asked), {}, now()))
         t.note("act", f"made {self.word} {name}", owner)
 
-    def find(self, t: Transaction, name: str) -> StoredObject[Asked] | None:
-        """Return one."""
-        row = _OBJECTS.one(t, kind=self.word, name=name)
-        return None if row is None else self._stored(row)
-
     def current(self, t: Transaction, name: str) -> StoredObject[Asked]:
         """Return one that is there; 404 if it is not."""
-        found = self.find(t, name)
-        if found is None:
-            raise not_found()
-        return found
+        return self._stored(_OBJECTS.named(t, kind=self.word, name=name))
 
     def named(self, call: Call) -> StoredObject[Asked]:
         """Return the one that a request is about."""
-        return call.read(lambda t: self.current(t, call.path[self.word]))
+        return call.service.read(lambda t: self.current(t, call.path[self.word]))
 
-    def listed(self, t: Transaction, call: Call) -> Page[StoredObject[Asked]]:
+    def listed(self, call: Call, t: Transaction) -> Page[StoredObject[Asked]]:
         """Return those on a page: an auditor's are all, others' their own."""
         admitted = "SELECT name FROM curator_admissions WHERE kind = ? AND member = ?"
         found = _OBJECTS.page(
@@ -110,18 +102,13 @@ class Kind(Generic[Asked]):
 
     def write(self, t: Transaction, name: str, asked: Asked, made: dict[str, Any]) -> None:
         """Write one as it is now."""
-        now = {"asked": msgspec.json.encode(asked).decode(), "made": json.dumps(made)}
-        t.update("curator_objects", {"kind": self.word, "name": name}, **now)
+        _OBJECTS.update(t, {"kind": self.word, "name": name}, asked=asked, made=made)
 
-    def admit(self, call: Call) -> None:
+    def admit(self, call: Call, t: Transaction) -> None:
         """Let a member use one, as far as her role goes."""
         name, member = call.path[self.word], call.path["member"]
-
-        def work(t: Transaction) -> None:
-            _ADMISSIONS.add(t, Admission(self.word, name, member))
-            t.note("act", f"admitted {member} to {self.word} {name}", call.who)
-
-        call.write(work)
+        _ADMISSIONS.add(t, Admission(self.word, name, member))
+        t.note("act", f"admitted {member} to {self.word} {name}", call.who)
 
     def admitted(self, t: Transaction, stored: StoredObject[Asked], caller: Caller) -> list[str]:
         """Return who was admitted, for who made it and for auditors."""
@@ -130,10 +117,10 @@ class Kind(Generic[Asked]):
         where = "kind = ? AND name = ? ORDER BY member"
         return [one.member for one in _ADMISSIONS.all(t, where, self.word, stored.name)]
 
-    def dismiss(self, t: Transaction, call: Call) -> None:
+    def dismiss(self, call: Call, t: Transaction) -> None:
         """Take access back."""
         name, member = call.path[self.word], call.path["member"]
-        t.delete("curator_admissions", kind=self.word, name=name, member=member)
+        _ADMISSIONS.delete(t, kind=self.word, name=name, member=member)
         t.note("act", f"took {self.word} {name} from {member}", call.who)
 
     def is_own(self, service: Service, caller: Caller, name: str) -> bool | None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_type_hints
 from weakref import WeakValueDictionary
@@ -34,7 +35,7 @@ _NARROW = ("self.read", "dataset.list")
 """What a token that is for some datasets may do without naming one of them."""
 
 Result = TypeVar("Result")
-Handler = TypeVar("Handler", bound="Callable[[Call], Any]")
+Handler = TypeVar("Handler", bound="Callable[..., Any]")
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
 Belongs: TypeAlias = "Callable[[Service, Caller, str], bool | None]"
 """Whether an object is the caller's own; None if there is no such object."""
@@ -61,14 +62,6 @@ class Call:
     def who(self) -> str:
         """The member who asks."""
         return self.caller.member
-
-    def read(self, work: Callable[[Transaction], Result]) -> Result:
-        """Do `work` on one committed state."""
-        return self.service.storage.read(work)
-
-    def write(self, work: Callable[[Transaction], Result]) -> Result:
-        """Do `work` alone and commit it."""
-        return self.service.storage.write(work)
 
     @property
     def sent(self) -> Upload:
@@ -102,6 +95,25 @@ class Route:
     upload: bool = False
     free: tuple[str, ...] = ()
 
+    def carry_out(
+        self,
+        service: Service,
+        admitted: Callable[[], Caller],
+        path: Mapping[str, str],
+        query: Any,
+        key: str,
+        body: Callable[[], Any],
+    ) -> Any:
+        """Do it for who is `admitted`, which refuses others; `body` is read, or lends an upload.
+
+        Nothing is received without the right, which is asked for again when all of it has come.
+        """
+        caller = admitted()
+        if not self.upload:
+            return self.handler(Call(service, caller, path, query, body(), key))
+        with body() as upload:
+            return self.handler(Call(service, admitted(), path, query, key=key, upload=upload))
+
 
 class Routes(list[Route]):
     """The routes of a feature, in the order in which their handlers stand in its module."""
@@ -112,12 +124,20 @@ class Routes(list[Route]):
         """Make a handler a route, with the other fields of `Route` as they are not usual.
 
         Its name (without the underscore), its sentence and what it returns are those of the route.
+        One that takes a transaction, `t`, is run in it: what is not a GET may write.
         """
 
         def added(handler: Handler) -> Handler:
-            name, told = handler.__name__.removeprefix("_"), get_type_hints(handler)["return"]
+            name, hints = handler.__name__.removeprefix("_"), get_type_hints(handler)
+            told = hints["return"]
             fields = {"response": None if told is NoneType else told, **rest}
-            self.append(Route(name, method, path, action, handler, handler.__doc__ or "", **fields))
+
+            def within(call: Call) -> Any:
+                begun = call.service.read if method == "GET" else call.service.write
+                return begun(lambda t: handler(call, t))
+
+            run = within if "t" in hints else handler
+            self.append(Route(name, method, path, action, run, handler.__doc__ or "", **fields))
             return handler
 
         return added
@@ -222,21 +242,20 @@ class Service:
     ) -> Any:
         """Do what the route of a name does, within the process, and return its struct; blocks.
 
-        `parts` are what is sent to a route that takes an upload: nothing of them is read without
-        the right, which is asked for again when all of them have come.
+        `parts` are what is sent to a route that takes an upload.
         """
         route, where = self.route(name), path or {}
-        check(route, self, caller, where)
-        found: dict[str, Any] = {"key": key}
-        if route.request is not None:
-            found["body"] = converted(dict(body or {}), route.request)
-        if route.query is not None:
-            found["query"] = converted(dict(query or {}), route.query, strict=False)
-        if not route.upload:
-            return route.handler(Call(self, caller, where, **found))
-        with received(self, parts, suffix) as upload:
+
+        def admitted() -> Caller:
             check(route, self, caller, where)
-            return route.handler(Call(self, caller, where, upload=upload, **found))
+            return caller
+
+        def read() -> Any:
+            return None if route.request is None else converted(dict(body or {}), route.request)
+
+        asked = None if route.query is None else converted(dict(query or {}), route.query, False)
+        sent = partial(received, self, parts, suffix)
+        return route.carry_out(self, admitted, where, asked, key, sent if route.upload else read)
 
     def belongs(self, caller: Caller, parameter: str, value: str) -> bool | None:
         """Whether an object is the caller's own; None if there is none, or her token excludes it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -11,11 +12,11 @@ from msgspec import Meta
 
 from quiltwork.client.records import Schedule, ScheduledRun
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import float_up
 from quiltwork.service import schedules
 from quiltwork.service.dataset_rows import data_clock
-from quiltwork.service.datasets import registered
-from quiltwork.service.jobs import find as find_job
-from quiltwork.service.jobs import written
+from quiltwork.service.datasets import DATASETS, registered
+from quiltwork.service.jobs import JOBS, written
 from quiltwork.service.occurrences import (
     MOST_RUNS,
     Every,
@@ -27,6 +28,7 @@ from quiltwork.service.occurrences import (
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.schedules import SCHEDULES
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import (
     Document,
@@ -109,7 +111,7 @@ class DayQuery(Document, frozen=True):
 
 def schedule_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a schedule is of a dataset that is the caller's own."""
-    found = service.read(lambda t: schedules.find(t, name))
+    found = service.read(lambda t: SCHEDULES.one(t, id=name))
     return None if found is None else service.belongs(caller, "dataset", found.dataset)
 
 
@@ -168,20 +170,17 @@ def _make_schedule(call: Call) -> Schedule:
     """Make a schedule and debit all its runs, or refuse it as a whole."""
     caller, dataset = call.caller, call.path["dataset"]
     body = msgspec.to_builtins(call.body)
-    known = call.read(lambda t: schedules.find(t, schedules.identity(caller.member, call.key)))
+    name = schedules.identity(caller.member, call.key)
+    known = call.service.read(lambda t: SCHEDULES.one(t, id=name))
     if known is not None:
         stored = schedules.made_before(call.service, known, dataset, body)
     else:
         drafted = _drafted(call)
         stored = schedules.make(call.service, dataset, caller.member, call.key, body, drafted)
-    return _shown(call.service, stored)
+    return call.service.read(lambda t: _shown(t, stored))
 
 
-def _shown(service: Service, stored: schedules.StoredSchedule) -> Schedule:
-    return service.read(lambda t: _described(t, stored))
-
-
-def _described(t: Transaction, stored: schedules.StoredSchedule) -> Schedule:
+def _shown(t: Transaction, stored: schedules.StoredSchedule) -> Schedule:
     asked = {name: value for name, value in stored.body.items() if name != "scale"}
     return shown_as(
         Schedule,
@@ -197,7 +196,7 @@ def _run(
     t: Transaction, stored: schedules.StoredSchedule, run: schedules.StoredRun
 ) -> ScheduledRun:
     state, error = run.state, ""
-    job = find_job(t, run.job) if run.job and state in ("queued", "drawing", "lost") else None
+    job = JOBS.one(t, id=run.job) if run.job and state in ("queued", "drawing", "lost") else None
     if job is not None:
         state = {"lost": "lost"}.get(run.state, job.state)
         error = job.error
@@ -208,36 +207,29 @@ def _run(
         run,
         due=written(run.due),
         window=[run.start, run.stop],
-        epsilon=schedules.rounded_up(run.epsilon),
+        epsilon=float_up(Fraction(run.epsilon)),
         state=state,
         error=error,
     )
 
 
 @_routes.at("GET", _OF_DATASET, "schedule.list", query=PageQuery)
-def _list_schedules(call: Call) -> Page[Schedule]:
+def _list_schedules(call: Call, t: Transaction) -> Page[Schedule]:
     """List the schedules of a dataset."""
     latest = "dataset = ? ORDER BY created DESC, id"
-    found = call.read(lambda t: schedules.SCHEDULES.all(t, latest, call.path["dataset"]))
+    found = SCHEDULES.all(t, latest, call.path["dataset"])
     ids = [one.id for one in found]
     after = call.query.after
     start = ids.index(after) + 1 if after in ids else 0
     wanted = found[start : start + call.query.limit + 1]
-    items = [_shown(call.service, one) for one in wanted]
-    return paged(items, call.query.limit, lambda one: one.id)
-
-
-def _found(call: Call) -> schedules.StoredSchedule:
-    found = call.read(lambda t: schedules.find(t, call.path["schedule"]))
-    if found is None:
-        raise not_found()
-    return found
+    page = paged(wanted, call.query.limit, lambda one: one.id)
+    return page.shown(lambda one: _shown(t, one))
 
 
 @_routes.at("GET", _ONE, "schedule.read")
-def _show_schedule(call: Call) -> Schedule:
+def _show_schedule(call: Call, t: Transaction) -> Schedule:
     """Show a schedule and where each of its runs is."""
-    return _shown(call.service, _found(call))
+    return _shown(t, SCHEDULES.named(t, id=call.path["schedule"]))
 
 
 @_routes.at("GET", f"{_ONE}/cost", "schedule.read", query=DayQuery)
@@ -245,29 +237,30 @@ def _cost_of_schedule(call: Call) -> CostBy:
     """Say what everything debited will have told by a day."""
     by = call.query.by
     day = read_day(by, "by") if by else datetime.now(UTC).date()
-    return CostBy(day=str(day), total=schedules.cost_by(call.service, _found(call), day))
+    stored = call.service.read(lambda t: SCHEDULES.named(t, id=call.path["schedule"]))
+    return CostBy(day=str(day), total=schedules.cost_by(call.service, stored, day))
 
 
 @_routes.at("POST", f"{_ONE}/end", "schedule.end")
-def _end_schedule(call: Call) -> Schedule:
+def _end_schedule(call: Call, t: Transaction) -> Schedule:
     """Let no further run begin; what was debited stays debited."""
-    stored, who = _found(call), call.who
-    if who not in (stored.owner, registered(call.service, stored.dataset).owner):
+    stored = SCHEDULES.named(t, id=call.path["schedule"])
+    if call.who not in (stored.owner, DATASETS.named(t, name=stored.dataset).owner):
         raise Problem(403, "forbidden", "Who made a schedule ends it, or the dataset's owner.")
-    call.write(lambda t: schedules.end(t, stored.id, who))
-    return _show_schedule(call)
+    schedules.end(t, stored.id, call.who)
+    return _show_schedule(call, t)
 
 
 @_routes.at("GET", f"{_ONE}/runs/{{run}}", "release.read", free=("run",))
-def _show_run(call: Call) -> RunAnswer:
+def _show_run(call: Call, t: Transaction) -> RunAnswer:
     """Show the release of one run."""
-    stored, number = _found(call), call.path["run"]
+    number = call.path["run"]
     if not number.isdecimal() or len(number) > 9:
         raise not_found()
-    runs = call.read(lambda t: schedules.runs_of(t, stored.id))
-    run = next((one for one in runs if one.number == int(number)), None)
-    text = None if run is None else schedules.answer_of(call.service, stored, run)
-    if run is None or text is None:
+    stored = SCHEDULES.named(t, id=call.path["schedule"])
+    run = schedules.RUNS.named(t, schedule=stored.id, number=int(number))
+    text = call.service.ledger.answer(stored.dataset, schedules.key_of(run), stored.owner)
+    if text is None:
         raise not_found()
     return RunAnswer(schedule=stored.id, run=run.number, release=json.loads(text))
 

@@ -91,22 +91,9 @@ SCHEMA = Schema(
 )
 
 
-def find(t: Transaction, name: str) -> StoredSchedule | None:
-    """Return a schedule."""
-    return SCHEDULES.one(t, id=name)
-
-
 def runs_of(t: Transaction, name: str) -> list[StoredRun]:
     """Return the runs of a schedule, in order."""
     return RUNS.all(t, "schedule = ? ORDER BY number", name)
-
-
-def run_of(t: Transaction, name: str, number: int) -> StoredRun:
-    """Return one run."""
-    found = RUNS.one(t, schedule=name, number=number)
-    if found is None:
-        raise InvalidInputError("The schedule has no run of that number.")
-    return found
 
 
 _DAY = 86_400_000
@@ -235,7 +222,7 @@ def make(
     whole = {**body, "scale": asked.scale}
 
     def insert(t: Transaction) -> None:
-        if find(t, name) is not None:
+        if SCHEDULES.one(t, id=name) is not None:
             return  # by another request under the same key
         made = StoredSchedule(name, dataset, owner, "making", body["missed"], whole, at)
         SCHEDULES.add(t, made)
@@ -253,9 +240,7 @@ def _paid(service: Service, name: str) -> StoredSchedule:
 
     Whoever does this a second time, a client or the worker, finds the debits by their keys.
     """
-    stored, runs = service.read(lambda t: (find(t, name), runs_of(t, name)))
-    if stored is None:
-        raise InvalidInputError("There is no such schedule.")
+    stored, runs = service.read(lambda t: (SCHEDULES.named(t, id=name), runs_of(t, name)))
     if stored.state not in ("making", "refused"):
         return stored
     ledger, dataset = service.ledger, stored.dataset
@@ -266,38 +251,32 @@ def _paid(service: Service, name: str) -> StoredSchedule:
             dataset,
             [_request(stored, run) for run in runs],
             stored.owner,
-            [_key(run) for run in runs],
+            [key_of(run) for run in runs],
         )
     except StorageError:
         raise  # perhaps it was debited: whoever asks next finds out
     except QuiltworkError:
-        service.write(
-            lambda t: t.update(
-                "curator_schedules", {"id": name, "state": "making"}, state="refused"
-            )
-        )
+        unmade = {"id": name, "state": "making"}
+        service.write(lambda t: SCHEDULES.update(t, unmade, state="refused"))
         raise
 
-    def begin(t: Transaction) -> None:
-        now = find(t, name)
-        if now is None or now.state not in ("making", "refused"):
-            return
-        t.update("curator_schedules", {"id": name}, state="active")
-        for run, receipt in zip(runs, receipts, strict=True):
-            unpaid = {"schedule": name, "number": run.number, "state": "unpaid"}
-            t.update("curator_runs", unpaid, state="waiting", debit=receipt.number)
-        t.note("act", f"made schedule {name} of {len(runs)} runs", stored.owner, stored.dataset)
+    def begin(t: Transaction) -> StoredSchedule:
+        if SCHEDULES.named(t, id=name).state in ("making", "refused"):
+            SCHEDULES.update(t, {"id": name}, state="active")
+            for run, receipt in zip(runs, receipts, strict=True):
+                unpaid = {"schedule": name, "number": run.number, "state": "unpaid"}
+                RUNS.update(t, unpaid, state="waiting", debit=receipt.number)
+            t.note("act", f"made schedule {name} of {len(runs)} runs", stored.owner, dataset)
+        return SCHEDULES.named(t, id=name)
 
-    service.write(begin)
-    found = service.read(lambda t: find(t, name))
-    return stored if found is None else found
+    return service.write(begin)
 
 
 def end(t: Transaction, name: str, who: str) -> None:
     """End a schedule: no further run begins. What was debited stays debited."""
-    stored = find(t, name)
-    if stored is not None and stored.state == "active":
-        t.update("curator_schedules", {"id": name}, state="ended")
+    stored = SCHEDULES.named(t, id=name)
+    if stored.state == "active":
+        SCHEDULES.update(t, {"id": name}, state="ended")
         t.note("act", f"ended schedule {name}", who, stored.dataset)
 
 
@@ -336,8 +315,7 @@ def submit_due(service: Service) -> None:
             service.write(partial(end, name=schedule, who="the worker"))
         elif missed == "skip" and following is not None and following <= at:
             run = {"schedule": schedule, "number": number, "state": "waiting"}
-            skip = partial(Transaction.update, table="curator_runs", where=run, state="skipped")
-            service.write(skip)
+            service.write(partial(RUNS.update, where=run, state="skipped"))
         elif have_arrived(service, dataset, stop, late=at >= max(since, created) + patience):
             _queue(service, schedule, number, owner)
     unsettled = service.read(
@@ -359,12 +337,11 @@ def _queue(service: Service, schedule: str, number: int, owner: str) -> None:
     identity = jobs.new_id()
 
     def work(t: Transaction) -> None:
-        if run_of(t, schedule, number).state == "waiting":
+        run = RUNS.named(t, schedule=schedule, number=number)
+        if run.state == "waiting":
             body = {"schedule": schedule, "run": number}
-            mark = f"schedule {schedule} run {number}"
-            job = jobs.submit(t, "run", owner, schedule, body, mark, identity)
-            run = {"schedule": schedule, "number": number}
-            t.update("curator_runs", run, state="queued", job=job)
+            job = jobs.submit(t, "run", owner, schedule, body, key_of(run), identity)
+            RUNS.update(t, {"schedule": schedule, "number": number}, state="queued", job=job)
 
     service.write(work)
 
@@ -375,12 +352,10 @@ def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) 
     It is lost if an earlier worker had begun to draw it, and did not store an answer.
     """
     name, number = str(lease.body["schedule"]), int(lease.body["run"])
-    stored, run = service.read(lambda t: (find(t, name), run_of(t, name, number)))
-    if stored is None:
-        raise InvalidInputError("The schedule of this run is gone.")
-    data = reaching(
-        series_of(service, stored.dataset), run.stop
-    )  # all that can fail comes before the first draw
+    own = {"schedule": name, "number": number}
+    stored, run = service.read(lambda t: (SCHEDULES.named(t, id=name), RUNS.named(t, **own)))
+    # all that can fail comes before the first draw
+    data = reaching(series_of(service, stored.dataset), run.stop)
     query = from_document(stored.body["question"]).on(run.start, run.stop)
     status = service.ledger.status(stored.dataset)
     if status.retired is not None:
@@ -389,9 +364,8 @@ def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) 
 
     def begin(t: Transaction) -> str:
         jobs.fenced(t, lease)
-        before = run_of(t, name, number).state
-        after = "lost" if before == "drawing" else "drawing"
-        t.update("curator_runs", {"schedule": name, "number": number}, state=after)
+        after = "lost" if RUNS.named(t, **own).state == "drawing" else "drawing"
+        RUNS.update(t, own, state=after)
         return after
 
     if service.write(begin) == "lost":
@@ -411,18 +385,13 @@ def carry_out(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) 
 
     def store(t: Transaction) -> None:
         stored_answer(t.tables, receipt, identity, text)
-        t.update("curator_runs", {"schedule": name, "number": number}, state="done")
+        RUNS.update(t, own, state="done")
         t.note("act", f"ran {number} of {name}", stored.owner, stored.dataset)
 
     return jobs.Outcome({"schedule": name, "run": number}, store)
 
 
 jobs.WORKS["run"] = carry_out
-
-
-def answer_of(service: Service, stored: StoredSchedule, run: StoredRun) -> str | None:
-    """Return the answer of a run, as its debit has it."""
-    return service.ledger.answer(stored.dataset, _key(run), stored.owner)
 
 
 def _request(stored: StoredSchedule, run: StoredRun) -> Request:
@@ -433,14 +402,10 @@ def _request(stored: StoredSchedule, run: StoredRun) -> Request:
     return Request(spending, query.mechanism, document)
 
 
-def _key(run: StoredRun) -> str:
+def key_of(run: StoredRun) -> str:
+    """Return the key of a run's debit, and the mark of its job."""
     return f"schedule {run.schedule} run {run.number}"
 
 
 def _milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
-
-
-def rounded_up(text: str) -> float:
-    """Return an exact number as a float, rounded up."""
-    return float_up(Fraction(text))

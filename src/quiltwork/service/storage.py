@@ -24,6 +24,7 @@ from quiltwork.budget import Ledger
 from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.notes import noted
 from quiltwork.errors import StorageError
+from quiltwork.service.problems import not_found
 from quiltwork.service.structs import Page, PageQuery, paged
 
 Result = TypeVar("Result")
@@ -55,26 +56,6 @@ class Transaction:
     def row(self, statement: str, *parameters: object) -> Any:
         """Return the first row of a SELECT, None without any."""
         return next(iter(self.rows(statement, *parameters)), None)
-
-    def insert(self, table: str, **values: object) -> None:
-        """Add a row, unless it is there: a transaction may run twice."""
-        places = ", ".join("?" * len(values))
-        self.rows(
-            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) ON CONFLICT DO NOTHING",  # noqa: S608
-            *values.values(),
-        )
-
-    def update(self, table: str, where: Mapping[str, object], **values: object) -> None:
-        """Change some columns of the rows in which others have these values."""
-        changed = ", ".join(f"{name} = ?" for name in values)
-        self.rows(
-            f"UPDATE {table} SET {changed} WHERE {_all(where)}",  # noqa: S608
-            *(*values.values(), *where.values()),
-        )
-
-    def delete(self, table: str, **where: object) -> None:
-        """Delete the rows in which columns have these values."""
-        self.rows(f"DELETE FROM {table} WHERE {_all(where)}", *where.values())  # noqa: S608
 
     def note(self, kind: str, text: str, who: str = "", dataset: str | None = None) -> None:
         """Append to the audit log, in the ledger's chain: it is there if and only if this commits.
@@ -131,6 +112,13 @@ class TableOf(Generic[Row]):
         """Return the row in which columns have these values, None without one."""
         return next(iter(self.all(t, _all(where), *where.values())), None)
 
+    def named(self, t: Transaction, **where: object) -> Row:
+        """Return the row in which columns have these values; 404 without one."""
+        found = self.one(t, **where)
+        if found is None:
+            raise not_found()
+        return found
+
     def all(self, t: Transaction, where: str, *parameters: object) -> list[Row]:
         """Return the rows that a condition with `?` for parameters names, perhaps in an order."""
         named = f"SELECT {', '.join(self._columns)} FROM {self.name}"  # noqa: S608
@@ -149,9 +137,22 @@ class TableOf(Generic[Row]):
 
     def add(self, t: Transaction, row: Row) -> None:
         """Add a row, unless it is there: a transaction may run twice."""
-        t.insert(
-            self.name, **{name: self._kept(name, getattr(row, name)) for name in self._columns}
+        values = [self._kept(name, getattr(row, name)) for name in self._columns]
+        into = f"{self.name} ({', '.join(self._columns)}) VALUES ({', '.join('?' * len(values))})"
+        t.rows(f"INSERT INTO {into} ON CONFLICT DO NOTHING", *values)
+
+    def update(self, t: Transaction, where: Mapping[str, object], **values: Any) -> None:
+        """Change some columns of the rows in which others have these values."""
+        kept = [self._kept(name, value) for name, value in values.items()]
+        changed = ", ".join(f"{name} = ?" for name in values)
+        t.rows(
+            f"UPDATE {self.name} SET {changed} WHERE {_all(where)}",  # noqa: S608
+            *(*kept, *where.values()),
         )
+
+    def delete(self, t: Transaction, **where: object) -> None:
+        """Delete the rows in which columns have these values."""
+        t.rows(f"DELETE FROM {self.name} WHERE {_all(where)}", *where.values())  # noqa: S608
 
     def _kept(self, name: str, value: Any) -> object:
         kind, _, free = self._columns[name]

@@ -89,7 +89,7 @@ def read_document(text: bytes, kind: type[Kind], depth: int) -> Kind:
     return converted(found, kind)
 
 
-def converted(found: Any, kind: type[Kind], *, strict: bool = True) -> Kind:
+def converted(found: Any, kind: type[Kind], strict: bool = True) -> Kind:
     """Read plain values as a struct; texts as numbers too if not `strict`."""
     try:
         return msgspec.convert(found, kind, strict=strict)

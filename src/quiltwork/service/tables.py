@@ -146,7 +146,7 @@ class SelfCheck(Document, frozen=True):
 
 def _shown(t: Transaction, stored: Collected, caller: Caller) -> CollaborativeTable:
     everything = caller.role == "auditor" or caller.member == stored.owner
-    job = jobs.find(t, stored.made.get("job", "")) if everything else None
+    job = jobs.JOBS.one(t, id=stored.made.get("job", "")) if everything else None
     return shown_as(
         CollaborativeTable,
         stored,
@@ -163,52 +163,44 @@ def _shown(t: Transaction, stored: Collected, caller: Caller) -> CollaborativeTa
 
 
 @_routes.at("GET", _ONE, "table.read")
-def _show_table(call: Call, name: str | None = None) -> CollaborativeTable:
+def _show_table(call: Call, t: Transaction) -> CollaborativeTable:
     """Show a table, its rules and where its publication is."""
-    found = name or call.path["table"]
-    return call.read(lambda t: _shown(t, TABLES.current(t, found), call.caller))
+    return _shown(t, TABLES.current(t, call.path["table"]), call.caller)
 
 
 @_routes.at("GET", _ALL, "table.list", query=PageQuery)
-def _list_tables(call: Call) -> Page[CollaborativeTable]:
+def _list_tables(call: Call, t: Transaction) -> Page[CollaborativeTable]:
     """List the tables that you may use."""
-    return call.read(
-        lambda t: TABLES.listed(t, call).shown(lambda one: _shown(t, one, call.caller))
-    )
+    return TABLES.listed(call, t).shown(lambda one: _shown(t, one, call.caller))
 
 
 @_routes.at("POST", _ALL, "table.create", request=NewTable, status=201)
-def _make_table(call: Call) -> CollaborativeTable:
+def _make_table(call: Call, t: Transaction) -> CollaborativeTable:
     """Make a table that providers give rows to."""
-    name, rules, who = call.body.name, call.body.rules, call.who
-    call.write(lambda t: TABLES.create(t, name, who, rules))
-    return _show_table(call, name)
+    TABLES.create(t, call.body.name, call.who, call.body.rules)
+    return _shown(t, TABLES.current(t, call.body.name), call.caller)
 
 
 @_routes.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
-def _set_table_rules(call: Call) -> CollaborativeTable:
+def _set_table_rules(call: Call, t: Transaction) -> CollaborativeTable:
     """Set columns, k, l and m, until rows are given."""
-
-    def work(t: Transaction) -> None:
-        table = TABLES.current(t, call.path["table"])
-        _refuse_published(t, table)
-        if _parts_of(t, table.name):  # given for rules under which they may be protected better
-            raise InvalidInputError(
-                f"Providers have given rows to table {table.name!r} under its present rules. Make "
-                "another table, or let every provider delete its rows first."
-            )
-        TABLES.write(t, table.name, call.body, table.made)
-        t.note("act", f"set the rules of table {table.name}", table.owner)
-
-    call.write(work)
-    return _show_table(call)
+    table = TABLES.current(t, call.path["table"])
+    _refuse_published(t, table)
+    if _parts_of(t, table.name):  # given for rules under which they may be protected better
+        raise InvalidInputError(
+            f"Providers have given rows to table {table.name!r} under its present rules. Make "
+            "another table, or let every provider delete its rows first."
+        )
+    TABLES.write(t, table.name, call.body, table.made)
+    t.note("act", f"set the rules of table {table.name}", table.owner)
+    return _show_table(call, t)
 
 
 @_routes.at("PUT", f"{_ONE}/access/{{member}}", "table.admit")
-def _admit_to_table(call: Call) -> CollaborativeTable:
+def _admit_to_table(call: Call, t: Transaction) -> CollaborativeTable:
     """Let a provider give rows, or an analyst read what is published."""
-    TABLES.admit(call)
-    return _show_table(call)
+    TABLES.admit(call, t)
+    return _show_table(call, t)
 
 
 @_routes.at("DELETE", f"{_ONE}/access/{{member}}", "table.admit", status=204)
@@ -255,7 +247,7 @@ def _drop_rows(call: Call, provider: str, *, dismissed: bool = False) -> None:
             raise InvalidInputError("The table is being published; wait, or cancel the job.")
         files = _forgotten(t, now.name, provider)
         if dismissed:
-            TABLES.dismiss(t, call)
+            TABLES.dismiss(call, t)
         if files:
             t.note("act", f"deleted the rows of {provider} in table {now.name}", call.who)
         return files
@@ -266,7 +258,7 @@ def _drop_rows(call: Call, provider: str, *, dismissed: bool = False) -> None:
 def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:
     """Forget the rows of one provider; return the files that held them."""
     files = [part.file for part in _parts_of(t, name) if part.provider == provider]
-    t.delete("curator_parts", name=name, provider=provider)
+    _PARTS.delete(t, name=name, provider=provider)
     return files
 
 
@@ -290,13 +282,13 @@ def _publish_table(call: Call) -> Job:
         t.note("act", f"publishes table {now.name}", now.owner)
         return found, rows
 
-    identity, rows = call.write(work)
+    identity, rows = service.write(work)
     if rows <= service.settings.limits.at_once:
         pace = Pace()
         lease = jobs.claim(service.storage, "the server", pace.lease, only=identity)
         if lease is not None:
             carry_out(service, lease, pace)
-    return jobs.shown_by_id(service, identity)
+    return service.read(lambda t: jobs.shown(t, jobs.JOBS.named(t, id=identity)))
 
 
 def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
@@ -316,7 +308,9 @@ def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -
         made = anonymize(pooled, rules.constraint, rules.m, progress=progress)
     progress(progress.total, progress.total)
     report = _described(made)
-    file = service.vault.write([_csv(service, made)])
+    with tempfile.TemporaryDirectory(dir=service.settings.data) as folder:
+        content = made.write(Path(folder) / "published.csv").read_bytes()
+    file = service.vault.write([content])
 
     def store(t: Transaction) -> None:
         TABLES.update(t, TABLES.current(t, table.name), publication=file, report=report)
@@ -343,11 +337,6 @@ def _described(made: Publication) -> dict[str, Any]:
     }
 
 
-def _csv(service: Service, made: Publication) -> bytes:
-    with tempfile.TemporaryDirectory(dir=service.settings.data) as folder:
-        return made.write(Path(folder) / "published.csv").read_bytes()
-
-
 jobs.WORKS["publish"] = _publish
 
 
@@ -372,7 +361,7 @@ def _check_own_rows(call: Call) -> SelfCheck:
     from quiltwork.tables import own_view
 
     (stored, file), vault = _published(call), call.service.vault
-    part = call.read(lambda t: _PARTS.one(t, name=stored.name, provider=call.who))
+    part = call.service.read(lambda t: _PARTS.one(t, name=stored.name, provider=call.who))
     if part is None:
         raise InvalidInputError(f"You have no rows in table {stored.name!r}.")
     with vault.plain(file, ".csv") as shown, vault.plain(part.file, part.suffix) as own:
@@ -410,7 +399,7 @@ def _state(t: Transaction, table: Collected) -> State:
 
 
 def _open_job(t: Transaction, table: Collected) -> bool:
-    job = jobs.find(t, table.made.get("job", ""))
+    job = jobs.JOBS.one(t, id=table.made.get("job", ""))
     return job is not None and job.state in ("queued", "running")
 
 

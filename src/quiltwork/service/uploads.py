@@ -98,7 +98,7 @@ class Upload:
 
 def suffix_of(media_type: str) -> str:
     """Return how the name of such a file ends; 415 for other media types."""
-    found = MEDIA_TYPES.get(media_type.partition(";")[0].strip().lower())
+    found = MEDIA_TYPES.get(media_type)
     if found is None:
         raise Problem(
             415, "unsupported-media", f"Send one of {', '.join(MEDIA_TYPES)} as Content-Type."

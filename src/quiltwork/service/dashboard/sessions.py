@@ -67,7 +67,7 @@ def caller_with(service: Service, cookie: str) -> Caller | None:
 
 def end(service: Service, cookie: str) -> None:
     """Forget a session."""
-    service.write(lambda t: t.delete("curator_sessions", hash=hashed(cookie)))
+    service.write(lambda t: _SESSIONS.delete(t, hash=hashed(cookie)))
 
 
 def form_value(cookie: str) -> str:

@@ -25,7 +25,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from quiltwork.errors import QuiltworkError
 from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
-from quiltwork.service.door import paced
+from quiltwork.service.door import media_type_of, paced
 from quiltwork.service.problems import Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.routes import Service
@@ -161,7 +161,7 @@ def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
             caller = await run_sync(sessions.caller_with, service, cookie) if cookie else None
             if caller is None:
                 return _must_sign_in(request)
-            async with service.turns.of(caller.token, file=_kind(request) == _FILES):
+            async with service.turns.of(caller.token, file=media_type_of(request) == _FILES):
                 visit = await _visit(request, service, caller, cookie)
                 response = await run_sync(_answered, page, visit)
         except Problem as problem:
@@ -285,12 +285,8 @@ def _check_origin(request: Request) -> None:
         raise Problem(403, "forbidden", "Forms of other sites are not taken.")
 
 
-def _kind(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
 async def _read_form(request: Request, document: int, upload: int) -> FormData:
-    kind, pause = _kind(request), request.app.state.service.settings.limits.pause
+    kind, pause = media_type_of(request), request.app.state.service.settings.limits.pause
     try:
         if kind == _FILES and upload:
             most = upload + document
