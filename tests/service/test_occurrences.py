@@ -9,18 +9,19 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.occurrences import occurrences, read_timing
+from quiltwork.service.occurrences import DataClock, occurrences
 
 BERLIN = "Europe/Berlin"
 
 
-def timing(first, runs, begins, every="day", at="02:30", step=600, **rest):
-    return read_timing(every, at, BERLIN, first, runs, datetime.fromisoformat(begins), step, **rest)
+def found_for(first, runs, begins, every="day", at="02:30", step=600, **rest):
+    clock = DataClock(datetime.fromisoformat(begins), step, **rest)
+    return occurrences(every, at, BERLIN, first, runs, clock)
 
 
 @pytest.mark.parametrize(("first", "hours"), [("2026-03-28", 23), ("2026-10-24", 25)])
 def test_the_day_of_a_change_of_clocks_is_one_run_of_its_own_length(first, hours):
-    found = occurrences(timing(first, 3, f"{first}T00:00+0{1 if hours == 23 else 2}:00"))
+    found = found_for(first, 3, f"{first}T00:00+0{1 if hours == 23 else 2}:00")
     assert [one.stop - one.start + 1 for one in found] == [144, 6 * hours, 144]
     zone = ZoneInfo(BERLIN)
     for one, after in itertools.pairwise(found):
@@ -35,22 +36,22 @@ def test_the_day_of_a_change_of_clocks_is_one_run_of_its_own_length(first, hours
 
 
 def test_a_time_that_the_clock_leaves_out_or_shows_twice_is_one_moment():
-    spring = occurrences(timing("2026-03-28", 2, "2026-03-28T00:00+01:00"))
+    spring = found_for("2026-03-28", 2, "2026-03-28T00:00+01:00")
     assert spring[0].due == datetime(2026, 3, 29, 1, 30, tzinfo=UTC)  # shown as 03:30
-    autumn = occurrences(timing("2026-10-24", 2, "2026-10-24T00:00+02:00"))
+    autumn = found_for("2026-10-24", 2, "2026-10-24T00:00+02:00")
     assert autumn[0].due == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)  # the first 02:30
 
 
 def test_weeks_and_months_follow_the_calendar():
-    weeks = occurrences(timing("2026-01-05", 2, "2026-01-01T00:00+01:00", "week", step=3600))
+    weeks = found_for("2026-01-05", 2, "2026-01-01T00:00+01:00", "week", step=3600)
     assert [(one.start, one.stop) for one in weeks] == [(97, 264), (265, 432)]
-    months = occurrences(timing("2026-01-01", 3, "2026-01-01T00:00+01:00", "month", step=86400))
+    months = found_for("2026-01-01", 3, "2026-01-01T00:00+01:00", "month", step=86400)
     assert [one.stop - one.start + 1 for one in months] == [31, 28, 31]
     assert [one.day for one in months] == [date(2026, m, 1) for m in (1, 2, 3)]
 
 
 def test_points_on_the_clock_of_a_place_have_days_of_one_length():
-    found = occurrences(timing("2026-03-28", 3, "2026-03-28T00:00+00:00", local=True))
+    found = found_for("2026-03-28", 3, "2026-03-28T00:00+00:00", local=True)
     assert [one.stop - one.start + 1 for one in found] == [144] * 3
 
 
@@ -69,9 +70,10 @@ def test_points_on_the_clock_of_a_place_have_days_of_one_length():
 def test_a_timing_that_makes_no_sense_is_refused_in_a_sentence(change, problem):
     asked = {"first": "2026-01-01", "runs": 2, "begins": "2026-01-01T00:00+01:00", **change}
     with pytest.raises(InvalidInputError, match=problem):
-        occurrences(timing(**asked))
+        found_for(**asked)
 
 
 def test_an_unknown_zone_is_refused():
+    clock = DataClock(datetime.now(UTC), 60)
     with pytest.raises(InvalidInputError, match="no time zone"):
-        read_timing("day", "02:00", "../etc/passwd", "2026-01-01", 1, datetime.now(UTC), 60)
+        occurrences("day", "02:00", "../etc/passwd", "2026-01-01", 1, clock)

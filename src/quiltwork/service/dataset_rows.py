@@ -35,11 +35,11 @@ from quiltwork.service.datasets import (
     registered,
     retire,
 )
+from quiltwork.service.occurrences import DataClock
 from quiltwork.service.problems import Problem
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document
-from quiltwork.service.uploads import Upload
 
 if TYPE_CHECKING:
     from quiltwork.service.routes import Service
@@ -141,20 +141,19 @@ def _pieces(service: Service, files: Iterable[tuple[str, str]]) -> Pieces:
     return [(_unpacked(b"".join(service.vault.read(file))), who) for file, who in files]
 
 
-def add(service: Service, found: Registered, upload: Upload, by: str) -> Added:
-    """Check an upload and add its rows; a series grows by that, in the ledger too.
-
-    Whatever is wrong with the rows is told by its place.
-    """
-    if found.deleted or service.ledger.status(found.name).retired is not None:
+@_routes.at("POST", _DATA, "data.add", status=201, upload=True)
+def _add_rows(call: Call) -> Added:
+    """Add rows from a CSV or Parquet file; a series grows by them."""
+    found = registered(call.service, call.path["dataset"])
+    if found.deleted or call.service.ledger.status(found.name).retired is not None:
         raise _retired()
-    with upload.table() as path:
+    with call.sent.table() as path:
         if isinstance(found.about, SeriesOf):
             piece = _read_series(str(path), found.about)
         else:
             piece = _read_counts(str(path), found.about)
     with _adding:
-        return _keep(service, found, piece, by)
+        return _keep(call.service, found, piece, call.who)
 
 
 def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
@@ -340,15 +339,10 @@ def _unpacked(content: bytes) -> _Piece:
     return _Piece(arrays, about, about["rows"])
 
 
-@_routes.at("POST", _DATA, "data.add", status=201, upload=True)
-def _add_rows(call: Call) -> Added:
-    """Add rows from a CSV or Parquet file; a series grows by them."""
-    found = registered(call.service, call.path["dataset"])
-    return add(call.service, found, call.sent, call.who)
-
-
-def delete(service: Service, dataset: str, by: str) -> None:
-    """Forget all rows of a dataset; its budget, releases and history stay in the ledger."""
+@_routes.at("DELETE", _DATA, "data.delete", status=204)
+def _delete_rows(call: Call) -> None:
+    """Delete all rows and retire the dataset; its ledger and releases stay."""
+    service, dataset, by = call.service, call.path["dataset"], call.who
     retire(service, dataset, "its rows were deleted", by)
 
     def work(t: Transaction) -> list[str]:
@@ -360,26 +354,6 @@ def delete(service: Service, dataset: str, by: str) -> None:
 
     service.forget(work)
     service.loaded.pop(dataset, None)
-
-
-@_routes.at("DELETE", _DATA, "data.delete", status=204)
-def _delete_rows(call: Call) -> None:
-    """Delete all rows and retire the dataset; its ledger and releases stay."""
-    delete(call.service, call.path["dataset"], call.who)
-
-
-def in_use(t: Transaction) -> list[str]:
-    """Return the files of all rows."""
-    return [str(file) for (file,) in t.rows("SELECT file FROM curator_rows")]
-
-
-@dataclass(frozen=True)
-class DataClock:
-    """When time point 1 is, the seconds to the next, and whether clocks or UTC show them."""
-
-    begins: datetime
-    step: int
-    local: bool
 
 
 def series_of(service: Service, dataset: str) -> CodedSequences:
@@ -419,4 +393,8 @@ def data_clock(service: Service, dataset: str) -> DataClock | None:
     return DataClock(datetime.fromtimestamp(start, UTC), step, local)
 
 
-FEATURE = Feature(schema=SCHEMA, files=in_use, routes=tuple(_routes))
+FEATURE = Feature(
+    schema=SCHEMA,
+    files=lambda t: [one.file for one in _ROWS.all(t, "1 = 1")],
+    routes=tuple(_routes),
+)

@@ -170,8 +170,10 @@ def _read(found: StoredDataset) -> Registered:
     return shown_as(Registered, found, about=about, text=text)
 
 
-def register(service: Service, owner: str, asked: NewDataset) -> Registered:
-    """Begin a dataset, and its budget in the ledger; 409 if there is, or was, one of this name."""
+@_routes.at("POST", "/v1/datasets", "dataset.create", request=NewDataset, status=201)
+def _register_dataset(call: Call) -> Dataset:
+    """Register a dataset: what it is about, and its budget, set once."""
+    service, asked = call.service, call.body
     about: SeriesOf | CountsOf
     kind: Kind
     if asked.name.startswith("holdout."):
@@ -187,45 +189,28 @@ def register(service: Service, owner: str, asked: NewDataset) -> Registered:
     else:
         raise InvalidInputError("Give one of series and counts: what the dataset is about.")
     taken = Problem(409, "conflict", f"There is, or was, a dataset {asked.name!r}; names stay.")
-    if service.read(lambda t: _known(t, asked.name)):
+    if service.read(lambda t: DATASETS.one(t, name=asked.name)) is not None:
         raise taken
-    _begin(service, asked, believed, length, episode, taken)
-    document = {"about": msgspec.to_builtins(about), "text": asked.text}
-    at = now()
-
-    def work(t: Transaction) -> None:
-        if _known(t, asked.name):
-            return
-        DATASETS.add(t, StoredDataset(asked.name, kind, owner, at, document))
-        t.note("act", f"registered {kind} {asked.name}", owner, asked.name)
-
-    service.write(work)
-    return registered(service, asked.name)
-
-
-def _begin(
-    service: Service,
-    asked: NewDataset,
-    believed: tuple[Belief, ...],
-    length: int | None,
-    episode: int,
-    taken: Problem,
-) -> None:
-    """Create the budget; one that was created just before a crash is taken up again."""
     budget = exact_number(asked.budget, "budget")
     try:
         service.ledger.create(asked.name, believed, length, budget, episode)
     except InvalidInputError:
         if asked.name not in {status.dataset for status in service.ledger.datasets()}:
             raise
-        old = service.ledger.status(asked.name)
+        old = service.ledger.status(asked.name)  # perhaps created just before a crash
         found = (old.beliefs, old.exact_budget, old.episode, old.debits)
         if found != (believed, budget, episode, 0):
             raise taken from None
+    document = {"about": msgspec.to_builtins(about), "text": asked.text}
+    made = StoredDataset(asked.name, kind, call.who, now(), document)
 
+    def work(t: Transaction) -> None:
+        if DATASETS.one(t, name=made.name) is None:
+            DATASETS.add(t, made)
+            t.note("act", f"registered {kind} {made.name}", made.owner, made.name)
 
-def _known(t: Transaction, name: str) -> bool:
-    return DATASETS.one(t, name=name) is not None
+    service.write(work)
+    return shown(service, registered(service, made.name), call.caller)
 
 
 def _check_columns(about: CountsOf) -> None:
@@ -270,13 +255,6 @@ def _share(status: Status, member: str) -> MemberShare:
         cap=None if share is None or share.cap is None else float(share.cap),
         reserved=0.0 if share is None else float(share.reserved),
     )
-
-
-@_routes.at("POST", "/v1/datasets", "dataset.create", request=NewDataset, status=201)
-def _register_dataset(call: Call) -> Dataset:
-    """Register a dataset: what it is about, and its budget, set once."""
-    found = register(call.service, call.who, call.body)
-    return shown(call.service, found, call.caller)
 
 
 @_routes.at("GET", "/v1/datasets", "dataset.list", query=PageQuery)

@@ -210,6 +210,6 @@ def _show_score_file(call: Call, t: Transaction) -> ScoreFile:
 FEATURE = Feature(
     schema=holdouts.SCHEMA,
     belongs={"holdout": HOLDOUTS.is_own},
-    files=holdouts.files,
+    files=lambda t: HOLDOUTS.files(t, *holdouts.SIDES),
     routes=tuple(_routes),
 )

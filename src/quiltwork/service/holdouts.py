@@ -43,7 +43,6 @@ from quiltwork.service.structs import Document, Name, Number, exact_number
 from quiltwork.service.vault import overwrite
 
 if TYPE_CHECKING:
-    from quiltwork.holdout import Answer, ReusableHoldout
     from quiltwork.holdout.studies import Study
     from quiltwork.service.routes import Service
     from quiltwork.service.uploads import Upload
@@ -312,11 +311,17 @@ def _by_rounds(
     service: Service, stored: Held, label: str, said: Mapping[str, str], measure: Metric
 ) -> dict[str, Any]:
     """Ask the reusable holdout, unless it knows the label already."""
-    study = study_of(service, stored)
+    from quiltwork.holdout import ReusableHoldout
+
+    study, path = study_of(service, stored), _path(service, stored)
     statistic = study.about_predictions(said, measure)
-    with closing(_resumed(service, stored, study)) as opened:
-        number, answer = _answered(opened.transcript, label) or (0, None)
-        if answer is None:
+    tables, payer = (study.train, study.holdout), (service.ledger, dataset_of(stored))
+    with closing(ReusableHoldout.resume(path, *tables, *payer, ladders.WAIT)) as opened:
+        entries = [one for one in opened.transcript.entries if one.question == label]
+        known = next((one for one in entries if one.value is not None), None)
+        if known is not None:  # by a curator that ended before it had kept it
+            number, answer = known.number, known.answer()
+        else:
             _check_attempts(stored.asked, label.split()[0], opened.transcript)
             answer = opened.ask(statistic, label=label)
             number = opened.asked
@@ -337,21 +342,6 @@ def _check_attempts(asked: NewHoldout, member: str, told: Transcript | Board) ->
     """Refuse a member who has used up her attempts."""
     if asked.attempts is not None and attempts_of(told, member) >= asked.attempts:
         raise BudgetExceeded(f"All {asked.attempts:,} attempts of yours are used.")
-
-
-def files(t: Transaction) -> list[str]:
-    """Return the files of the vault that holdouts need."""
-    rows = t.rows("SELECT made FROM curator_objects WHERE kind = 'holdout'")
-    found = [json.loads(text) for (text,) in rows]
-    return [made[side] for made in found for side in SIDES if side in made]
-
-
-def _answered(transcript: Transcript, label: str) -> tuple[int, Answer] | None:
-    """What was answered under a label, by a curator that ended before it had kept it."""
-    for entry in transcript.entries:
-        if entry.question == label and entry.value is not None:
-            return entry.number, entry.answer()
-    return None
 
 
 def study_of(service: Service, stored: Held) -> Study:
@@ -389,19 +379,6 @@ def _labels(service: Service, stored: Held) -> ladders.Labels:
 
 def _columns(asked: NewHoldout) -> Columns:
     return Columns(asked.id_column, asked.target, asked.group)
-
-
-def _resumed(service: Service, stored: Held, study: Study) -> ReusableHoldout:
-    from quiltwork.holdout import ReusableHoldout
-
-    return ReusableHoldout.resume(
-        _path(service, stored),
-        study.train,
-        study.holdout,
-        service.ledger,
-        dataset_of(stored),
-        ladders.WAIT,
-    )
 
 
 def _path(service: Service, stored: Held) -> Path:

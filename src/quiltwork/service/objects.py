@@ -96,6 +96,11 @@ class Kind(Generic[Asked]):
         )
         return found.shown(self._stored)
 
+    def files(self, t: Transaction, *names: str) -> list[str]:
+        """Return the files of the vault that any of them has under some names of `made`."""
+        found = _OBJECTS.all(t, "kind = ?", self.word)
+        return [one.made[name] for one in found for name in names if name in one.made]
+
     def update(self, t: Transaction, stored: StoredObject[Asked], **made: Any) -> None:
         """Write down what has become of one, beside what had before."""
         self.write(t, stored.name, stored.asked, {**stored.made, **made})

@@ -24,20 +24,13 @@ MOST_RUNS = 400
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Which periods are published, and when.
+class DataClock:
+    """When time point 1 is, and the seconds to the next.
 
-    A period begins on `first`, a month on its first day, and is published on the day after it, `at`
-    that time of the `zone`. Time point 1 is at `begins`, the next `step` seconds later. If `local`,
-    points are counted by what clocks show, without summer time, and `begins` is that time as if it
-    were UTC.
+    If `local`, points are counted by what clocks show, without summer time, and `begins` is that
+    time as if it were UTC.
     """
 
-    every: Every
-    at: time
-    zone: ZoneInfo
-    first: date
-    runs: int
     begins: datetime
     step: int
     local: bool = False
@@ -52,34 +45,6 @@ class Occurrence:
     day: date
     start: int
     stop: int
-
-
-def read_timing(
-    every: Every,
-    at: str,
-    zone: str,
-    first: str,
-    runs: int,
-    begins: datetime,
-    step: int,
-    local: bool = False,
-) -> Timing:
-    """Read a timing as it is written in a request, which its struct has checked otherwise."""
-    found = Timing(
-        every,
-        _read(time.fromisoformat, at, "at", "a time of day such as 02:00"),
-        read_zone(zone),
-        read_day(first, "first"),
-        runs,
-        begins,
-        step,
-        local,
-    )
-    if found.at.tzinfo is not None:
-        raise InvalidInputError("at is a time of day of the zone: write it without an offset.")
-    if every == "month" and found.first.day != 1:
-        raise InvalidInputError("first must be the first day of a month where every is a month.")
-    return found
 
 
 def read_instant(text: str, name: str) -> datetime:
@@ -106,13 +71,25 @@ def read_zone(name: str) -> ZoneInfo:
         ) from None
 
 
-def occurrences(timing: Timing) -> tuple[Occurrence, ...]:
-    """Return all runs in order; each has a time point, none before the first of the data."""
+def occurrences(
+    every: Every, at: str, zone: str, first: str, runs: int, clock: DataClock
+) -> tuple[Occurrence, ...]:
+    """Return all runs in order; each has a time point, none before the first of the data.
+
+    A period begins on the day `first`, a month on its first day, and is published on the day after
+    it, `at` that time of the `zone`.
+    """
+    due = _read(time.fromisoformat, at, "at", "a time of day such as 02:00")
+    place, begins = read_zone(zone), read_day(first, "first")
+    if due.tzinfo is not None:
+        raise InvalidInputError("at is a time of day of the zone: write it without an offset.")
+    if every == "month" and begins.day != 1:
+        raise InvalidInputError("first must be the first day of a month where every is a month.")
+    midnights, step = ZoneInfo("UTC") if clock.local else place, timedelta(seconds=clock.step)
     try:
-        days = [_first_day(timing, number) for number in range(timing.runs + 1)]
-        clock = ZoneInfo("UTC") if timing.local else timing.zone
-        edges = [_point_from(timing, _instant(day, time(), clock)) for day in days]
-        dues = [_instant(day, timing.at, timing.zone) for day in days[1:]]
+        days = [_first_day(every, begins, number) for number in range(runs + 1)]
+        edges = [1 - (clock.begins - _instant(day, time(), midnights)) // step for day in days]
+        dues = [_instant(day, due, place) for day in days[1:]]
     except (OverflowError, ValueError):
         raise InvalidInputError("The schedule reaches beyond the calendar; ask for less.") from None
     if edges[0] < 1 or any(stop <= start for start, stop in pairwise(edges)):
@@ -122,24 +99,19 @@ def occurrences(timing: Timing) -> tuple[Occurrence, ...]:
         )
     return tuple(
         Occurrence(number + 1, dues[number], days[number], edges[number], edges[number + 1] - 1)
-        for number in range(timing.runs)
+        for number in range(runs)
     )
 
 
-def _first_day(timing: Timing, number: int) -> date:
-    if timing.every == "month":
-        months = timing.first.year * 12 + timing.first.month - 1 + number
+def _first_day(every: Every, first: date, number: int) -> date:
+    if every == "month":
+        months = first.year * 12 + first.month - 1 + number
         return date(months // 12, months % 12 + 1, 1)
-    return timing.first + timedelta(days=number * (7 if timing.every == "week" else 1))
+    return first + timedelta(days=number * (7 if every == "week" else 1))
 
 
 def _instant(day: date, at: time, zone: ZoneInfo) -> datetime:
     return datetime.combine(day, at, zone).astimezone(UTC)
-
-
-def _point_from(timing: Timing, instant: datetime) -> int:
-    """Return the first time point at or after an instant."""
-    return 1 - (timing.begins - instant) // timedelta(seconds=timing.step)
 
 
 def _read(read: Callable[[str], Found], text: str, name: str, what: str) -> Found:

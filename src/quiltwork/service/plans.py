@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -50,6 +49,9 @@ class PlanItem(Document, frozen=True):
     naive_error: float
 
 
+_TOLD = frozenset(PlanItem.__struct_fields__)
+
+
 class Plan(Document, frozen=True):
     """Releases with the noise with which they cost the budget together."""
 
@@ -83,9 +85,10 @@ def _plan(call: Call) -> Plan:
         spent=[debit.spending for debit in service.ledger.history(found.name)],
         episode=status.episode,
     )
+    windows = [[one.planned.query.start, one.planned.query.stop] for one in made.items]
     items = [
-        PlanItem(window=[one.planned.query.start, one.planned.query.stop], **_shown(row))
-        for one, row in zip(made.items, made.records(), strict=True)
+        PlanItem(window=window, **{name: row[name] for name in row.keys() & _TOLD})
+        for window, row in zip(windows, made.records(), strict=True)
     ]
     return Plan(found.name, float(made.budget), made.total, items, made.explain())
 
@@ -95,10 +98,6 @@ def _planned(asked: PlannedQuestion, length: int | None) -> tuple[Planned, ...]:
     if asked.every is None:
         return (Planned(query, asked.label, asked.label, weight),)
     return repeated(query, asked.every, length or 1, asked.label, weight)
-
-
-def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name in PlanItem.__struct_fields__}
 
 
 FEATURE = Feature(routes=tuple(_routes))

@@ -327,37 +327,40 @@ def mark_of(question: msgspec.Struct) -> str:
     return hashlib.sha256(msgspec.json.encode(question, order="deterministic")).hexdigest()
 
 
-def ask(
-    service: Service, found: Registered, question: AskedQuestion, key: str, analyst: str
-) -> Released:
-    """Answer a question, once for each key.
-
-    Without the budget nothing is spent; a key of another question is refused, and one that was
-    debited and whose answer was never stored is told so (409).
-    """
-    with service.turn("ask", found.name, analyst, key):  # who asks twice waits for the one answer
-        known = _known(service, found.name, question, key, analyst)
-        if known is not None:
-            return known
-        if found.deleted:
-            raise BudgetExceeded("The rows of this dataset were deleted: nothing more is released.")
-        _answer(service, found, question, key, analyst)
-        answered = _known(service, found.name, question, key, analyst)
-        if answered is None:
+@_routes.at(
+    "POST",
+    f"{_OF_DATASET}/releases",
+    "question.ask",
+    request=AskedQuestion,
+    status=201,
+    spends=True,
+)
+def _ask(call: Call) -> Released:
+    """Answer a question, once for each key; its budget is debited first."""
+    found = registered(call.service, call.path["dataset"])
+    with call.service.turn("ask", found.name, call.who, call.key):  # who asks twice waits for one
+        known = _known(call)
+        if known is None:
+            if found.deleted:
+                raise BudgetExceeded(
+                    "The rows of this dataset were deleted: nothing more is released."
+                )
+            _answer(call, found)
+            known = _known(call)
+        if known is None:
             raise StorageError("An answer that was stored is gone.")
-        return answered
+        return known
 
 
-def _answer(
-    service: Service, found: Registered, question: AskedQuestion, key: str, analyst: str
-) -> None:
+def _answer(call: Call, found: Registered) -> None:
     """Debit, draw and store; again as long as the series grows in between."""
-    ledger = MarkedLedger(service.ledger, mark_of(question))
+    service = call.service
+    ledger = MarkedLedger(service.ledger, mark_of(call.body))
     while True:
-        asked = service.read(lambda _: read_question(service, found, question))
+        asked = service.read(lambda _: read_question(service, found, call.body))
         try:
             with remembering(service.plans):
-                asked.answer(ledger, key, analyst)
+                asked.answer(ledger, call.key, call.who)
             return
         except InvalidInputError:
             known = asked.length if isinstance(asked, AskedSeries) else None
@@ -367,15 +370,17 @@ def _answer(
             raise Problem(409, "not-private", str(error), {"Retry-After": "1"}) from None
 
 
-def _known(
-    service: Service, dataset: str, question: AskedQuestion, key: str, analyst: str
-) -> Released | None:
-    """Return what was answered under a key; None if it was never used."""
-    kept = service.ledger.kept(dataset, key, analyst)
+def _known(call: Call) -> Released | None:
+    """Return what was answered under a key; None if it was never used.
+
+    A key of another question is refused, and one that was debited and whose answer was never
+    stored is told so (409).
+    """
+    kept = call.service.ledger.kept(call.path["dataset"], call.key, call.who)
     if kept is None:
         return None
     debit, answer = kept
-    if debit.request.get("asked") != mark_of(question):
+    if debit.request.get("asked") != mark_of(call.body):
         raise InvalidInputError(
             "This key was used for another question; a key stands for one question for ever."
         )
@@ -388,20 +393,6 @@ def _known(
             "release. Ask with a new key, which is debited anew.",
         )
     return shown_release(debit, answer)
-
-
-@_routes.at(
-    "POST",
-    f"{_OF_DATASET}/releases",
-    "question.ask",
-    request=AskedQuestion,
-    status=201,
-    spends=True,
-)
-def _ask(call: Call) -> Released:
-    """Answer a question, once for each key; its budget is debited first."""
-    found = registered(call.service, call.path["dataset"])
-    return ask(call.service, found, call.body, call.key, call.who)
 
 
 @_routes.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=AskedQuestion)

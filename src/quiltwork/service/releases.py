@@ -96,17 +96,25 @@ class RemappedCounts(Document, frozen=True):
 def shown_release(debit: Debit, answer: str) -> Released:
     """Write a stored answer for readers."""
     document = json.loads(answer)
+    found: Release | CountTable
+    intervals: list[list[float]] | None
     if document["schema"] == "quiltwork/count-table":
-        return _shown_table(debit, CountTable.from_json(answer), document)
-    found = Release.from_json(answer)
-    cells, values, intervals = columns(found, document.get("intervals"))
+        found = CountTable.from_json(answer)
+        kind, protects = "table", "person"
+        query = {"kind": kind, "by": list(found.dimensions), "where": debit.request.get("where")}
+        cells, values = document["cells"], list(found.values)
+        intervals = [[float(a), float(b)] for a, b in found.intervals().values()]
+    else:
+        found = Release.from_json(answer)
+        kind, protects, query = found.query.kind, str(found.protects), document["query"]
+        cells, values, intervals = columns(found, document.get("intervals"))
     return shown_as(
         Released,
         debit,
-        kind=found.query.kind,
-        query=document["query"],
+        kind=kind,
+        query=query,
         epsilon=found.epsilon,
-        protects=str(found.protects),
+        protects=protects,
         cells=cells,
         values=values,
         intervals=intervals,
@@ -124,23 +132,6 @@ def columns(
     if found.mechanism == "exponential":
         return cells, labels_to_json([found.value]), None
     return cells, np.ravel(found.value).tolist(), intervals
-
-
-def _shown_table(debit: Debit, table: CountTable, document: dict[str, Any]) -> Released:
-    return shown_as(
-        Released,
-        debit,
-        kind="table",
-        query={"kind": "table", "by": list(table.dimensions), "where": debit.request.get("where")},
-        epsilon=table.epsilon,
-        protects="person",
-        cells=document["cells"],
-        values=list(table.values),
-        intervals=[[float(a), float(b)] for a, b in table.intervals().values()],
-        confidence=0.95,
-        text=table.explain(),
-        document=document,
-    )
 
 
 @_routes.at("GET", f"{_OF_DATASET}/releases", "release.read", query=LogQuery)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from quiltwork.budget import Accountant, Status
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
 from quiltwork.client.records import Schedule, ScheduledRun
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import float_up
 from quiltwork.service import schedules
 from quiltwork.service.dataset_rows import data_clock
@@ -19,11 +23,11 @@ from quiltwork.service.datasets import DATASETS, registered
 from quiltwork.service.jobs import JOBS, written
 from quiltwork.service.occurrences import (
     MOST_RUNS,
+    DataClock,
     Every,
-    Timing,
+    occurrences,
     read_day,
     read_instant,
-    read_timing,
 )
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
@@ -115,68 +119,84 @@ def schedule_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     return None if found is None else service.belongs(caller, "dataset", found.dataset)
 
 
-def _timing(service: Service, dataset: str, asked: NewSchedule) -> Timing:
-    clock = data_clock(service, dataset)
+def _drafted(call: Call) -> schedules.ScheduleDraft:
+    asked, dataset = call.body, call.path["dataset"]
+    found = registered(call.service, dataset)
+    if found.kind != "series" or found.deleted:
+        raise InvalidInputError("A schedule publishes from a series that was not deleted.")
+    clock = data_clock(call.service, dataset)
+    if clock is not None and (asked.begins is not None or asked.step is not None):
+        raise InvalidInputError("The rows came with times; leave begins and step out.")
     if clock is None:
         if asked.begins is None or asked.step is None:
             raise InvalidInputError(
                 "The rows do not say when they are: give begins, the instant of time point 1, and "
                 "step, the seconds to the next."
             )
-        begins, step, local = read_instant(asked.begins, "begins"), asked.step, False
-    elif asked.begins is not None or asked.step is not None:
-        raise InvalidInputError("The rows came with times; leave begins and step out.")
-    else:
-        begins, step, local = clock.begins, clock.step, clock.local
-    return read_timing(
-        asked.every, asked.at, asked.zone, asked.first, asked.runs, begins, step, local
-    )
-
-
-def _drafted(call: Call) -> schedules.ScheduleDraft:
-    asked, dataset = call.body, call.path["dataset"]
-    found = registered(call.service, dataset)
-    if found.kind != "series" or found.deleted:
-        raise InvalidInputError("A schedule publishes from a series that was not deleted.")
-    timing = _timing(call.service, dataset, asked)
+        clock = DataClock(read_instant(asked.begins, "begins"), asked.step)
+    when = (asked.every, asked.at, asked.zone, asked.first, asked.runs)
     level = exact_number(asked.epsilon, "epsilon")
-    return schedules.draft(call.service, dataset, asked.question, level, timing)
+    return schedules.draft(call.service, dataset, asked.question, level, occurrences(*when, clock))
 
 
 @_routes.at("POST", f"{_OF_DATASET}/preview", "schedule.preview", request=NewSchedule)
 def _preview_schedule(call: Call) -> Forecast:
     """Say what a schedule would cost as a whole, and by when; nothing is spent."""
-    drafted = _drafted(call)
-    cost = schedules.price(call.service, call.path["dataset"], drafted, call.who)
-    item = drafted.plan.items[0]
-    dues = [one.due.isoformat(timespec="minutes") for one in drafted.occurrences]
-    return shown_as(
-        Forecast,
-        cost,
-        runs=len(dues),
-        first_due=dues[0],
-        last_due=dues[-1],
+    drafted, ledger, dataset = _drafted(call), call.service.ledger, call.path["dataset"]
+    status, history = ledger.status(dataset), ledger.history(dataset)
+    account = Accountant(status.beliefs, drafted.length, status.exact_budget, status.episode)
+    runs, items = drafted.plan.spendings, drafted.plan.items
+    before = [debit.spending for debit in history if debit.analyst == call.who]
+    own = account.after(*before, *runs)
+    account.record(*(debit.spending for debit in history))
+    marks = sorted({(len(runs) * part + 3) // 4 for part in range(1, 5)})
+    dues = [one.due for one in drafted.occurrences]
+    by = [
+        CostBy(day=str(dues[number - 1].date()), total=account.cost_after(*runs[:number]))
+        for number in marks
+    ]
+    refusal = _refusal(status, call.who, account.after(*runs), own)
+    return Forecast(
+        runs=len(runs),
+        first_due=dues[0].isoformat(timespec="minutes"),
+        last_due=dues[-1].isoformat(timespec="minutes"),
         noise=drafted.scale,
-        expected_error=item.expected_error,
-        verdict=item.verdict,
-        epsilon_of_one=max(one.cost_alone for one in drafted.plan.items),
-        fits=cost.refusal is None,
-        by=[CostBy(day=str(day), total=total) for day, total in cost.by],
+        expected_error=items[0].expected_error,
+        verdict=items[0].verdict,
+        epsilon_of_one=max(one.cost_alone for one in items),
+        before=account.epsilon(),
+        after=by[-1].total,
+        budget=status.budget,
+        fits=refusal is None,
+        refusal=refusal,
+        by=by,
     )
+
+
+def _refusal(status: Status, member: str, whole: Account, own: Account) -> str | None:
+    """Say why a ledger would refuse debits: `whole` and `own` are the accounts with them."""
+    total, share = whole.total, status.shares.get(member)
+    charged = status.charged.get(member, Fraction(0)) + max(Fraction(0), total - status.exact_total)
+    kept = unused_by_others(status.shares, status.charged, member)
+    try:
+        if status.retired is not None:
+            return f"The dataset is retired ({status.retired})."
+        if not whole.fits(status.exact_budget):
+            return f"All runs would raise the total to {float_up(total):.4g}, above the budget."
+        refuse_reserved(status.dataset, kept, total, status.exact_budget)
+        if share is not None and share.cap is not None:
+            refuse_above_cap(member, share.cap, charged, min(total, own.total))
+    except BudgetExceeded as refusal:
+        return str(refusal)
+    return None
 
 
 @_routes.at("POST", _OF_DATASET, "schedule.create", request=NewSchedule, status=201, spends=True)
 def _make_schedule(call: Call) -> Schedule:
     """Make a schedule and debit all its runs, or refuse it as a whole."""
-    caller, dataset = call.caller, call.path["dataset"]
-    body = msgspec.to_builtins(call.body)
-    name = schedules.identity(caller.member, call.key)
-    known = call.service.read(lambda t: SCHEDULES.one(t, id=name))
-    if known is not None:
-        stored = schedules.made_before(call.service, known, dataset, body)
-    else:
-        drafted = _drafted(call)
-        stored = schedules.make(call.service, dataset, caller.member, call.key, body, drafted)
+    dataset, body = call.path["dataset"], msgspec.to_builtins(call.body)
+    drafted = partial(_drafted, call)
+    stored = schedules.make(call.service, dataset, call.who, call.key, body, drafted)
     return call.service.read(lambda t: _shown(t, stored))
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -26,25 +26,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from quiltwork.budget import Accountant, Planned, ReleasePlan, Request, Spending, plan
 from quiltwork.budget.ledger.debits import stored_answer
 from quiltwork.budget.ledger.records import Receipt
-from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
 from quiltwork.errors import (
-    BudgetExceeded,
     InvalidInputError,
     NotPrivateError,
     QuiltworkError,
     StorageError,
 )
-from quiltwork.exact import float_up
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.series.releases.planned import check_planned, release_planned
 from quiltwork.service import jobs
 from quiltwork.service.dataset_rows import have_arrived, reaching, series_of
-from quiltwork.service.occurrences import Occurrence, Timing, occurrences
+from quiltwork.service.occurrences import Occurrence
 from quiltwork.service.storage import Schema, TableOf, Transaction
 
 if TYPE_CHECKING:
-    from quiltwork.budget import Status
-    from quiltwork.budget.accounting.account import Account
     from quiltwork.service.routes import Service
 
 Missed: TypeAlias = Literal["catch-up", "skip"]
@@ -121,30 +116,14 @@ class ScheduleDraft:
         return self.plan.items[0].scale
 
 
-@dataclass(frozen=True)
-class SchedulePrice:
-    """What a schedule costs in the account of its dataset, without it and with all its runs.
-
-    `refusal` says why it would not be granted to who asks; `by` are totals at a few days and the
-    last.
-    """
-
-    before: float
-    after: float
-    budget: float
-    refusal: str | None
-    by: tuple[tuple[date, float], ...]
-
-
 def draft(
-    service: Service, dataset: str, question: Any, epsilon: Any, timing: Timing
+    service: Service, dataset: str, question: Any, epsilon: Any, found: tuple[Occurrence, ...]
 ) -> ScheduleDraft:
     """Plan all runs of a schedule; nothing is spent and no row is read."""
     query = check_planned(from_document(question))
     if "window" in question:
         raise InvalidInputError("A schedule sets the window of each run itself; leave it out.")
     status = service.ledger.status(dataset)
-    found = occurrences(timing)
     if found[-1].due > datetime.now(UTC) + timedelta(days=_FARTHEST):
         raise InvalidInputError("A schedule ends within ten years from now.")
     length = max(status.length or 1, found[-1].stop)
@@ -155,58 +134,9 @@ def draft(
     return ScheduleDraft(found, planned, length)
 
 
-def price(service: Service, dataset: str, asked: ScheduleDraft, member: str) -> SchedulePrice:
-    """Say what a schedule would cost together with everything debited so far."""
-    status, history = service.ledger.status(dataset), service.ledger.history(dataset)
-    account = Accountant(status.beliefs, asked.length, status.exact_budget, status.episode)
-    own = account.after(
-        *(debit.spending for debit in history if debit.analyst == member), *asked.plan.spendings
-    )
-    account.record(*(debit.spending for debit in history))
-    spendings = asked.plan.spendings
-    marks = sorted({(len(spendings) * part + 3) // 4 for part in range(1, 5)})
-    totals = [account.cost_after(*spendings[:number]) for number in marks]
-    days = [asked.occurrences[number - 1].due.date() for number in marks]
-    return SchedulePrice(
-        before=account.epsilon(),
-        after=totals[-1],
-        budget=status.budget,
-        refusal=_refusal(status, member, account.after(*spendings), own),
-        by=tuple(zip(days, totals, strict=True)),
-    )
-
-
-def _refusal(status: Status, member: str, whole: Account, own: Account) -> str | None:
-    """Say why a ledger would refuse debits: `whole` and `own` are the accounts with them."""
-    total, share = whole.total, status.shares.get(member)
-    charged = status.charged.get(member, Fraction(0)) + max(Fraction(0), total - status.exact_total)
-    kept = unused_by_others(status.shares, status.charged, member)
-    try:
-        if status.retired is not None:
-            return f"The dataset is retired ({status.retired})."
-        if not whole.fits(status.exact_budget):
-            return f"All runs would raise the total to {float_up(total):.4g}, above the budget."
-        refuse_reserved(status.dataset, kept, total, status.exact_budget)
-        if share is not None and share.cap is not None:
-            refuse_above_cap(member, share.cap, charged, min(total, own.total))
-    except BudgetExceeded as refusal:
-        return str(refusal)
-    return None
-
-
 def identity(owner: str, key: str) -> str:
     """Return the id of the schedule that somebody makes under a key: asking again finds it."""
     return hashlib.sha256(json.dumps(["schedule", owner, key]).encode()).hexdigest()[:24]
-
-
-def made_before(
-    service: Service, known: StoredSchedule, dataset: str, body: Mapping[str, Any]
-) -> StoredSchedule:
-    """Return the schedule that was made under a key, finishing what was begun."""
-    same = {**body, "scale": known.body["scale"]} == known.body
-    if known.dataset != dataset or not same:
-        raise InvalidInputError("This Idempotency-Key made another schedule; use a new one.")
-    return _paid(service, known.id)
 
 
 def make(
@@ -215,15 +145,25 @@ def make(
     owner: str,
     key: str,
     body: Mapping[str, Any],
-    asked: ScheduleDraft,
+    drafted: Callable[[], ScheduleDraft],
 ) -> StoredSchedule:
-    """Make a schedule under a new key of its owner, and debit all its runs, or nothing of it."""
+    """Make a schedule under a key of its owner, and debit all its runs, or nothing of it.
+
+    A key that was used before finds what it made, and finishes what was begun.
+    """
     name, at = identity(owner, key), jobs.now()
-    whole = {**body, "scale": asked.scale}
+    known = service.read(lambda t: SCHEDULES.one(t, id=name))
+    if known is not None:
+        same = {**body, "scale": known.body["scale"]} == known.body
+        if known.dataset != dataset or not same:
+            raise InvalidInputError("This Idempotency-Key made another schedule; use a new one.")
+        return _paid(service, name)
+    asked = drafted()
 
     def insert(t: Transaction) -> None:
         if SCHEDULES.one(t, id=name) is not None:
             return  # by another request under the same key
+        whole = {**body, "scale": asked.scale}
         made = StoredSchedule(name, dataset, owner, "making", body["missed"], whole, at)
         SCHEDULES.add(t, made)
         for one, item in zip(asked.occurrences, asked.plan.items, strict=True):

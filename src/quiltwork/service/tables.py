@@ -387,8 +387,7 @@ def _parts_of(t: Transaction, name: str) -> list[GivenRows]:
 def _files(t: Transaction) -> list[str]:
     """Return the files of the vault that tables need."""
     parts = [str(name) for (name,) in t.rows("SELECT file FROM curator_parts")]
-    made = t.rows("SELECT made FROM curator_objects WHERE kind = 'table'")
-    return [*parts, *filter(None, (json.loads(text).get("publication") for (text,) in made))]
+    return [*parts, *TABLES.files(t, "publication")]
 
 
 def _state(t: Transaction, table: Collected) -> State:

@@ -1,6 +1,6 @@
 """From a browser's request to a page: session, form, right, template, headers.
 
-A page is an ordinary function from a `Visit` to a `Shown` or a `Go`. It asks the curator by the
+A page is an ordinary function from a `Visit` to a `Shown` or a response. It asks the curator by the
 names of the API's routes (`Visit.ask`), through the same table of rights, so that no page shows or
 does what the API would refuse.
 """
@@ -140,15 +140,7 @@ class Shown:
         return 200 if refused is None else int(refused.status)
 
 
-@dataclass(frozen=True)
-class Go:
-    """Go to another page, and say there what was done: a word of `TOLD`."""
-
-    address: str
-    told: str = ""
-
-
-Page: TypeAlias = Callable[[Visit], Shown | Go | Response]
+Page: TypeAlias = Callable[[Visit], Shown | Response]
 
 
 def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
@@ -172,15 +164,17 @@ def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _answered(page: Page, visit: Visit) -> Response:
-    found: Shown | Go | Response
     try:
-        found = page(visit)
-    except (Problem, QuiltworkError) as error:
-        found = problem_page(problem_of(error))
+        found, refused = read_problem(lambda: page(visit))
     finally:
         for chosen in visit.files.values():
             chosen.file.close()
-    return _response(found, visit)
+    if isinstance(found, Response):
+        return found
+    shown = found if refused is None else problem_page(refused)
+    template = shown.part if visit.fragment and shown.part else shown.template
+    values = {**_frame(visit), **shown.values}
+    return HTMLResponse(render(template, values), shown.status, headers=HEADERS)
 
 
 def problem_page(problem: Problem) -> Shown:
@@ -188,21 +182,10 @@ def problem_page(problem: Problem) -> Shown:
     return Shown("problem.html", {"heading": problem.details().title, "refused": problem})
 
 
-def _response(found: Shown | Go | Response, visit: Visit) -> Response:
-    if isinstance(found, Response):
-        return found
-    if isinstance(found, Go):
-        address = f"{found.address}?told={found.told}" if found.told else found.address
-        return RedirectResponse(address, 303, headers=HEADERS)
-    values = {**_frame(visit), **found.values}
-    template = found.part if visit.fragment and found.part else found.template
-    return HTMLResponse(render(template, values), found.status, headers=HEADERS)
-
-
 def _frame(visit: Visit) -> dict[str, Any]:
     caller = visit.caller
     menu = [
-        {"name": name, "href": at, "here": visit.here == at or (at != "/" and _under(visit, at))}
+        {"name": name, "href": at, "here": visit.here == at or visit.here.startswith(f"{at}/")}
         for name, at, action in _MENU
         if visit.may(action)
     ]
@@ -218,10 +201,6 @@ def _frame(visit: Visit) -> dict[str, Any]:
         "address": visit.address,
         "flash": {"kind": "good", "text": told} if told else None,
     }
-
-
-def _under(visit: Visit, place: str) -> bool:
-    return visit.here.startswith(f"{place}/")
 
 
 def hidden_field(cookie: str) -> Markup:
@@ -353,6 +332,8 @@ def does(
 ) -> Page:
     """Return what a form does: `work`, then to a page that says so; a refusal is shown on `page`.
 
+    What is said there is `told`, a word of `TOLD`.
+
     `work` is a function, or a route of the API. The field `path` of the form belongs to its path,
     those of `body` that are filled to its body, `file` is the field of an upload. Where `confirm`
     names a parameter of the address, its value must have been typed. The page may be that of what
@@ -370,11 +351,12 @@ def does(
             return visit.send(work, where, file)
         return visit.ask(work, where, {name: form[name] for name in body if form.get(name)})
 
-    def answer(visit: Visit) -> Shown | Go:
+    def answer(visit: Visit) -> Shown | Response:
         made, refused = read_problem(lambda: ask(visit))
         if refused is not None:
             return page(visit, refused)
-        return Go(address.format(**visit.path, made=made), told)
+        to = f"{address.format(**visit.path, made=made)}?told={told}"
+        return RedirectResponse(to, 303, headers=HEADERS)
 
     return answer
 

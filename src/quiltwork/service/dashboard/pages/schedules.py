@@ -74,7 +74,10 @@ def schedules(visit: Visit, refused: Problem | None = None) -> Shown:
     ]
     form = filled(visit, _usual(visit, series))
     wanted = visit.may("schedule.preview") and bool(visit.form)
-    seen, wrong = read_problem(lambda: _seen(visit, form)) if wanted else (None, None)
+    seen, wrong = None, None
+    if wanted:
+        of = {"dataset": form["dataset"]}
+        seen, wrong = read_problem(lambda: visit.ask("preview_schedule", of, _asked(visit)))
     one = next((one for one in series if one.name == form["dataset"]), None)
     values = {
         "heading": "Schedules",
@@ -121,10 +124,6 @@ def _asked(visit: Visit) -> dict[str, Any]:
     if question["kind"] == "count":
         question["state"] = state
     return {**asked, "question": question}
-
-
-def _seen(visit: Visit, form: dict[str, str]) -> Any:
-    return visit.ask("preview_schedule", {"dataset": form["dataset"]}, _asked(visit))
 
 
 def _progress(made: Any) -> dict[str, Any]:
