@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from quiltwork.cli.tables import (
     recipe_of,
     require_provider,
 )
+from quiltwork.cli.tables_spark import at_work
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
 
@@ -97,17 +98,14 @@ def anonymize(
     if placed is not None and (backend == "spark" or Path(placed).exists()):
         raise click.UsageError("--placed names a new folder, and goes with --backend local")
     table = read_table(source, backend, **declared)
-    with _at_work(backend):
+    with at_work(backend):
         with progress(1 if table.kind == "spark" else table.encoded.rows, "Anonymizing") as bar:
-            publication = run(
-                table,
-                constraint,
-                m,
-                method,
-                backend,
-                progress=_advance(bar),
-                **recipe,
-            )
+
+            def advance(done: int, total: int) -> None:
+                bar.length = total  # a second phase starts it again
+                bar.update(done - bar.pos)
+
+            publication = run(table, constraint, m, method, backend, progress=advance, **recipe)
         with _written(output) as target:
             publication.write(target, formulas)
         if report is not None:
@@ -141,38 +139,16 @@ def _written(output: str) -> Iterator[str]:
         click.echo(path.read_bytes(), nl=False)
 
 
-def _at_work(backend: str) -> AbstractContextManager[None]:
-    if backend == "local":
-        return nullcontext()
-    from quiltwork.cli.tables_spark import spark_at_work
-
-    return spark_at_work()
-
-
-def _advance(bar: Any) -> Callable[[int, int], None]:
-    """Move the bar to where the work is; a second phase starts it again."""
-
-    def to(done: int, total: int) -> None:
-        bar.length = total
-        bar.update(done - bar.pos)
-
-    return to
-
-
-def _whoever(m: int) -> str:
-    if m == 0:
-        return "against outsiders"
-    return f"whichever {m} providers collude" if m > 1 else "whichever provider looks"
-
-
 def _lines(
     body: dict[str, Any], more: Iterable[str], written: Iterable[str | None]
 ) -> Iterator[str]:
     left_out = f", {body['suppressed']:,} left out" if body["suppressed"] else ""
-    loss = body["loss"]
+    loss, m = body["loss"], body["m"]
+    several = f"whichever {m} providers collude"
+    against = {0: "against outsiders", 1: "whichever provider looks"}.get(m, several)
     yield (
         f"{counted(body['rows'], 'row')} in {counted(body['groups'], 'group')}{left_out}: "
-        f"{body['constraint']}, {_whoever(body['m'])} (verified)."
+        f"{body['constraint']}, {against} (verified)."
     )
     yield f"Ranges cover {100 * loss['gcp']:.1f} % of their columns on average (GCP)."
     size, alike = loss["average_class_size"], loss["discernibility"]

@@ -74,7 +74,7 @@ def compare(
                 for n, v in chosen.items()
                 if n in several
             )
-            constraint = constraint_of(**{n: chosen.pop(n) for n in "klt" if n in chosen})
+            constraint = constraint_of({n: chosen.pop(n) for n in "klt" if n in chosen})
             try:
                 made[name] = anonymize(table, constraint, quality=quality, **chosen)
             except NotPrivateError as error:

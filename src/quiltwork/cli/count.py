@@ -29,6 +29,7 @@ from quiltwork.cli.paying import (
     curator_option,
     refuse_with_curator,
 )
+from quiltwork.cli.series import read_beliefs
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import float_up
@@ -161,7 +162,7 @@ def count(
         alpha=alpha,
         adjacency=adjacency,
         total=total,
-        beliefs=_beliefs(beliefs),
+        beliefs=read_beliefs(beliefs) if beliefs else None,
         at_most=at_most if limit is None else None,
         dimensions=by,
         where=where,
@@ -249,14 +250,6 @@ def _cell(label: tuple[str, ...]) -> object:
     return label[0] if len(label) == 1 else label
 
 
-def _beliefs(paths: tuple[str, ...]) -> Any:
-    if not paths:
-        return None
-    from quiltwork.cli.series import read_beliefs
-
-    return read_beliefs(paths)
-
-
 def _show_table(
     table: CountTable, where: tuple[str, ...], confidence: Fraction, to: Targets
 ) -> None:
@@ -310,7 +303,8 @@ def _release_number(
 
     if n is None:
         raise click.UsageError("With --value, give the public number of people with --n")
-    mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon, beliefs=_beliefs(beliefs))
+    believed = read_beliefs(beliefs) if beliefs else None
+    mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon, beliefs=believed)
     released = mechanism.release(value, **payer.open())
     low, high = mechanism.interval(released, confidence)
     body = {

@@ -82,17 +82,14 @@ def fit(
     fitted on, and a release from that file warns; it keeps its steps, edges, labels and states, and
     data on others are refused.
     """
-    chosen = [
-        name
-        for name, given in (
-            ("--single", single),
-            ("--order", order is not None),
-            ("--durations", durations),
-            ("--period", period is not None),
-            ("--box", box),
-        )
-        if given
-    ]
+    kinds = {
+        "--single": single,
+        "--order": order is not None,
+        "--durations": durations,
+        "--period": period is not None,
+        "--box": box,
+    }
+    chosen = [name for name, given in kinds.items() if given]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} choose one belief each: leave out one")
     if box and (smoothing is not None or initial is not None):
@@ -107,6 +104,7 @@ def fit(
         )
     check_targets(output)
     from quiltwork.beliefs import beliefs_to_json
+    from quiltwork.influence.fitted import fit_warnings
     from quiltwork.series.reading.values import as_labels
 
     declared = None if states is None else tuple(as_labels(split_list(states)))
@@ -122,7 +120,9 @@ def fit(
     if output is not None:
         files.write(output, document + "\n")
     tried = _priced(tried, max(series.lengths))
-    told = _told(tried, series, smoothing, turns)
+    kept = [one.belief for one in tried if one.kept]
+    usual = Fraction(1, 2) if smoothing is None else smoothing
+    told = fit_warnings(kept, series.data, smoothing=usual, period=turns)
     emit(
         files.dump("fit", 1, _body(tried, series, json.loads(document), told)),
         _lines(tried, series, output),
@@ -189,19 +189,6 @@ def _priced(tried: list[_Tried], length: int) -> list[_Tried]:
                 one = replace(one, scale=made.scale, drives=driving_states(made))
             found.append(one)
     return found
-
-
-def _told(
-    tried: list[_Tried], series: Series, smoothing: Fraction | None, period: Any
-) -> list[str]:
-    from quiltwork.influence.fitted import fit_warnings
-
-    return fit_warnings(
-        [one.belief for one in tried if one.kept],
-        series.data,
-        smoothing=Fraction(1, 2) if smoothing is None else smoothing,
-        period=period,
-    )
 
 
 def _deciding(tried: Sequence[_Tried]) -> _Tried:

@@ -20,6 +20,7 @@ from quiltwork.cli.command import (
 )
 from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.scoring import attack, certify, read_scoring, verify
+from quiltwork.cli.series import read_beliefs
 from quiltwork.errors import BudgetExceeded
 from quiltwork.exact import nearest_float
 from quiltwork.results import plain
@@ -109,11 +110,7 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
         if not 1 <= cluster_size <= _LARGEST_CLUSTER:
             raise click.UsageError(f"--cluster-size must lie between 1 and {_LARGEST_CLUSTER:,}")
         return (Clusters([0] * cluster_size),)
-    if not paths:
-        return None
-    from quiltwork.cli.series import read_beliefs
-
-    return read_beliefs(paths)
+    return read_beliefs(paths) if paths else None
 
 
 @command(
@@ -217,7 +214,8 @@ def ask(
             raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
         metric, statistic, words = _about_predictions(study, predictions, scoring, where)
     else:
-        metric, statistic, words = None, _about_share(study, share), "share of " + both(share)
+        metric, statistic = None, _about_share(study, share)
+        words = f"share of {' and '.join(share)}"
     rows = (study.train, study.holdout)
     with store.resumed(folder, rows, found.dataset, ledger) as opened:
         answers = opened.ask_many(statistic, label=label or words)
@@ -238,11 +236,6 @@ def ask(
     emit(files.dump("holdout-answer", 1, body), lines)
 
 
-def both(conditions: tuple[str, ...]) -> str:
-    """Join conditions that must all hold."""
-    return " and ".join(conditions)
-
-
 def _about_predictions(
     study: Study, path: str, scoring: Scoring, where: tuple[str, ...]
 ) -> tuple[Metric, Any, str]:
@@ -254,7 +247,7 @@ def _about_predictions(
     if not where:
         return metric, statistic, words
     metric, statistic = among(metric, statistic, _about_share(study, where))
-    return metric, statistic, f"{words} where {both(where)}"
+    return metric, statistic, f"{words} where {' and '.join(where)}"
 
 
 def _about_share(study: Study, share: tuple[str, ...]) -> Any:

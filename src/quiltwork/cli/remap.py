@@ -99,11 +99,10 @@ def _json_rows(text: str, path: str) -> list[list[str]]:
     except InvalidInputError as error:
         raise InvalidInputError(f"{path!r}: {error}") from None
     rows = read if isinstance(read, list) and any(isinstance(row, list) for row in read) else [read]
-    for row in rows:
-        if not isinstance(row, list):
-            raise InvalidInputError(
-                f"{path!r} must hold a JSON list of numbers, or a list of such lists."
-            )
+    if not all(isinstance(row, list) for row in rows):
+        raise InvalidInputError(
+            f"{path!r} must hold a JSON list of numbers, or a list of such lists."
+        )
     return [[str(cell) for cell in row] for row in rows]
 
 
@@ -267,25 +266,20 @@ def _write(
 
 
 def _document(gain: Gain, readings: list[tuple[int, int, int, int]], confidence: Fraction) -> str:
+    best = gain.made_for_it
     body: dict[str, Any] = {
         "remap": json.loads(gain.remap.to_json()),
         "prior_loss": gain.prior_loss,
         "saved": gain.saved,
         "equivalent_epsilon": gain.equivalent_epsilon,
-        "made_for_it": _made_for_it(gain),
+        "made_for_it": best
+        and {"expected_loss": float(best.expected_loss), "gap": float(best.gap)},
         "confidence": str(confidence),
         "readings": [
             {"released": r, "remapped": m, "low": low, "high": high} for r, m, low, high in readings
         ],
     }
     return files.dump("remapped", 1, body)
-
-
-def _made_for_it(gain: Gain) -> dict[str, float] | None:
-    best = gain.made_for_it
-    if best is None:
-        return None
-    return {"expected_loss": float(best.expected_loss), "gap": float(best.gap)}
 
 
 def _lines(
@@ -295,25 +289,21 @@ def _lines(
     plot: str | None,
     output: str | None,
 ) -> Iterator[str]:
+    header, rows = ["released", "remapped"], _runs(gain.remap)
     if readings:
-        header = ["released", "remapped", f"{float(100 * confidence):g} % interval"]
-        shown = [(r, m, f"[{low}, {high}]") for r, m, low, high in readings[:_MOST_SHOWN]]
-        yield from text_table(header, shown)
-        if len(readings) > _MOST_SHOWN:
-            yield f"… {len(readings) - _MOST_SHOWN} more"
-    else:
-        runs = _runs(gain.remap)
-        yield from text_table(["released", "remapped"], runs[:_MOST_SHOWN])
-        if len(runs) > _MOST_SHOWN:
-            yield f"… {len(runs) - _MOST_SHOWN} more"
+        header.append(f"{float(100 * confidence):g} % interval")
+        rows = [(r, m, f"[{low}, {high}]") for r, m, low, high in readings]
+    yield from text_table(header, rows[:_MOST_SHOWN])
+    if len(rows) > _MOST_SHOWN:
+        yield f"… {len(rows) - _MOST_SHOWN} more"
     yield ""
     yield from gain.explain().splitlines()
     yield from (f"wrote {Path(path)}" for path in (output, plot) if path is not None)
 
 
-def _runs(remap: Remap) -> list[tuple[str, int]]:
+def _runs(remap: Remap) -> list[tuple[object, ...]]:
     """Return the mapping as runs of answers that are read alike."""
-    runs = []
+    runs: list[tuple[object, ...]] = []
     for answer, group in groupby(enumerate(remap.mapping), key=lambda pair: pair[1]):
         members = [released for released, _ in group]
         span = str(members[0]) if len(members) == 1 else f"{members[0]}..{members[-1]}"

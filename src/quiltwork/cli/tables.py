@@ -6,9 +6,11 @@ the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial, reduce
+from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -218,42 +220,31 @@ def read_constraint(
     t_ordered: Fraction | None = option("t-closeness, values in their order.", "T"),
 ) -> Constraint:
     """Join the constraints that were typed."""
-    return constraint_of(**locals())
+    return constraint_of(locals())
 
 
-def constraint_of(
-    k: int | None = None,
-    l: int | None = None,  # noqa: E741
-    entropy_l: Fraction | None = None,
-    recursive_l: str | None = None,
-    t: Fraction | None = None,
-    t_ordered: Fraction | None = None,
-) -> Constraint:
-    """Join the constraints that are asked for."""
+def constraint_of(typed: Mapping[str, Any]) -> Constraint:
+    """Join the constraints that are asked for, by the names of `read_constraint`."""
     from quiltwork.tables import constraints as rules
 
-    parts: list[Constraint] = []
-    if k is not None:
-        parts.append(rules.KAnonymity(k))
-    if l is not None:
-        parts.append(rules.LDiversity(l))
-    if entropy_l is not None:
-        parts.append(rules.EntropyLDiversity(entropy_l))
-    if recursive_l is not None:
-        c, _, number = recursive_l.partition(",")
+    def recursive(text: str) -> Constraint:
+        c, _, number = text.partition(",")
         if not number.strip().isdigit():
             raise click.UsageError("--recursive-l is C,L, for example 3,2")
-        parts.append(rules.RecursiveLDiversity(exact_number(c.strip()), int(number)))
-    if t is not None:
-        parts.append(rules.TCloseness(t))
-    if t_ordered is not None:
-        parts.append(rules.TCloseness(t_ordered, "ordered"))
+        return rules.RecursiveLDiversity(exact_number(c.strip()), int(number))
+
+    kinds: dict[str, Callable[[Any], Constraint]] = {
+        "k": rules.KAnonymity,
+        "l": rules.LDiversity,
+        "entropy_l": rules.EntropyLDiversity,
+        "recursive_l": recursive,
+        "t": rules.TCloseness,
+        "t_ordered": partial(rules.TCloseness, distance="ordered"),
+    }
+    parts = [kinds[name](value) for name, value in typed.items() if value is not None]
     if not parts:
         raise click.UsageError("ask for something: --k, --l, --entropy-l, --recursive-l or --t")
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole & part
-    return whole
+    return reduce(and_, parts)
 
 
 def counted(number: int, what: str) -> str:

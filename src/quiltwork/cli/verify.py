@@ -22,6 +22,7 @@ from quiltwork.cli.tables import (
     recipe_of,
     require_provider,
 )
+from quiltwork.cli.tables_spark import at_work
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
 
@@ -49,7 +50,7 @@ def verify(
     constraint: Constraint = gathered(read_constraint),
     m: int = m_option,
     largest: bool = option("Find the largest m instead.", names="--max-m"),
-    method: str = option(
+    method: Any = option(
         "How to verify; all but exact need constraints that hold for larger groups too. With "
         "--originals, how it was made: provider-aware, baseline or separate.",
         kind=(*METHODS, *MAKING),
@@ -82,7 +83,10 @@ def verify(
     file, and the answer is what you can tell alone. --ordinal and --hierarchy say how its labels
     are read. Exit code 1: not private, or not shown to be.
     """
-    from quiltwork.tables.verification import LIMIT
+    from quiltwork.tables.originals import verify_published
+    from quiltwork.tables.provider_side import own_view
+    from quiltwork.tables.spark.session import on_spark
+    from quiltwork.tables.verification import LIMIT, verify_m_privacy
 
     bound = LIMIT if limit is None else limit
     m_is_given = (
@@ -107,7 +111,10 @@ def verify(
             )
         rows = read_table(source.others(own), **declared)
         told = None if placed is None else read_table(source.others((placed,)))
-        private = _own(read_table(source), rows, constraint, left_out, told)
+        view = own_view(read_table(source), rows, constraint, left_out, told)
+        body = {**view.body(), "constraint": str(constraint)}
+        emit(dump("own-view", 3, body), [view.explain()])
+        private = view.verdict == "holds"
     elif left_out or (placed is not None and not originals):
         raise click.UsageError("--left-out and --placed go with --own; --placed with --originals")
     elif originals:
@@ -123,36 +130,26 @@ def verify(
         require_provider(rest, m)
         told = None if placed is None else _all_placed(source, placed)
         made = recipe if usual else {"method": method, **recipe}
-        private = _against(shown, read_table(rest, **declared), constraint, m, bound, told, made)
+        rows = read_table(rest, **declared)
+        found = verify_published(shown, rows, constraint, m, bound, told, made)
+        emit(dump("published-verdict", 2, found.body()), [found.explain()])
+        private = found.private is True
     else:
         if any(declared.values()):
             raise click.UsageError("--ordinal and --hierarchy go with --own and --originals")
         require_provider(source, 1 if largest else m)
         table = read_table(source, backend)
-        if backend == "spark":
-            private = _on_spark(table, constraint, m)
-        elif largest:
+        if largest:
             private = _largest(table, constraint, bound)
         else:
-            private = _verdict(table, constraint, m, method, bound)
+            with at_work(backend):
+                if backend == "spark":
+                    table, bound = on_spark(table), 1
+                verdict = verify_m_privacy(table, constraint, m, method, bound)
+                emit(verdict.to_json(), [verdict.explain()])
+            private = verdict.private
     if not private:
         click.get_current_context().exit(1)
-
-
-def _verdict(table: Table, constraint: Constraint, m: int, method: Any, limit: int) -> bool:
-    from quiltwork.tables.verification import verify_m_privacy
-
-    found = verify_m_privacy(table, constraint, m, method, limit)
-    emit(found.to_json(), [found.explain()])
-    return found.private
-
-
-def _on_spark(table: Table, constraint: Constraint, m: int) -> bool:
-    from quiltwork.cli.tables_spark import spark_at_work
-    from quiltwork.tables.spark.session import on_spark
-
-    with spark_at_work():
-        return _verdict(on_spark(table), constraint, m, "exact", 1)
 
 
 def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
@@ -172,35 +169,9 @@ def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
     return found >= 0
 
 
-def _own(
-    published: Table, rows: Table, constraint: Constraint, left_out: int, placed: Table | None
-) -> bool:
-    from quiltwork.tables.provider_side import own_view
-
-    view = own_view(published, rows, constraint, left_out, placed)
-    emit(dump("own-view", 3, {**view.body(), "constraint": str(constraint)}), [view.explain()])
-    return view.verdict == "holds"
-
-
 def _all_placed(source: TableFiles, folder: str) -> Table:
     """Read the rows of every provider as they were published, a file each."""
     found = sorted(str(path) for path in Path(folder).glob("*.csv"))
     if not found:
         raise InvalidInputError(f"There is no CSV file in the folder {folder!r}.")
     return read_table(replace(source, files=tuple(found), provider=None))
-
-
-def _against(
-    published: Table,
-    rows: Table,
-    constraint: Constraint,
-    m: int,
-    limit: int,
-    placed: Table | None,
-    made: dict[str, Any],
-) -> bool:
-    from quiltwork.tables.originals import verify_published
-
-    found = verify_published(published, rows, constraint, m, limit, placed, made)
-    emit(dump("published-verdict", 2, found.body()), [found.explain()])
-    return found.private is True
