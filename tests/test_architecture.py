@@ -16,8 +16,8 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2850,
     "beliefs": 6320,
-    "budget": 9820,
-    "cli": 7000,
+    "budget": 9830,
+    "cli": 6900,
     "client": 800,
     "counts": 4130,
     "demo": 530,
@@ -28,12 +28,12 @@ CEILINGS = {
     "queries": 1790,
     "report": 1130,
     "series": 5600,
-    "service": 8740,
+    "service": 8420,
     "tables": 14020,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 81_030  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_630  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
