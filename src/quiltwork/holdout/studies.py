@@ -29,12 +29,7 @@ from quiltwork.holdout.metrics import Metric
 from quiltwork.holdout.transcript import Columns
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from quiltwork.beliefs import Belief
-    from quiltwork.holdout.evaluation import Statistic
-    from quiltwork.holdout.metrics import Metric
-
 
 _WHOLE = re.compile(r"([+-]?(?:0|[1-9][0-9]*))\.0*")
 
@@ -296,7 +291,6 @@ def read_study(train: str, holdout: str, columns: Columns) -> Study:
 
 def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
     """Read a CSV file as its header and an array of text."""
-    import numpy as np
 
     def read(reader: Iterator[list[str]]) -> tuple[list[str], list[list[str]]]:
         header = next(reader, [])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -125,12 +125,12 @@ def release(
     protection = read_protection(protect, method, secrets, episode, members)
     if protection.who == "person":
         refuse_pieces(data)
-    found = _prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
-    plan, source, states, members, query = found
-    if isinstance(query, CustomQuery) and states:
-        query.rehearse(plan.length, states)
+    found = prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
+    plan, source, states, members = found.plan, found.source, found.states, found.members
+    if isinstance(found.query, CustomQuery) and states:
+        found.query.rehearse(plan.length, states)
     unanswered = replace(
-        _record(plan, members, states or (), exact_epsilon, secrets, dataset),
+        found.record(exact_epsilon, secrets, dataset),
         assumed_step=assumed_step(source, members),
     )
     ahead = _ahead(beginning_of, plan.length)
@@ -139,30 +139,80 @@ def release(
     )
     if payer is not None:
         payer.check(request())  # before any cell is looked at
-    series = encode_cells(source, members, query, quietly=payer is not None)
+    series = found.encoded()
     if payer is None:
         _check_without_noise(plan, members, series)
     _warn_if_fitted(members, source)
 
     def draw() -> Release:
-        dated = replace(unanswered, period=period_of(source, plan.query))
-        told = series.answers(begun(plan.query, source), quietly=payer is not None)
-        return _answered(dated, plan, told, states or ())
+        return found.drawn(unanswered, series)
 
     return pay_and_keep(payer, request, draw, Release.to_json, Release.from_json)
 
 
-class _Prepared(NamedTuple):
-    """What is known before any cell is looked at."""
+@dataclass(frozen=True, eq=False)
+class PreparedRelease:
+    """What is known before any cell is looked at; `paid`, nothing is refused for what cells hold.
+
+    `states` is None where rows can be anything.
+    """
 
     plan: NoisePlan
     source: Source
     states: States | None
     members: tuple[Belief, ...]
     query: Query
+    paid: bool
+
+    def record(
+        self, epsilon: Fraction, secrets: tuple[int, int] | None, dataset: str | None
+    ) -> Release:
+        """Return everything about the release but its answer."""
+        plan, states = self.plan, self.states or ()
+        query, calibration = plan.query, plan.calibration
+        offset, unit = query.grid(plan.points)
+        return Release(
+            value=None,
+            cells=query.cells(states),
+            query=query,
+            exact_epsilon=max(epsilon, calibration.guarantee),
+            noise_scale=plan.noise_scale,
+            noisy=(),
+            offset=offset,
+            unit=unit,
+            rounding=query.rounding(states, plan.points, plan.subjects),
+            total=query.total(plan.points, plan.subjects) if states_are_all(self.members) else None,
+            points=plan.points,
+            length=plan.length,
+            subjects=plan.subjects,
+            method=calibration.method,
+            node=calibration.node,
+            quilt=calibration.quilt,
+            influence=calibration.influence,
+            before=calibration.before,
+            secrets=None if secrets is None else (secrets[0], secrets[1]),
+            episode=calibration.question.episode,
+            beliefs=tuple(repr(belief) for belief in self.members),
+            belief_digest=digest(self.members),
+            dataset=dataset,
+        )
+
+    def encoded(self) -> EncodedSeries:
+        """Look at the cells."""
+        return encode_cells(self.source, self.members, self.query, quietly=self.paid)
+
+    def drawn(self, unanswered: Release, series: EncodedSeries) -> Release:
+        """Draw the noise and return the release with its answer."""
+        query = self.plan.query
+        told = series.answers(begun(query, self.source), quietly=self.paid)
+        noisy = draw_answer(query, reduce(np.add, told), self.plan.law)
+        noisy, cells = query.chosen(noisy, unanswered.cells)
+        value = query.present(np.array(noisy, dtype=object), self.states or (), self.plan.points)
+        period = period_of(self.source, query)
+        return replace(unanswered, value=value, noisy=noisy, cells=cells, period=period)
 
 
-def _prepared(
+def prepared(
     data: Any,
     query: Query,
     members: tuple[Belief, ...],
@@ -170,7 +220,7 @@ def _prepared(
     protection: Protection,
     *,
     paid: bool,
-) -> _Prepared:
+) -> PreparedRelease:
     """Plan a release from what is public; beliefs that a ledger holds are taken as they are."""
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
@@ -181,7 +231,7 @@ def _prepared(
         members = placed(members, source.given)
     refuse_misplaced(members, source.given)
     plan = make_plan(query, members, source.lengths, epsilon, protection)
-    return _Prepared(plan, source, states, members, query)
+    return PreparedRelease(plan, source, states, members, query, paid)
 
 
 def _refuse_cut(members: tuple[Belief, ...], source: Source, *, paid: bool) -> None:
@@ -210,8 +260,8 @@ def described(
     exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
     read_query(query)
     protection = read_protection(None, None, None, episode, members)
-    found = _prepared(data, query, members, exact_epsilon, protection, paid=True)
-    return _record(found.plan, members, found.states or (), exact_epsilon, None, None)
+    found = prepared(data, query, members, exact_epsilon, protection, paid=True)
+    return found.record(exact_epsilon, None, None)
 
 
 def believed(
@@ -263,44 +313,6 @@ def _warn_if_fitted(members: tuple[Belief, ...], source: Source) -> None:
         )
 
 
-def _record(
-    plan: NoisePlan,
-    members: tuple[Belief, ...],
-    states: States,
-    epsilon: Fraction,
-    secrets: tuple[int, int] | None,
-    dataset: str | None,
-) -> Release:
-    """Return everything about the release but its answer."""
-    query, calibration = plan.query, plan.calibration
-    offset, unit = query.grid(plan.points)
-    return Release(
-        value=None,
-        cells=query.cells(states),
-        query=query,
-        exact_epsilon=max(epsilon, calibration.guarantee),
-        noise_scale=plan.noise_scale,
-        noisy=(),
-        offset=offset,
-        unit=unit,
-        rounding=query.rounding(states, plan.points, plan.subjects),
-        total=query.total(plan.points, plan.subjects) if states_are_all(members) else None,
-        points=plan.points,
-        length=plan.length,
-        subjects=plan.subjects,
-        method=calibration.method,
-        node=calibration.node,
-        quilt=calibration.quilt,
-        influence=calibration.influence,
-        before=calibration.before,
-        secrets=None if secrets is None else (secrets[0], secrets[1]),
-        episode=calibration.question.episode,
-        beliefs=tuple(repr(belief) for belief in members),
-        belief_digest=digest(members),
-        dataset=dataset,
-    )
-
-
 def _ahead(beginning_of: int | None, length: int) -> dict[str, int]:
     """How long the whole series is of which the data are the beginning, for the ledger to check."""
     if beginning_of is None:
@@ -334,16 +346,6 @@ def _request(
         spending = Spending.dp(unanswered.exact_epsilon, 1, PEOPLE.length)
         return Request(spending, unanswered.mechanism, {**document, **whole})
     return Request(unanswered.spending, unanswered.mechanism, document)
-
-
-def _answered(
-    unanswered: Release, plan: NoisePlan, told: Iterable[Integers], states: States
-) -> Release:
-    truth: Integers = reduce(np.add, told)
-    noisy = draw_answer(plan.query, truth, plan.law)
-    noisy, cells = plan.query.chosen(noisy, unanswered.cells)
-    value = plan.query.present(np.array(noisy, dtype=object), states, plan.points)
-    return replace(unanswered, value=value, noisy=noisy, cells=cells)
 
 
 def draw_answer(query: Query, truth: Integers, law: TwoSidedGeometric) -> tuple[int, ...]:

@@ -19,15 +19,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Count, Frequencies, Histogram, MostCommon, Query, Transitions
-from quiltwork.series.releases.answer import _answered, _record
-from quiltwork.series.releases.data import (
-    asked_of,
-    encode_cells,
-    period_of,
-    public_states,
-    read_source,
-)
-from quiltwork.series.releases.plan import make_plan
+from quiltwork.series.releases.answer import prepared
 from quiltwork.series.releases.protection import read_protection
 from quiltwork.series.releases.record import Release
 
@@ -67,21 +59,15 @@ def release_planned(
         dataset: the ledger's name for the data.
         episode: how many time points in a row are one secret.
     """
-    members = as_beliefs(beliefs)
-    asked = asked_of(check_planned(query), members)
-    states = public_states(members, asked)
-    source = read_source(data, members, states)
-    level = positive_fraction(epsilon, "epsilon")
+    members, level = as_beliefs(beliefs), positive_fraction(epsilon, "epsilon")
     protection = read_protection(None, None, None, episode, members)
-    plan = make_plan(asked, members, source.lengths, level, protection)
-    plan = replace(plan, law=TwoSidedGeometric.from_scale(positive_fraction(scale, "scale")))
-    unanswered = _record(plan, members, states or (), level, None, dataset)
+    found = prepared(data, check_planned(query), members, level, protection, paid=True)
+    law = TwoSidedGeometric.from_scale(positive_fraction(scale, "scale"))
+    found = replace(found, plan=replace(found.plan, law=law))
+    unanswered = found.record(level, None, dataset)
     if _levels(unanswered.spending) != _levels(paid):
         raise InvalidInputError("What was paid for is not what would be drawn; nothing was drawn.")
-    series = encode_cells(source, members, asked, quietly=True)
-    dated = replace(unanswered, period=period_of(source, plan.query))
-    told = series.answers([plan.query] * len(source.given), quietly=True)
-    return _answered(dated, plan, told, states or ())
+    return found.drawn(unanswered, found.encoded())
 
 
 def _levels(spending: Spending) -> tuple[int, int, Fraction, Fraction, Fraction]:
