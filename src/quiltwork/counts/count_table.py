@@ -295,7 +295,7 @@ def release_table(
 
     def draw() -> CountTable:
         noisy = _draw(list(exact.values()), law)
-        values = project(noisy, [law.variance] * len(exact), total)
+        values = project(noisy, total)
         if believed is not None:
             values = tuple(min(value, most * believed) for value in values)
         return CountTable(

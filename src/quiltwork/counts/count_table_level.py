@@ -5,8 +5,7 @@ removing a row moves one. Of a person with several rows, all may be in one cell:
 cost is paid as often.
 
 Post-processing costs no privacy: released counts that are negative or do not add up to a public
-total are projected, each cell moving in proportion to the variance of its noise, then rounded by
-largest remainders. Cost: O(cells · log cells).
+total are projected. Cost: O(cells · log cells).
 """
 
 from __future__ import annotations
@@ -15,17 +14,13 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
 from quiltwork.counts.people import number_of_people, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import Number, privacy_level, proper_fraction
 from quiltwork.noise import TwoSidedGeometric
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Adjacency: TypeAlias = Literal["replace", "add-remove"]
 Cell: TypeAlias = Hashable
@@ -114,49 +109,27 @@ def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
     return math.ceil(best * (1 + 1e-9))
 
 
-def project(noisy: Sequence[int], variances: Sequence[float], total: int | None) -> tuple[int, ...]:
-    """Return integers ≥ 0 closest to the noisy ones that add up to `total` if there is one.
+def project(noisy: Sequence[int], total: int | None) -> tuple[int, ...]:
+    """Return the integers ≥ 0 nearest to the noisy ones that add up to `total` if there is one.
 
-    >>> project([5, -1, 3], [2.0, 2.0, 2.0], total=6)
+    They are max(x − θ, 0) with one θ for all cells; where that is no integer the first cells above
+    it are rounded up. O(k log k), in integers.
+
+    >>> project([5, -1, 3], total=6)
     (4, 0, 2)
     """
-    if total is None:
-        return tuple(max(0, int(value)) for value in noisy)
-    import numpy as np
-
-    values = np.asarray(noisy, dtype=np.float64)
-    spread = np.maximum(np.asarray(variances, dtype=np.float64), 1e-12)
-    shares = np.maximum(values - shift_to_total(values, spread, total) * spread, 0.0)
-    return round_to_total(shares, total)
-
-
-def shift_to_total(values: NDArray[np.float64], spread: NDArray[np.float64], total: int) -> float:
-    """Return t with Σ max(0, values − t·spread) = total, by sorting where cells hit 0."""
-    import numpy as np
-
-    order = np.argsort(-values / spread, kind="stable")
-    sums, weights = np.cumsum(values[order]), np.cumsum(spread[order])
-    candidates = (sums - total) / weights
-    positive = values[order] / spread[order] > candidates
-    last = int(np.flatnonzero(positive)[-1]) if positive.any() else 0
-    return float(candidates[last])
-
-
-def round_to_total(shares: NDArray[np.float64], total: int) -> tuple[int, ...]:
-    """Round to integers that add up to `total`: largest remainders first, ties to earlier cells."""
-    import numpy as np
-
-    floors = [math.floor(share) for share in (shares + 1e-9).tolist()]
-    order = np.argsort(-(shares - np.array(floors, dtype=np.float64)), kind="stable").tolist()
-    missing = total - sum(floors)  # more than one per cell only where floats skip integers
-    each, rest = divmod(max(missing, 0), len(floors))
-    for place, index in enumerate(order):
-        floors[index] += each + (place < rest)
-    while missing < 0:
-        room = [index for index in reversed(order) if floors[index] > 0]
-        each = max(1, -missing // len(room))
-        for index in room:
-            taken = min(each, floors[index], -missing)
-            floors[index] -= taken
-            missing += taken
-    return tuple(floors)
+    if not total:
+        return tuple(0 if total == 0 else max(0, value) for value in noisy)
+    above, excess = 0, -total
+    for value in sorted(noisy, reverse=True):
+        if above * value <= excess:  # it is no more than θ = excess/above, and so are all others
+            break
+        above, excess = above + 1, excess + value
+    shift = -(-excess // above)
+    rounded_up = above * shift - excess
+    found = []
+    for value in noisy:
+        more = value * above > excess and rounded_up > 0
+        rounded_up -= more
+        found.append(max(0, value - shift) + more)
+    return tuple(found)
