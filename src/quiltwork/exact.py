@@ -81,7 +81,10 @@ def proper_fraction(value: object, name: str) -> Fraction:
     """
     number = to_fraction(value, name)
     if not 0 < number < 1:
-        raise InvalidInputError(f"{name} must lie between 0 and 1, not {shortened(value)}.")
+        raise InvalidInputError(
+            f"{name} must lie strictly between 0 and 1, not {shortened(value)}; write 0.95 for "
+            "95 %."
+        )
     return number
 
 

@@ -301,6 +301,17 @@ def _opener(mode: int | None) -> Callable[[str, int], int] | None:
     return None if mode is None else lambda name, flags: os.open(name, flags, mode)
 
 
+def sync_folder(folder: str | Path) -> None:
+    """Make the names of new files durable, where folders can be synced."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def named(path: object) -> Path:
     """Return the path that an argument names.
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from quiltwork.beliefs.base import StateBelief
 from quiltwork.beliefs.chain import MarkovChain
-from quiltwork.beliefs.confidence import box_bounds, read_confidence, read_count_bounds
+from quiltwork.beliefs.confidence import box_bounds, read_count_bounds
 from quiltwork.beliefs.fitting import tally
 from quiltwork.beliefs.grids import Grid, differing, read_grid
 from quiltwork.beliefs.matrices import FloatArray, IntArray, read_matrix
@@ -26,7 +26,7 @@ from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number
+from quiltwork.exact import Number, proper_fraction
 
 _ROUNDING = 1e-12
 _FEASIBILITY = Decimal("1e-9")
@@ -113,7 +113,7 @@ class ChainBox(StateBelief):
         >>> box.contains(MarkovChain([[0.5, 0.5], [0.5, 0.5]]))
         True
         """
-        error = read_confidence(confidence)
+        error = 1 - proper_fraction(confidence, "confidence")
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
         counted = tally(pieces, states, known)
@@ -144,7 +144,7 @@ class ChainBox(StateBelief):
         >>> wide.contains(MarkovChain([[0.9, 0.1], [0.2, 0.8]]))
         True
         """
-        error = read_confidence(confidence)
+        error = 1 - proper_fraction(confidence, "confidence")
         fewest, most = read_count_bounds(lowest, highest)
         return cls(*box_bounds(fewest, most, error), states, grid=grid)
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import to_fraction
 
 _HALVINGS = 64
 
@@ -85,17 +84,6 @@ def _log_mixture(successes: IntArray, failures: IntArray) -> FloatArray:
 
 def _log_gamma(counts: IntArray, shift: float) -> FloatArray:
     return np.array([math.lgamma(n + shift) for n in counts.ravel()]).reshape(counts.shape)
-
-
-def read_confidence(confidence: object) -> Fraction:
-    """Return 1 − confidence exactly."""
-    level = to_fraction(confidence, "confidence")
-    if not 0 < level < 1:
-        raise InvalidInputError(
-            f"confidence must lie between 0 and 1, both excluded, not {confidence!r}; "
-            "0.95 is usual."
-        )
-    return 1 - level
 
 
 def read_count_bounds(lowest: Any, highest: Any) -> tuple[IntArray, IntArray]:

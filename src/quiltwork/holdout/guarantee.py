@@ -21,7 +21,7 @@ from quiltwork.beliefs import Belief, Clusters
 from quiltwork.beliefs.gaussian import Gaussian
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import shortened, to_fraction
+from quiltwork.exact import proper_fraction, shortened
 from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.concentration import concentration, counting_width
 from quiltwork.results import ResultBase
@@ -100,9 +100,7 @@ _GRID = 1 + 2.0**-20
 
 def read_share(value: object, name: str) -> float:
     """Read a share such as a confidence, which floats can tell from 0 and 1."""
-    share = to_fraction(value, name)
-    if not 0 < share < 1:
-        raise InvalidInputError(f"{name} must lie between 0 and 1, not {shortened(value)}.")
+    share = proper_fraction(value, name)
     if not _LEAST_SHARE <= share <= 1 - _LEAST_SHARE:
         raise InvalidInputError(
             f"{name} is {shortened(value)}, too close to 0 or 1 to compute with; give a number "

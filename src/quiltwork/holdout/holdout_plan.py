@@ -24,7 +24,7 @@ from quiltwork.arguments import choice, listed
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, QuiltworkError, UnsupportedError
-from quiltwork.exact import Number, positive_fraction, shortened
+from quiltwork.exact import Number, proper_fraction, shortened
 from quiltwork.holdout.algorithm import MOST, read_count
 from quiltwork.holdout.concentration import counting_width, fresh_width
 from quiltwork.holdout.guarantee import (
@@ -388,9 +388,7 @@ def _least(holds: Callable[[int], bool], start: int, most: int) -> int | None:
 
 
 def _tolerance(value: object) -> float:
-    tolerance = positive_fraction(value, "tolerance")
-    if tolerance >= 1:
-        raise InvalidInputError(f"tolerance must lie between 0 and 1, not {value!r}.")
+    tolerance = proper_fraction(value, "tolerance")
     if tolerance < _LEAST_TOLERANCE:
         raise InvalidInputError(
             f"tolerance is {shortened(value)}, which no number of rows up to 2^60 gives; ask for "

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
-from quiltwork.exact import integer, positive_fraction, shortened, to_fraction
+from quiltwork.exact import integer, positive_fraction, proper_fraction, shortened
 from quiltwork.holdout.arrays import read_rows, take
 from quiltwork.holdout.metrics import Metric, pair_rows, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
@@ -227,11 +227,7 @@ def split(
         raise InvalidInputError(
             f"X has {len(features)} rows, y {len(target)} and groups {len(names)}; they must agree."
         )
-    share = to_fraction(holdout_share, "holdout_share")
-    if not 0 < share < 1:
-        raise InvalidInputError(
-            f"holdout_share must lie between 0 and 1, not {shortened(holdout_share)}."
-        )
+    share = proper_fraction(holdout_share, "holdout_share")
     _, codes, sizes = np.unique(names, return_inverse=True, return_counts=True)
     order = np.random.default_rng(integer(seed, "seed", 0)).permutation(len(sizes))
     chosen = order[: int(np.searchsorted(np.cumsum(sizes[order]), float(share) * len(names))) + 1]

@@ -96,7 +96,7 @@ class Files:
             sealed = replace(secret, lines=1, last=line_hash(header))
             made._replace_secret(sealed)
             made._write([header])
-            _sync_folder(target)
+            files.sync_folder(Path(os.path.realpath(target)).parent)
         except BaseException as error:
             made.close()
             for left in (target, secret_path(target)):
@@ -146,7 +146,7 @@ class Files:
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, target)
-        _sync_folder(target)
+        files.sync_folder(Path(os.path.realpath(target)).parent)
 
     def _write(self, lines: Sequence[str]) -> None:
         rest = memoryview("".join(line + "\n" for line in lines).encode())
@@ -408,11 +408,3 @@ def _lock(handle: IO[Any], path: Path, wait: float = 0) -> None:
                     f"{str(path)!r} is in use by another process; one owner answers all questions."
                 ) from None
         time.sleep(_BETWEEN_LOOKS)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

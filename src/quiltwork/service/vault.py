@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from quiltwork.errors import InvalidInputError, QuiltworkError, StorageError
-from quiltwork.files import OWNER_ONLY
+from quiltwork.files import OWNER_ONLY, sync_folder
 
 _CHUNK = 1 << 20
 _MAGIC = b"quiltwork sealed 1\n"
@@ -52,7 +52,7 @@ class Vault:
                 file.flush()
                 os.fsync(file.fileno())
             path.rename(self.folder / name)
-            self._sync()
+            sync_folder(self.folder)
         except OSError as error:
             overwrite(path)
             raise StorageError(f"The data directory: {error.strerror}.") from None
@@ -78,7 +78,7 @@ class Vault:
     def delete(self, name: str) -> None:
         """Overwrite and remove a file; nothing happens if it is gone."""
         overwrite(self._path(name))
-        self._sync()
+        sync_folder(self.folder)
 
     def aged(self, name: str) -> str:
         """Let a file be so old that `clean` deletes it unless it is needed; return its name."""
@@ -139,14 +139,6 @@ class Vault:
         if not _NAME.fullmatch(name):
             raise InvalidInputError("This is no name of a file at rest.")
         return self.folder / name
-
-    def _sync(self) -> None:
-        if os.name != "nt":
-            descriptor = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
 
     def _cipher(self) -> Any:
         if self.key is None:

@@ -15,27 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import float_down, float_up, to_fraction
-from quiltwork.noise import TwoSidedGeometric
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import float_down, float_up, proper_fraction
 from quiltwork.results import Interval as Interval
-
-
-def half_steps(law: TwoSidedGeometric, confidence: object, cells: int) -> int:
-    """Return the least c such that noise on `cells` integers stays within ±c with `confidence`."""
-    read_confidence(confidence)
-    return law.simultaneous_quantile(confidence, cells)
-
-
-def read_confidence(confidence: object) -> Fraction:
-    """Read a confidence strictly between 0 and 1."""
-    level = to_fraction(confidence, "confidence")
-    if not 0 < level < 1:
-        raise InvalidInputError(
-            f"confidence must lie strictly between 0 and 1, not {confidence!r}; "
-            "write 0.95 for 95 %."
-        )
-    return level
 
 
 def ends(
@@ -56,7 +38,7 @@ def shortfall(scale: Fraction, states: int, confidence: object) -> int:
     States more than c behind have together at most x/(1+x) of the probability, where
     x = (k−1)·e^(−(c+1)/scale).
     """
-    level = read_confidence(confidence)
+    level = proper_fraction(confidence, "confidence")
     if states == 1 or scale == 0:
         return 0
     odds = (states - 1) * level / (1 - level)

@@ -22,7 +22,7 @@ from quiltwork.report.charts import BarChart
 from quiltwork.results import ChartedResult
 from quiltwork.series.releases.answer import believed
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
-from quiltwork.series.releases.error_bars import half_steps, shortfall
+from quiltwork.series.releases.error_bars import shortfall
 from quiltwork.series.releases.explanation import stretch
 from quiltwork.series.releases.plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
@@ -322,7 +322,8 @@ def _number_errors(
     cells = len(plan.query.cells(states))
     expected = Fraction(plan.law.expected_absolute) * unit + rounding
     together = (plan.query.chosen_among or n for n in (1, cells))
-    widths = [half_steps(plan.law, confidence, n) * unit + rounding for n in together]
+    reach = [plan.law.simultaneous_quantile(confidence, n) for n in together]
+    widths = [steps * unit + rounding for steps in reach]
     return float_up(expected), float_up(widths[0]), float_up(widths[1])
 
 

@@ -25,7 +25,6 @@ from quiltwork.results import ChartedResult
 from quiltwork.series.releases.error_bars import (
     Interval,
     ends,
-    half_steps,
     refuse_label_interval,
     shortfall,
 )
@@ -238,7 +237,7 @@ class Release(ChartedResult):
             raise refuse_label_interval()
         every = len(self.cells) if flag(simultaneous, "simultaneous") else 1
         together = self.query.chosen_among or every
-        steps = half_steps(self.law, confidence, together)
+        steps = self.law.simultaneous_quantile(confidence, together)
         low, high = ends(self.noisy, steps, self.offset, self.unit, self.rounding)
         if isinstance(self.value, np.ndarray):
             return Interval(low.reshape(self.value.shape), high.reshape(self.value.shape))

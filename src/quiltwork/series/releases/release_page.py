@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.exact import Number
+from quiltwork.exact import Number, proper_fraction
 from quiltwork.queries.days import ByHour
 from quiltwork.report import (
     Html,
@@ -23,7 +23,7 @@ from quiltwork.report import (
     table,
 )
 from quiltwork.report.charts import Chart, Estimate, IntervalChart, Line, LineChart
-from quiltwork.series.releases.error_bars import read_confidence, refuse_label_interval
+from quiltwork.series.releases.error_bars import refuse_label_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
     ends = (np.asarray(end, dtype=float).ravel() for end in release.interval(confidence))
     spread = tuple((float(low), float(high)) for low, high in zip(*ends, strict=True))
     values = np.asarray(release.value, dtype=float).ravel().tolist()
-    share = float(read_confidence(confidence)) * 100
+    share = float(proper_fraction(confidence, "confidence")) * 100
     described = (
         f"Released with ε = {release.epsilon:g} and noise of scale {release.scale:.4g}; the truth "
         f"lies within each interval with {share:g} % confidence."
@@ -150,7 +150,7 @@ def release_page(
 
 
 def _answer(release: Release, confidence: Number) -> list[Html]:
-    share = f"{100 * float(read_confidence(confidence)):g} %"
+    share = f"{100 * float(proper_fraction(confidence, 'confidence')):g} %"
     if release.mechanism == "exponential":
         return [
             paragraph(f"The most common state is {release.value}."),
