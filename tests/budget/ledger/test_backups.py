@@ -18,6 +18,8 @@ from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 def filled(ledger, independent):
     ledger.create("d", independent, 3, 1)
     ledger.debit("d", Spending.dp(0.1, 1, 3), key="k").complete("answer")
+    ledger.note("act", "invited ben", who="ana")
+    ledger.note("refusal", "no such dataset yet", dataset="closed")
     ledger.create("closed", independent, 3, 1)
     ledger.retire("closed")
     return ledger
@@ -345,8 +347,10 @@ def test_nothing_is_left_behind_by_a_move(filled, url, tmp_path, monkeypatch):
     with pytest.raises(InvalidInputError, match="begin the dataset there"):
         filled.create("e", filled.status("d").beliefs, 100, 1)
     filled.backup(tmp_path / "half.jsonl")
-    copy = Ledger.restore(tmp_path / "half.jsonl", f"sqlite:///{tmp_path / 'copy.db'}")
-    assert "may lack debits" in copy.status("d").retired
+    for number, lost in enumerate((None, {"d": []}, {"d": [Spending.dp(0.1, 1, 3)]})):
+        place_of_copy = f"sqlite:///{tmp_path / f'copy{number}.db'}"
+        copy = Ledger.restore(tmp_path / "half.jsonl", place_of_copy, lost=lost)
+        assert "may lack debits" in copy.status("d").retired
     with pytest.raises(InvalidInputError, match="left behind"):
         copy.move(place)
     assert filled.move(place).status("d").retired is None

@@ -32,7 +32,7 @@ from quiltwork.budget.ledger.entries import (
     scoped_key,
 )
 from quiltwork.budget.ledger.log_tables import Tables, now
-from quiltwork.budget.ledger.records import read_history
+from quiltwork.budget.ledger.records import NOTES, read_history
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.ledger.verification import check_states
 from quiltwork.errors import InvalidInputError, StorageError
@@ -94,7 +94,7 @@ class Backup:
         for name in self.datasets:
             state = totals.begun(tables, name)
             closed = state.retired is not None and not state.retired.startswith(MOVING)
-            if not closed and name not in lost:
+            if not closed and (name not in lost or state.retired is not None):
                 retire(tables, totals, state, _DOUBT)
             for spending in lost.get(name, ()) if state.retired is None else ():
                 now_found, identity = totals.found(tables, name), secrets.token_hex(16)
@@ -210,7 +210,8 @@ def _check_bodies(entries: tuple[Entry, ...]) -> None:
     """
     by_dataset: dict[str, list[Entry]] = {}
     for entry in entries:
-        by_dataset.setdefault(entry.dataset, []).append(entry)
+        if entry.kind not in NOTES:  # which may be of no dataset, and were read before
+            by_dataset.setdefault(entry.dataset, []).append(entry)
     for name, own in by_dataset.items():
         replayed(name, (entry for entry in own if entry.kind != "answer"))
         read_history(own, set())
