@@ -103,7 +103,7 @@ def attack(
     Labels are fair coins, so every classifier is right half of the time. The climber asks about
     random classifiers, keeps what the board calls good, and submits their majority vote.
     """
-    from quiltwork.holdout.climber import simulate_attack
+    from quiltwork.holdout.simulated_attack import simulate_attack
 
     found = simulate_attack(rows, questions, threshold, noise, budget, seed)
     body = {

@@ -22,7 +22,7 @@ from quiltwork import files
 from quiltwork.arguments import listed
 from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.alpha_levels import read_level
-from quiltwork.counts.choice import draw_index
+from quiltwork.counts.exact_draws import draw_index
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.people import read_count
 from quiltwork.errors import InvalidInputError

@@ -9,7 +9,7 @@ from quiltwork.demo.tour import Chapter
 from quiltwork.report import Line, LineChart, code, facts, figure, paragraph
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.climber import Attack
+    from quiltwork.holdout.simulated_attack import Attack
 
 ROWS, QUESTIONS, BUDGET = 2_000, 300, 60
 NOISE = Fraction(1, 500)
@@ -18,7 +18,7 @@ SEED = 19160430
 
 def chapter() -> Chapter:
     """Let a greedy climber ask about random classifiers, on a plain board and on ours."""
-    from quiltwork.holdout.climber import simulate_attack
+    from quiltwork.holdout.simulated_attack import simulate_attack
 
     found = simulate_attack(rows=ROWS, questions=QUESTIONS, noise=NOISE, budget=BUDGET, seed=SEED)
     last = found.climbs[-1]

@@ -40,7 +40,7 @@ from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Query
 from quiltwork.queries.document import from_document
 from quiltwork.series.releases.answer import described, release
-from quiltwork.series.releases.plan import remembering
+from quiltwork.series.releases.noise_plan import remembering
 from quiltwork.series.releases.previews import preview
 from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered

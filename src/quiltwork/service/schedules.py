@@ -33,7 +33,7 @@ from quiltwork.errors import (
     StorageError,
 )
 from quiltwork.queries.document import from_document, to_document
-from quiltwork.series.releases.planned import check_planned, release_planned
+from quiltwork.series.releases.paid_ahead import check_planned, release_planned
 from quiltwork.service import jobs
 from quiltwork.service.dataset_rows import have_arrived, reaching, series_of
 from quiltwork.service.occurrences import Occurrence

@@ -34,8 +34,8 @@ from quiltwork.counts.chains.chain_program import (
     solve,
     table_leakage,
 )
-from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.exact_draws import ExactMechanism
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.counts.people import belief_digest

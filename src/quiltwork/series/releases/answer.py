@@ -38,7 +38,7 @@ from quiltwork.series.releases.data import (
     read_source,
     states_are_all,
 )
-from quiltwork.series.releases.plan import NoisePlan, make_plan
+from quiltwork.series.releases.noise_plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     Protection,
     Who,

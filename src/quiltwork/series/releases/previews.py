@@ -24,7 +24,7 @@ from quiltwork.series.releases.answer import believed
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
 from quiltwork.series.releases.error_bars import shortfall
 from quiltwork.series.releases.explanation import stretch
-from quiltwork.series.releases.plan import NoisePlan, make_plan
+from quiltwork.series.releases.noise_plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     WHO,
     Protection,

@@ -23,7 +23,7 @@ from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum
 
 if TYPE_CHECKING:
-    from quiltwork.series.releases.plan import NoisePlan
+    from quiltwork.series.releases.noise_plan import NoisePlan
     from quiltwork.series.releases.record import Release
 
 _USEFUL = 0.1

@@ -11,7 +11,7 @@ from quiltwork import queries
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Accountant, plan
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.series.releases.planned import release_planned
+from quiltwork.series.releases.paid_ahead import release_planned
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 DATA = ["rest", "walk", "rest", "rest", "walk", "walk", "walk", "rest"]

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -36,19 +36,6 @@ _MOST_REMEMBERED = 128
 _SHARE = Fraction(1, 1024)
 _FAR = 10_000
 """Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What a plan follows from; two are the same if their texts are."""
-
-    query: Query = field(compare=False)
-    members: tuple[Belief, ...] = field(compare=False)
-    lengths: tuple[tuple[int, int], ...]
-    epsilon: Fraction
-    protection: Protection
-    texts: tuple[str, str]
-    """The query, in which 1 and True are different states, and a digest of the beliefs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +72,17 @@ def make_plan(
     protection: Protection,
 ) -> NoisePlan:
     """Calibrate the query for subjects of these lengths and choose its grid."""
-    counted = tuple(sorted(Counter(lengths).items()))
-    plans = _plans.get()
-    texts = ("", "") if plans is None else (repr(query), digest(members))
-    asked = _Asked(query, members, counted, epsilon, protection, texts)
+    counted, plans = Counter(lengths), _plans.get()
     if plans is None or isinstance(query, CustomQuery):
-        return _made(asked)
-    found = plans.get(asked) or _made(asked)
-    while len(plans) >= _MOST_REMEMBERED and plans:
-        plans.pop(next(iter(plans)), None)
-    plans[asked] = found
+        return _made(query, members, counted, epsilon, protection)
+    # By their texts: queries of the states 1 and True are equal.
+    asked = (repr(query), digest(members), *sorted(counted.items()), epsilon, protection)
+    found = plans.get(asked)
+    if found is None:
+        found = _made(query, members, counted, epsilon, protection)
+        while len(plans) >= _MOST_REMEMBERED and plans:
+            plans.pop(next(iter(plans)), None)
+        plans[asked] = found
     return found
 
 
@@ -111,9 +99,13 @@ def remembering(plans: dict[Any, NoisePlan]) -> Iterator[None]:
         _plans.reset(token)
 
 
-def _made(asked: _Asked) -> NoisePlan:
-    query, members, protection = asked.query, asked.members, asked.protection
-    counted = Counter(dict(asked.lengths))
+def _made(
+    query: Query,
+    members: tuple[Belief, ...],
+    counted: Counter[int],
+    epsilon: Fraction,
+    protection: Protection,
+) -> NoisePlan:
     points = points_asked(query, counted)
     longest = max(points_asked(query, Counter([n])) for n in counted)
 
@@ -121,7 +113,7 @@ def _made(asked: _Asked) -> NoisePlan:
         return protection.calibrated(asked, members, counted, level)
 
     states = members[0].states or ()
-    fine, calibration = _on_grid(query, calibrated, asked.epsilon, states, points, longest)
+    fine, calibration = _on_grid(query, calibrated, epsilon, states, points, longest)
     law = TwoSidedGeometric.from_scale(calibration.exact_scale / fine.grid(points)[1])
     plan = NoisePlan(fine, calibration, law, points, max(counted), counted.total())
     _refuse_overflow(plan)

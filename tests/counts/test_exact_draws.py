@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from quiltwork.counts import choice
-from quiltwork.counts.choice import draw_index
+from quiltwork.counts import exact_draws
+from quiltwork.counts.exact_draws import draw_index
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ def test_the_first_word_decides_exactly(monkeypatch):
     half = 1 << 31
     for first, index in ((0, 0), (half - 1, 0), (half, 1), (2**32 - 1, 1)):
         words = iter([first, 5, 5, 5])
-        monkeypatch.setattr(choice, "word", lambda words=words: next(words))
+        monkeypatch.setattr(exact_draws, "word", lambda words=words: next(words))
         assert draw_index([Fraction(1, 2), Fraction(1, 2)]) == index
