@@ -290,7 +290,7 @@ def replacing(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
             shutil.copymode(target, partial)
         partial.replace(target)
     except OSError as error:
-        raise _unwritable(path, error.strerror or error) from None
+        raise unwritable(path, error) from None
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -338,10 +338,10 @@ def check_writable(path: str | Path) -> Path:
     """
     target = Path(os.path.realpath(_checked(path)))
     if not target.parent.is_dir():
-        raise _unwritable(path, f"there is no folder {str(target.parent)!r}")
+        raise unwritable(path, f"there is no folder {str(target.parent)!r}")
     for place, needed in ((target.parent, os.W_OK | os.X_OK), (target, os.W_OK)):
         if place.exists() and not os.access(place, needed):
-            raise _unwritable(path, f"{str(place)!r} may not be written; check its permissions")
+            raise unwritable(path, f"{str(place)!r} may not be written; check its permissions")
     return target
 
 
@@ -354,12 +354,14 @@ def _checked(path: str | Path) -> str | Path:
     except FileNotFoundError:
         return path
     except (OSError, ValueError) as error:
-        raise _unwritable(path, getattr(error, "strerror", None) or error) from None
+        raise unwritable(path, error) from None
     if not stat.S_ISREG(kind):
         what = "a folder" if stat.S_ISDIR(kind) else "a device or a pipe"
         raise InvalidInputError(f"{str(path)!r} is {what}, not a file to write; name a file.")
     return path
 
 
-def _unwritable(path: str | Path, reason: object) -> StorageError:
-    return StorageError(f"{str(path)!r} could not be written: {reason}.")
+def unwritable(path: str | Path, reason: object) -> StorageError:
+    """Say that a file cannot be written, and why: an error, or words."""
+    told = getattr(reason, "strerror", None) or str(reason).rstrip(".")
+    return StorageError(f"{str(path)!r} could not be written: {told}.")

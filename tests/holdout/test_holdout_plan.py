@@ -201,9 +201,9 @@ def test_tables_and_figures_show_the_same_numbers():
         ({"confidence": Fraction(10**21 - 1, 10**21)}, "confidence is"),
         ({"confidence": 1e-13}, "confidence is"),
         ({"overfit_at": Fraction(10**21 - 1, 10**21)}, "overfit_at is"),
-        ({"queries": 10**400}, "queries is"),
-        ({"overfits": 10**400, "queries": 10**18}, "overfits is"),
-        ({"tolerance": None, "samples": 10**5000}, "samples is"),
+        ({"queries": 10**400}, "queries must be at most"),
+        ({"overfits": 10**400, "queries": 10**18}, "overfits must be at most"),
+        ({"tolerance": None, "samples": 10**5000}, "samples must be at most"),
     ],
 )
 def test_numbers_that_floats_cannot_follow_are_refused(change, words):

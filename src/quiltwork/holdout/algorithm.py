@@ -31,9 +31,7 @@ _FINEST_GRID = 1 << 20
 
 def read_count(value: object, name: str) -> int:
     """Read a number of rows, questions or rounds, up to 2^60."""
-    if integer(value, name, 1) > MOST:
-        raise InvalidInputError(f"{name} is {shortened(value)}; it can be at most 2^60.")
-    return integer(value, name, 1)
+    return integer(value, name, 1, MOST)
 
 
 @dataclass(frozen=True)

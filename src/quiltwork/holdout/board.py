@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from quiltwork import files
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, shortened, written_fraction
+from quiltwork.exact import integer, written_fraction
 from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.guarantee import read_share
 from quiltwork.holdout.metrics import Scoring, read_scoring
@@ -140,9 +140,7 @@ def _read_header(line: str) -> Board:
 
 def read_steps(steps: object) -> int:
     """Read the number of steps of the score; floats tell these apart."""
-    if integer(steps, "steps", 1) > _MOST_STEPS:
-        raise InvalidInputError(f"steps is {shortened(steps)}; it can be at most {_MOST_STEPS:,}.")
-    return integer(steps, "steps", 1)
+    return integer(steps, "steps", 1, _MOST_STEPS)
 
 
 def _read_score(text: object, board: Board, before: Sequence[Standing]) -> float | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
-from quiltwork.exact import integer, positive_fraction, proper_fraction, shortened
+from quiltwork.exact import integer, positive_fraction, proper_fraction
 from quiltwork.holdout.arrays import read_rows, take
 from quiltwork.holdout.metrics import Metric, pair_rows, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
@@ -196,9 +196,8 @@ def whole_training_set(rows: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     >>> [(len(fit), len(score)) for fit, score in whole_training_set(5)]
     [(5, 5)]
     """
-    if integer(rows, "rows", 1) > _MOST_ROWS:
-        raise InvalidInputError(f"rows is {shortened(rows)}; it can be at most {_MOST_ROWS:,}.")
-    return [(np.arange(integer(rows, "rows", 1)),) * 2]  # halving searches take parts of both
+    every = np.arange(integer(rows, "rows", 1, _MOST_ROWS))
+    return [(every, every)]  # halving searches take parts of both
 
 
 def split(

@@ -89,7 +89,7 @@ class Files:
                 f"{str(target)!r} exists already; resume it, or choose another name."
             ) from None
         except (OSError, ValueError) as error:
-            raise _unwritten(target, error) from None
+            raise files.unwritable(target, error) from None
         made = cls(target, os.fdopen(descriptor, "r+b", buffering=0), 1, header)
         try:
             _lock(made._handle, target)
@@ -103,7 +103,7 @@ class Files:
                 with suppress(OSError):
                     left.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise _unwritten(target, error) from None
+                raise files.unwritable(target, error) from None
             raise
         return made, sealed
 
@@ -164,11 +164,6 @@ def _withheld() -> Iterator[None]:
             f"The transcript could not be written ({error.strerror or error}); the answer is "
             "withheld."
         ) from None
-
-
-def _unwritten(path: Path, error: Exception) -> StorageError:
-    reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-    return StorageError(f"{str(path)!r} could not be written: {reason}.")
 
 
 def open_files(

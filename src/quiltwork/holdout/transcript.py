@@ -240,9 +240,7 @@ def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcri
 def _read_header(line: str) -> Transcript:
     document = files.load(line, SCHEMA, (_VERSION,))
     with reading(1):
-        bits = integer(document["bits"], "bits", 0)
-        if bits > _MOST_BITS:
-            raise InvalidInputError("bits is out of range.")
+        bits = integer(document["bits"], "bits", 0, _MOST_BITS)
         settings = AlgorithmSettings.choose(
             read_count(document["rows"], "rows"),
             written_fraction(document["threshold"], "threshold"),
