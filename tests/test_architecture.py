@@ -22,18 +22,18 @@ CEILINGS = {
     "counts": 4100,
     "demo": 530,
     "foundations": 1470,
-    "holdout": 6090,
+    "holdout": 6080,
     "influence": 10700,
     "noise": 670,
     "queries": 1790,
     "report": 1130,
-    "series": 5570,
+    "series": 5560,
     "service": 8410,
     "tables": 14020,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 80_540  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_520  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
