@@ -53,7 +53,9 @@ def check(
     """
     check_targets(None, html, plot)
     from quiltwork.beliefs.goodness_of_fit import refuse_incomparable
+    from quiltwork.influence.check_charts import check_charts
     from quiltwork.influence.checks import check_belief
+    from quiltwork.report.figures import write_figure
 
     beliefs = read_beliefs(belief)
     for one in beliefs:  # before a file is read as theirs
@@ -65,9 +67,6 @@ def check(
     if html is not None:
         files.write(html, _page(found))
     if plot is not None:
-        from quiltwork.influence.check_charts import check_charts
-        from quiltwork.report.figures import write_figure
-
         write_figure(plot, check_charts(found)[0])
     emit(found.to_json(), _lines(found, [path for path in (html, plot) if path is not None]))
 
@@ -96,7 +95,8 @@ def _lines(check: BeliefCheck, pictures: list[str]) -> Iterator[str]:
 
 
 def _tables(check: BeliefCheck) -> Iterator[tuple[str, list[str], list[list[str]]]]:
-    scored = [(_member_name(n), m.per_step) for n, m in enumerate(check.members)]
+    names = ("this belief", *(f"belief {place}" for place in range(2, 1 + len(check.members))))
+    scored = [(name, m.per_step) for name, m in zip(names, check.members, strict=True)]
     scored += [(f"fitted: {one.name}", one.per_step) for one in check.candidates]
     best = max(score for _, score in scored)
     yield (
@@ -116,10 +116,6 @@ def _tables(check: BeliefCheck) -> Iterator[tuple[str, list[str], list[list[str]
         ["state", *(f"lag {lag}" for lag in one.lags)],
         [[name, *_lag_cells(one, state)] for state, name in enumerate(states)],
     )
-
-
-def _member_name(place: int) -> str:
-    return "this belief" if place == 0 else f"belief {place + 1}"
 
 
 def _stay_cells(seen: Stays | None, said: Stays | None) -> list[str]:

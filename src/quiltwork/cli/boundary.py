@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
+from itertools import takewhile
 from typing import NoReturn
 
 import click
@@ -41,8 +42,11 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     if COMPLETION_VARIABLE in os.environ:
         app.main(prog_name="quiltwork", complete_var=COMPLETION_VARIABLE)
-    _replace_what_cannot_be_shown()
-    options = _options(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # ? for ε where a terminal's encoding lacks it
+    # What stands before a bare `--`, so that errors in parsing know the wishes too.
+    options = {*takewhile("--".__ne__, arguments)}
     as_json = "--json" in options
     try:
         with warnings.catch_warnings():
@@ -52,7 +56,8 @@ def run(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
             return code
     except BrokenPipeError:
-        _silence_stdout()
+        # Python would complain about the closed pipe once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted", "Interrupted.", as_json)
@@ -133,21 +138,3 @@ def _show_own_warnings(as_json: bool) -> None:
 
     warnings.simplefilter("always", QuiltworkWarning)
     warnings.showwarning = show  # type: ignore[assignment]
-
-
-def _options(arguments: Sequence[str]) -> set[str]:
-    """Return what stands before a bare `--`, so that errors in parsing know the wishes too."""
-    upto = list(arguments).index("--") if "--" in arguments else len(arguments)
-    return set(arguments[:upto])
-
-
-def _replace_what_cannot_be_shown() -> None:
-    """Print ? for a letter such as ε where the terminal's encoding lacks it, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
-def _silence_stdout() -> None:
-    """Keep Python from complaining about the closed pipe once more when it exits."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

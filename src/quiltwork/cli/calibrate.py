@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +83,9 @@ def calibrate(
         return
     rows = [(name, *_tried(run, name)) for name in METHODS]
     body = {"methods": [{"method": n, "scale": s, "note": note} for n, s, note in rows]}
-    emit(dump("calibration-comparison", 1, json.loads(json.dumps(body))), _table(rows))
+    shown = [(n, "-" if scale is None else f"{scale:.6g}", note) for n, scale, note in rows]
+    lines = text_table(["method", "scale", "note"], shown)
+    emit(dump("calibration-comparison", 1, json.loads(json.dumps(body))), lines)
 
 
 def _tried(run: Any, name: str) -> tuple[float | None, str]:
@@ -99,8 +100,3 @@ def _tried(run: Any, name: str) -> tuple[float | None, str]:
     if found.method == "sweep":
         return found.scale, f"worst node {found.node}, neighbours add {found.influence:.6g}"
     return found.scale, f"worst node {found.node}, quilt {found.quilt}"
-
-
-def _table(rows: list[tuple[str, float | None, str]]) -> Iterator[str]:
-    shown = [(name, "-" if scale is None else f"{scale:.6g}", note) for name, scale, note in rows]
-    yield from text_table(["method", "scale", "note"], shown)

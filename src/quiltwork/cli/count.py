@@ -22,7 +22,7 @@ from quiltwork.cli.command import (
     option,
     split_list,
 )
-from quiltwork.cli.output import Targets, text_table
+from quiltwork.cli.output import Targets, interval_table
 from quiltwork.cli.paying import (
     TypedLedger,
     asked_counts,
@@ -264,29 +264,22 @@ def _show_table(
         "protects": table.explain(),
         **table.usefulness._asdict(),
     }
+
+    def labels(cell: object) -> tuple[object, ...]:
+        """Return a cell's labels, or the conditions if there is one cell for all rows."""
+        label = cell if isinstance(cell, tuple) else (cell,)
+        return label or (" and ".join(where) or "all",)
+
     header = [*(table.dimensions or ["rows"]), "count", f"{float(100 * confidence):g} % interval"]
     rows = [
-        [*_labels(cell, where), value, _span(one), _span(all_at_once)]
+        [*labels(cell), value, list(one), list(all_at_once)]
         for cell, value, one, all_at_once in zip(
             table.cells, table.values, each, together, strict=True
         )
     ]
-    if len(rows) == 1:  # the two intervals of a single cell are the same
-        lines = text_table(header, [row[:-1] for row in rows])
-    else:
-        lines = text_table([*header, "all at once"], rows)
+    lines = interval_table(header, rows)
     said = ["", table.explain(), str(table.usefulness)]
     to.deliver(files.dump("counts", 1, body), [*lines, *said], table, confidence)
-
-
-def _labels(cell: object, where: tuple[str, ...]) -> tuple[object, ...]:
-    """Return a cell's labels, or the conditions if there is one cell for all rows."""
-    label = cell if isinstance(cell, tuple) else (cell,)
-    return label or (" and ".join(where) or "all",)
-
-
-def _span(interval: tuple[int, int]) -> str:
-    return f"[{interval[0]}, {interval[1]}]"
 
 
 def _release_number(

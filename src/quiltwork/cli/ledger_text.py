@@ -74,7 +74,7 @@ def history_lines(debits: Sequence[Debit]) -> Iterator[str]:
             debit.number,
             debit.at,
             f"{debit.spending.start}..{debit.spending.stop}",
-            _level(debit),
+            "none" if (level := debit.spending.dp_epsilon) is None else f"{float(level):.6g}",
             debit.mechanism,
             debit.composes_by,
             debit.state,
@@ -85,11 +85,6 @@ def history_lines(debits: Sequence[Debit]) -> Iterator[str]:
     ]
     header = ["entry", "at", "window", "DP level", "mechanism", "composes by", "state"]
     yield from text_table([*header, "analyst", "key"], rows)
-
-
-def _level(debit: Debit) -> str:
-    level = debit.spending.dp_epsilon
-    return "none" if level is None else f"{float(level):.6g}"
 
 
 def read_schedule(

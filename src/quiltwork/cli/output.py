@@ -104,7 +104,12 @@ def deliver(
     """
     if output not in (None, "-"):
         writes = [*writes, partial(files.write, output or "", document + "\n")]
-    failures = [error for write in writes if (error := _failure(write)) is not None]
+    failures = []
+    for write in writes:
+        try:
+            write()
+        except Exception as error:
+            failures.append(error)
     try:
         emit(document, [document] if output == "-" else human_lines)
     except BrokenPipeError:
@@ -134,14 +139,6 @@ class Targets:
         """Write and print an answer, with the page and the chart of a result if there is one."""
         found = () if result is None else pictures(result, self.report, self.plot, *choices, **more)
         deliver(document, lines, found, self.output)
-
-
-def _failure(write: Callable[[], object]) -> Exception | None:
-    try:
-        write()
-    except Exception as error:
-        return error
-    return None
 
 
 class _Patience:
@@ -224,7 +221,7 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
     """
     _PATIENCE.stop()  # the bar tells more
     steps = {"length": work} if isinstance(work, int) else {"iterable": work}
-    stream = sys.stderr if _shows_progress() else StringIO()
+    stream = sys.stderr if _has_terminal() and not as_json() else StringIO()
     return click.progressbar(**steps, label=label, file=stream)
 
 
@@ -288,22 +285,22 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[
     f       12
     m        7
     """
-    cells = [[str(cell) for cell in row] for row in (header, *(list(row) for row in rows))]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    right = [
-        all(_looks_numeric(cell) for cell in column[1:]) for column in zip(*cells, strict=True)
-    ]
-    return [
-        "  ".join(
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
+    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    columns = []
+    for column in zip(*cells, strict=True):
+        width, right = max(map(len, column)), all(map(_looks_numeric, column[1:]))
+        columns.append([cell.rjust(width) if right else cell.ljust(width) for cell in column])
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
 
 
-def _shows_progress() -> bool:
-    return _has_terminal() and not as_json()
+def interval_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Align cells with an interval of each, and last one for all at once: one cell's is the same.
+
+    `header` leaves the last out.
+    """
+    if len(rows) == 1:
+        return text_table(header, [row[:-1] for row in rows])
+    return text_table([*header, "all at once"], rows)
 
 
 def _has_terminal() -> bool:

@@ -22,7 +22,7 @@ from quiltwork.cli.command import (
     option,
 )
 from quiltwork.cli.config import config_options, from_config
-from quiltwork.cli.output import Targets, note, progress, text_table
+from quiltwork.cli.output import Targets, interval_table, note, progress
 from quiltwork.cli.paying import (
     TypedLedger,
     curator_option,
@@ -192,7 +192,12 @@ def release(
                 for who, data in bar
             }
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
-        to.deliver(files.dump("releases", 1, body), _lines_apart(each, confidence))
+        lines = [
+            line
+            for who, one in each.items()
+            for line in (f"{who}:", *(f"  {said}" for said in _lines(one, confidence)), "")
+        ]
+        to.deliver(files.dump("releases", 1, body), lines)
     else:
         whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
         if whole and whole > max(series.lengths):
@@ -309,7 +314,8 @@ def _table(released: Release, confidence: Fraction) -> Iterator[str]:
         np.atleast_1d(np.asarray(part)).ravel()
         for part in (released.value, each.low, each.high, together.low, together.high)
     ]
-    places = _places(float(np.min(columns[2] - columns[1])))
+    width = float(np.min(columns[2] - columns[1]))  # shown to two digits; whole numbers as such
+    places = max(0, 2 - math.ceil(math.log10(width))) if 0 < width < 10 and width % 1 else 0
     rows = [
         [
             cell_name(cell),
@@ -319,20 +325,5 @@ def _table(released: Release, confidence: Fraction) -> Iterator[str]:
         ]
         for cell, value, a, b, c, d in zip(released.cells, *columns, strict=True)
     ]
-    level = f"{float(100 * confidence):g} %"
-    many = len(rows) > 1
-    header = ["cell", released.query.words, f"{level} interval", "all at once"]
-    shown = [row if many else row[:3] for row in rows]
-    yield from text_table(header if many else header[:3], shown)
-
-
-def _places(width: float) -> int:
-    """Decimals that show an interval of this width to two digits; none for whole numbers."""
-    return max(0, 2 - math.ceil(math.log10(width))) if 0 < width < 10 and width % 1 else 0
-
-
-def _lines_apart(each: dict[str, Release], confidence: Fraction) -> Iterator[str]:
-    for who, released in each.items():
-        yield f"{who}:"
-        yield from (f"  {line}" for line in _lines(released, confidence))
-        yield ""
+    header = ["cell", released.query.words, f"{float(100 * confidence):g} % interval"]
+    yield from interval_table(header, rows)

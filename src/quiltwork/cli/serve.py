@@ -78,14 +78,8 @@ def serve(
         usual = held.enter_context(TemporaryDirectory()) if demo else usual_folder()
         folder = Path(data or usual)
         url = database or f"sqlite:///{private_folder(folder) / 'curator.db'}"
-        settings = Settings(
-            database=url,
-            data=folder,
-            key=key_from(),
-            host=host,
-            port=port,
-            allowed_hosts=(*LOOPBACK, *allow_host),
-        )
+        names = (*LOOPBACK, *allow_host)
+        settings = Settings(database=url, data=folder, key=key_from(), allowed_hosts=names)
         service = open_service(settings)
         if new_token is not None:
             if member_of(service, new_token) is None:

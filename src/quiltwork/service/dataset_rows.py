@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -40,9 +40,6 @@ from quiltwork.service.problems import Problem
 from quiltwork.service.routes import Call, Feature, Routes, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document
-
-if TYPE_CHECKING:
-    from quiltwork.service.routes import Service
 
 
 @dataclass(frozen=True)
@@ -158,17 +155,24 @@ def _add_rows(call: Call) -> Added:
 
 def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
     """Check a piece with those before it, write it, note it, and let the ledger grow."""
+    from quiltwork.series.releases.data import encode_cells, read_source
+
     before = service.read(lambda t: _files(t, found.name))
     length = None
     if isinstance(found.about, SeriesOf):
         whole = _series(found.about, [*_pieces(service, before), (piece, by)])
-        length = _checked(found.about, whole)
+        believed = beliefs_of(found.about)
+        source = read_source(whole, believed, tuple(believed[0].states or ()))
+        encode_cells(source, believed, histogram(), quietly=True)  # what a release would refuse
+        length = max(source.lengths)
         least = found.about.length or 1  # the ledger may be ahead of the rows, for a schedule
         if length < least:
             raise InvalidInputError(
                 f"The longest series has {length:,} time points, and {least:,} were registered."
             )
-    grow(service, found.name, length)  # first: a question never meets rows the ledger knows not of
+    # The ledger first: a question never meets rows that it knows not of.
+    if length is not None and length > (service.ledger.status(found.name).length or length):
+        service.ledger.extend(found.name, length)
     place = len(before)
 
     def work(t: Transaction, file: str) -> tuple[str, ...]:
@@ -187,12 +191,6 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
 
 def _retired() -> Problem:
     return Problem(409, "conflict", "The dataset is retired, and takes no more rows.")
-
-
-def grow(service: Service, dataset: str, length: int | None) -> None:
-    """Let the ledger know how long a series is; what was spent never costs more by that."""
-    if length is not None and length > (service.ledger.status(dataset).length or length):
-        service.ledger.extend(dataset, length)
 
 
 def _read_series(path: str, about: SeriesOf) -> _Piece:
@@ -248,7 +246,7 @@ def _series(about: SeriesOf, pieces: Pieces) -> CodedSequences:
                         "These rows do not say how far apart their times are: send several time "
                         "points at once, or register the series with its step, `every`."
                     )
-                if start != begun + step * _points(before) or piece.about["step"] != step:
+                if start != begun + step * sum(map(len, before)) or piece.about["step"] != step:
                     raise InvalidInputError(
                         "The first of these rows is not the time point after the last one there is."
                     )
@@ -265,20 +263,6 @@ def _series(about: SeriesOf, pieces: Pieces) -> CodedSequences:
             for key, codes in parts.items()
         }
     )
-
-
-def _points(arrays: Iterable[np.ndarray[Any, Any]]) -> int:
-    return sum(len(one) for one in arrays)
-
-
-def _checked(about: SeriesOf, whole: CodedSequences) -> int:
-    """Refuse now what a release would refuse; return the length of the longest series."""
-    from quiltwork.series.releases.data import encode_cells, read_source
-
-    believed = beliefs_of(about)
-    source = read_source(whole, believed, tuple(believed[0].states or ()))
-    encode_cells(source, believed, histogram(), quietly=True)
-    return max(source.lengths)
 
 
 def _read_counts(path: str, about: CountsOf) -> _Piece:

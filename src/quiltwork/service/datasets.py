@@ -185,7 +185,11 @@ def _register_dataset(call: Call) -> Dataset:
     elif asked.counts is not None and asked.series is None:
         about, kind = asked.counts, "counts"
         believed, length, episode = (PEOPLE,), None, 1
-        _check_columns(asked.counts)
+        for column, labels in asked.counts.columns.items():
+            if len(set(labels)) < len(labels):
+                raise InvalidInputError(f"The categories of {column!r} name one of them twice.")
+        if asked.counts.subject in asked.counts.columns:
+            raise InvalidInputError("The column that tells people apart has no public categories.")
     else:
         raise InvalidInputError("Give one of series and counts: what the dataset is about.")
     taken = Problem(409, "conflict", f"There is, or was, a dataset {asked.name!r}; names stay.")
@@ -211,14 +215,6 @@ def _register_dataset(call: Call) -> Dataset:
 
     service.write(work)
     return shown(service, registered(service, made.name), call.caller)
-
-
-def _check_columns(about: CountsOf) -> None:
-    for column, labels in about.columns.items():
-        if len(set(labels)) < len(labels):
-            raise InvalidInputError(f"The categories of {column!r} name one of them twice.")
-    if about.subject in about.columns:
-        raise InvalidInputError("The column that tells people apart has no public categories.")
 
 
 def shown(service: Service, found: Registered, caller: Caller) -> Dataset:

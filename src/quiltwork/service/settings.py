@@ -42,8 +42,6 @@ class Settings:
     database: str  # URL of the ledger's database, which holds the curator's own tables too
     data: Path  # the folder of files at rest; only its user may read it
     key: bytes | None = field(default=None, repr=False)  # of files at rest; None leaves them plain
-    host: str = "127.0.0.1"
-    port: int = 8000
     allowed_hosts: tuple[str, ...] = LOOPBACK  # names under which requests may come in
     limits: Limits = Limits()
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from quiltwork import delimited, files
 from quiltwork.errors import InvalidInputError
@@ -201,7 +201,9 @@ def _unpacked_size(path: Path, metadata: Any, limits: Limits) -> int:
                     at = column.dictionary_page_offset
                 end = at + column.total_compressed_size
                 while at < end:
-                    unpacked, packed, head = _page(file, at)
+                    file.seek(at)
+                    fields, head = _struct(file.read(_HEAD), 0)
+                    unpacked, packed = fields[2], fields[3]
                     heads += 1
                     if min(unpacked, packed) < 0 or heads > _PAGES:
                         raise ValueError
@@ -209,13 +211,6 @@ def _unpacked_size(path: Path, metadata: Any, limits: Limits) -> int:
                     if max(pages, _CELL * cells) > limits.bytes:
                         raise InvalidInputError(unpacks(limits))
     return _CELL * cells
-
-
-def _page(file: BinaryIO, at: int) -> tuple[int, int, int]:
-    """Return how large a page is, how large in the file, and how long its head is."""
-    file.seek(at)
-    fields, end = _struct(file.read(_HEAD), 0)
-    return int(fields[2]), int(fields[3]), end
 
 
 def _struct(data: bytes, at: int) -> tuple[dict[int, int], int]:

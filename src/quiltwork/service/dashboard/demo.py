@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.members import NewToken, invite, issue
@@ -22,6 +22,8 @@ TEAM: dict[str, Role] = {
     "west": "provider",
     "udo": "auditor",
 }
+Ask: TypeAlias = Callable[..., Any]
+"""Asks a curator for a member, by the name of a route."""
 SHOWN = (OWNER, "anna", "north", "udo")
 """Whose tokens are told: one in each role."""
 _FLIPS = ("tails", "heads")
@@ -39,10 +41,12 @@ def fill(service: Service) -> dict[str, str]:
         raise InvalidInputError("This curator is in use; a demonstration needs --data of its own.")
     for name, role in TEAM.items():
         invite(service, name, role, OWNER)
-    _series(service)
-    _counts(service)
-    _table(service)
-    _leaderboard(service)
+
+    def ask(who: str, name: str, *arguments: Any, **rest: Any) -> Any:
+        return service.ask(caller(who), name, *arguments, **rest)
+
+    for story in (_series, _counts, _table, _leaderboard):
+        story(ask)
     return {
         f"{name} ({TEAM[name]})": issue(service, name, OWNER, NewToken(label="demo", days=1)).secret
         for name in SHOWN
@@ -54,11 +58,7 @@ def caller(name: str) -> Caller:
     return Caller(name, TEAM[name], "demo")
 
 
-def _ask(service: Service, who: str, name: str, *arguments: Any, **rest: Any) -> Any:
-    return service.ask(caller(who), name, *arguments, **rest)
-
-
-def _series(service: Service) -> None:
+def _series(ask: Ask) -> None:
     """Four weeks of one person, of which some days are published already."""
     from quiltwork.beliefs import MarkovChain, beliefs_to_json
     from quiltwork.demo import series as story
@@ -75,10 +75,8 @@ def _series(service: Service) -> None:
         "timezone": "UTC",
     }
     said = "What a tracker notes every ten minutes: rest, walk or run."
-    _ask(
-        *(service, OWNER, "register_dataset", None),
-        {"name": "activity", "budget": 4, "series": about, "text": said},
-    )
+    asked: dict[str, Any] = {"name": "activity", "budget": 4, "series": about, "text": said}
+    ask(OWNER, "register_dataset", None, asked)
     moments = days.sample(story.LENGTH, story.SEED)
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     begun = today - timedelta(minutes=10 * story.LENGTH)
@@ -86,60 +84,58 @@ def _series(service: Service) -> None:
         f"{begun + timedelta(minutes=10 * i):%Y-%m-%dT%H:%M:%SZ},{state}"
         for i, state in enumerate(moments)
     ]
-    _send(service, OWNER, "add_rows", name, ["at,activity", *rows])
-    _ask(service, OWNER, "share_dataset", {**name, "member": "anna"}, {"cap": "2"})
+    ask(OWNER, "add_rows", name, parts=_file("at,activity", *rows))
+    ask(OWNER, "share_dataset", {**name, "member": "anna"}, {"cap": "2"})
     for week in range(4):
         window = [1 + 7 * _DAY * week, 7 * _DAY * (week + 1)]
         asked = {"query": {"kind": "histogram", "window": window}, "epsilon": "0.8"}
-        _ask(service, "anna", "ask", name, asked, key=f"week-{week}")
+        ask("anna", "ask", name, asked, key=f"week-{week}")
     asked = {"query": {"kind": "transitions"}, "epsilon": "0.2"}
-    _ask(service, OWNER, "ask", name, asked, key="transitions")
+    ask(OWNER, "ask", name, asked, key="transitions")
     daily = {"question": {"kind": "histogram"}, "epsilon": "1.2", "every": "day", "runs": 14}
     first = str((today - timedelta(days=3)).date())
     timing = {"at": "02:00", "zone": "UTC", "first": first}
-    _ask(service, OWNER, "make_schedule", name, {**daily, **timing}, key="daily")
+    ask(OWNER, "make_schedule", name, {**daily, **timing}, key="daily")
 
 
-def _counts(service: Service) -> None:
+def _counts(ask: Ask) -> None:
     """How residents travel to work."""
     from quiltwork.demo import counts as story
 
     name = {"dataset": "commuting"}
     said = "How the residents of a town travel to work."
     about = {"columns": {"mode": list(story.MODES)}}
-    _ask(
-        *(service, OWNER, "register_dataset", None),
-        {"name": "commuting", "budget": 1, "counts": about, "text": said},
-    )
-    _send(service, OWNER, "add_rows", name, ["mode", *story.survey()])
-    _ask(service, OWNER, "share_dataset", {**name, "member": "anna"}, {})
+    asked: dict[str, Any] = {"name": "commuting", "budget": 1, "counts": about, "text": said}
+    ask(OWNER, "register_dataset", None, asked)
+    ask(OWNER, "add_rows", name, parts=_file("mode", *story.survey()))
+    ask(OWNER, "share_dataset", {**name, "member": "anna"}, {})
     asked = {"query": {"kind": "table", "by": ["mode"]}, "epsilon": "0.1"}
-    _ask(service, "anna", "ask", name, asked, key="modes")
+    ask("anna", "ask", name, asked, key="modes")
 
 
-def _table(service: Service) -> None:
+def _table(ask: Ask) -> None:
     """Patients of four hospitals, published so that none of them can undo it."""
     from quiltwork.demo import tables as story
 
     name = {"table": "admissions"}
     columns = {"quasi_identifiers": ["age", "zip"], "sensitive": "disease"}
     rules = {**columns, "k": story.K, "l": story.L, "m": story.M}
-    _ask(service, OWNER, "make_table", None, {"name": name["table"], "rules": rules})
+    ask(OWNER, "make_table", None, {"name": name["table"], "rules": rules})
     people = story.patients().frame.to_pylist()
     for hospital in story.HOSPITALS:
         who = hospital.lower()
-        _ask(service, OWNER, "admit_to_table", {**name, "member": who})
+        ask(OWNER, "admit_to_table", {**name, "member": who})
         rows = [
             f"{one['age']},{one['zip']},{one['disease']}"
             for one in people
             if one["hospital"] == hospital
         ]
-        _send(service, who, "give_rows", name, ["age,zip,disease", *rows])
-    _ask(service, OWNER, "admit_to_table", {**name, "member": "anna"})
-    _ask(service, OWNER, "publish_table", name)
+        ask(who, "give_rows", name, parts=_file("age,zip,disease", *rows))
+    ask(OWNER, "admit_to_table", {**name, "member": "anna"})
+    ask(OWNER, "publish_table", name)
 
 
-def _leaderboard(service: Service) -> None:
+def _leaderboard(ask: Ask) -> None:
     """Coin flips to predict: nothing can be learnt, and the board does not praise who tries."""
     import numpy as np
 
@@ -148,27 +144,23 @@ def _leaderboard(service: Service) -> None:
     name = {"holdout": "coin-flips"}
     rng = np.random.default_rng(story.SEED)
     asked = {"id_column": "id", "target": "side", "threshold": "0.04", "noise": "0.002"}
-    _ask(
-        *(service, OWNER, "register_holdout", None),
-        {"name": name["holdout"], "budget": 5, **asked},
-    )
+    ask(OWNER, "register_holdout", None, {"name": name["holdout"], "budget": 5, **asked})
     truth = {
         side: {f"{side}-{i}": flip for i, flip in enumerate(rng.integers(0, 2, _ROWS))}
         for side in ("train", "holdout")
     }
     for side, rows in truth.items():
-        lines = ["id,side", *(f"{i},{_FLIPS[flip]}" for i, flip in rows.items())]
-        _send(service, OWNER, "give_side", {**name, "side": side}, lines)
-    _ask(service, OWNER, "open_holdout", name)
-    _ask(service, OWNER, "admit_to_holdout", {**name, "member": "anna"})
+        lines = (f"{i},{_FLIPS[flip]}" for i, flip in rows.items())
+        ask(OWNER, "give_side", {**name, "side": side}, parts=_file("id,side", *lines))
+    ask(OWNER, "open_holdout", name)
+    ask(OWNER, "admit_to_holdout", {**name, "member": "anna"})
     learnt = {i: _FLIPS[flip] for i, flip in truth["train"].items()}
     guesses = rng.integers(0, 2, _ROWS)
     guessed = {i: _FLIPS[flip] for i, flip in zip(truth["holdout"], guesses, strict=True)}
     heads = dict.fromkeys([*truth["train"], *truth["holdout"]], _FLIPS[1])
     for who, said in ((OWNER, heads), ("anna", {**learnt, **guessed})):
-        _ask(service, who, "ask_holdout", name, {"predictions": said}, key="first")
+        ask(who, "ask_holdout", name, {"predictions": said}, key="first")
 
 
-def _send(service: Service, who: str, name: str, path: dict[str, str], lines: Iterable[str]) -> Any:
-    content = "\n".join([*lines, ""]).encode()
-    return _ask(service, who, name, path, parts=[content])
+def _file(*lines: str) -> list[bytes]:
+    return ["\n".join([*lines, ""]).encode()]

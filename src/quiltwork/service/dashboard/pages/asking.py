@@ -26,7 +26,6 @@ KINDS = {
     "most_common": "the most common state",
 }
 _MOST_CELLS = 30
-_TITLE = "What it could look like"
 _PEOPLE = 1_000
 _FORM = {"kind": "histogram", "state": "", "start": "", "stop": "", "epsilon": "0.1", "by[]": ""}
 
@@ -91,41 +90,22 @@ def ask(visit: Visit, refused: Problem | None = None) -> Shown:
 
 
 def _looked(visit: Visit, found: Any, form: dict[str, str]) -> tuple[Any, IntervalChart | None]:
+    """Preview a question, and draw an answer about made-up data; none of labels, and of many."""
     query = _query(visit, form)
     asked = {"query": query, "epsilon": form["epsilon"].strip()}
     seen = visit.ask("preview", {"dataset": found.name}, asked)
+    bars: list[Estimate] = []
+    what, unit = "An answer about a series that was made up from the belief", ""
     if found.kind == "counts":
-        return seen, _even(found, query["by"], seen)
-    return seen, _simulated(seen.example)
-
-
-def _simulated(example: Any) -> IntervalChart | None:
-    """Draw an answer about a series that was made up; None for a label, and for too many cells."""
-    if example is None or example.intervals is None or len(example.cells) > _MOST_CELLS:
-        return None
-    rows = zip(example.cells, example.values, example.intervals, strict=True)
-    return IntervalChart(
-        _TITLE,
-        "An answer about a series that was made up from the belief, with the error bars that "
-        "yours would have. No row was looked at.",
-        "",
-        tuple(Estimate(cell(label), value, *ends) for label, value, ends in rows),
-    )
-
-
-def _even(found: Any, by: list[str], seen: Any) -> IntervalChart | None:
-    cells = list(product(*(found.columns[name] for name in by)))
-    if not 0 < len(cells) <= _MOST_CELLS:
-        return None
-    share = round(_PEOPLE / len(cells))
-    estimates = tuple(
-        Estimate(", ".join(labels), share, share - seen.half_width, share + seen.half_width)
-        for labels in cells
-    )
-    return IntervalChart(
-        _TITLE,
-        f"{_PEOPLE:,} people who were made up, in even shares, with the error bars that yours "
-        "would have. No row was looked at.",
-        "people",
-        estimates,
-    )
+        cells = list(product(*(found.columns[name] for name in query["by"])))
+        share, off = round(_PEOPLE / max(1, len(cells))), seen.half_width
+        bars = [Estimate(", ".join(one), share, share - off, share + off) for one in cells]
+        what, unit = f"{_PEOPLE:,} people who were made up, in even shares", "people"
+    elif seen.example is not None and seen.example.intervals is not None:
+        example = seen.example
+        rows = zip(example.cells, example.values, example.intervals, strict=True)
+        bars = [Estimate(cell(label), value, *ends) for label, value, ends in rows]
+    if not 0 < len(bars) <= _MOST_CELLS:
+        return seen, None
+    said = f"{what}, with the error bars that yours would have. No row was looked at."
+    return seen, IntervalChart("What it could look like", said, unit, tuple(bars))

@@ -114,12 +114,14 @@ def dataset(visit: Visit, refused: Problem | None = None) -> Shown:
     released = visit.everything("list_releases", name) if visit.may("release.read") else []
     answers = [answer_of(one.document) for one in released]
     latest = list(zip(released, answers, strict=True))[: -_SHOWN - 1 : -1]
+    told = found.kind == "series" and found.releases
+    runs = visit.ask("show_leakage", name).runs if told else []
     values = {
         "heading": found.name,
         "one": found,
         "summary": found.text or summary(found),
         "facts": _facts(found),
-        "leakage": _leakage(visit, found),
+        "leakage": leakage_chart(runs, found.spent, found.budget) if runs else None,
         "latest": [(one, answer_chart(answer)) for one, answer in latest],
         "compared": over_time(answers),
         "releases": released[::-1],
@@ -151,13 +153,6 @@ def _believed(beliefs: list[str]) -> str:
     kinds = Counter(one.partition("(")[0] for one in beliefs)
     words = {kind: _WORDS.get(kind, (f"a {kind}", f"of {kind}")) for kind in kinds}
     return ", ".join(words[k][0] if n == 1 else f"{n} {words[k][1]}" for k, n in kinds.items())
-
-
-def _leakage(visit: Visit, found: Any) -> Any:
-    if found.kind != "series" or not found.releases:
-        return None
-    runs = visit.ask("show_leakage", {"dataset": found.name}).runs
-    return leakage_chart(runs, found.spent, found.budget) if runs else None
 
 
 def release(visit: Visit) -> Shown:
