@@ -12,7 +12,7 @@ import re
 import time
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -27,7 +27,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from quiltwork.service.door import AllowedHosts, Metrics, media_type_of, paced, too_large
-from quiltwork.service.members import authenticated, is_token
+from quiltwork.service.members import authenticated, is_token, noted_uses
 from quiltwork.service.openapi import KEY_PATTERN, description
 from quiltwork.service.problems import NO_STORE, Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller
@@ -80,10 +80,7 @@ def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette
 async def _lifespan(service: Service) -> AsyncIterator[None]:
     limiter = anyio.to_thread.current_default_thread_limiter()
     limiter.total_tokens = service.settings.limits.threads
-    async with AsyncExitStack() as stack:
-        for one in service.features:
-            if one.running is not None:
-                await stack.enter_async_context(one.running(service))
+    async with noted_uses(service):
         yield
     service.ledger.close()
 

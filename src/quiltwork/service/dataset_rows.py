@@ -37,7 +37,7 @@ from quiltwork.service.datasets import (
 )
 from quiltwork.service.occurrences import DataClock
 from quiltwork.service.problems import Problem
-from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document
 
@@ -55,14 +55,15 @@ class StoredRows:
 
 
 _ROWS = TableOf("curator_rows", StoredRows, "dataset, place", unique=("file",))
-SCHEMA = Schema("rows", (_ROWS,))
+FEATURE = Feature(
+    Schema("rows", (_ROWS,)), files=lambda t: [one.file for one in _ROWS.all(t, "1 = 1")]
+)
 _MOST_LOADED = 16
 _adding = threading.Lock()
 """Rows are added by one thread at a time: each is checked against those before."""
 
 
 _DATA = "/v1/datasets/{dataset}/rows"
-_routes = Routes()
 
 
 class Added(Document, frozen=True):
@@ -138,7 +139,7 @@ def _pieces(service: Service, files: Iterable[tuple[str, str]]) -> Pieces:
     return [(_unpacked(b"".join(service.vault.read(file))), who) for file, who in files]
 
 
-@_routes.at("POST", _DATA, "data.add", status=201, upload=True)
+@FEATURE.at("POST", _DATA, "data.add", status=201, upload=True)
 def _add_rows(call: Call) -> Added:
     """Add rows from a CSV or Parquet file; a series grows by them."""
     found = registered(call.service, call.path["dataset"])
@@ -323,7 +324,7 @@ def _unpacked(content: bytes) -> _Piece:
     return _Piece(arrays, about, about["rows"])
 
 
-@_routes.at("DELETE", _DATA, "data.delete", status=204)
+@FEATURE.at("DELETE", _DATA, "data.delete", status=204)
 def _delete_rows(call: Call) -> None:
     """Delete all rows and retire the dataset; its ledger and releases stay."""
     service, dataset, by = call.service, call.path["dataset"], call.who
@@ -375,10 +376,3 @@ def data_clock(service: Service, dataset: str) -> DataClock | None:
     if start is None or step is None:
         return None
     return DataClock(datetime.fromtimestamp(start, UTC), step, local)
-
-
-FEATURE = Feature(
-    schema=SCHEMA,
-    files=lambda t: [one.file for one in _ROWS.all(t, "1 = 1")],
-    routes=tuple(_routes),
-)

@@ -22,7 +22,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.service.members import member_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import (
     Document,
@@ -62,14 +62,15 @@ class StoredAccess:
 
 DATASETS = TableOf("curator_datasets", StoredDataset, "name")
 _ACCESSES = TableOf("curator_access", StoredAccess, "dataset, member")
-SCHEMA = Schema(
-    "datasets",
-    (DATASETS, _ACCESSES),
-    ("CREATE INDEX curator_access_of ON curator_access (member)",),
+FEATURE = Feature(
+    Schema(
+        "datasets",
+        (DATASETS, _ACCESSES),
+        ("CREATE INDEX curator_access_of ON curator_access (member)",),
+    )
 )
 _OF_DATASET = "/v1/datasets/{dataset}"
 _ACCESS = f"{_OF_DATASET}/access/{{member}}"
-_routes = Routes()
 
 
 class SeriesOf(Document, frozen=True):
@@ -159,6 +160,9 @@ def dataset_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     return None if found is None else caller.member in found
 
 
+FEATURE.belongs["dataset"] = dataset_is_own
+
+
 def registered(service: Service, name: str) -> Registered:
     """Return a dataset as it was registered; 404 if there is none."""
     return _read(service.read(lambda t: DATASETS.named(t, name=name)))
@@ -170,7 +174,7 @@ def _read(found: StoredDataset) -> Registered:
     return shown_as(Registered, found, about=about, text=text)
 
 
-@_routes.at("POST", "/v1/datasets", "dataset.create", request=NewDataset, status=201)
+@FEATURE.at("POST", "/v1/datasets", "dataset.create", request=NewDataset, status=201)
 def _register_dataset(call: Call) -> Dataset:
     """Register a dataset: what it is about, and its budget, set once."""
     service, asked = call.service, call.body
@@ -253,7 +257,7 @@ def _share(status: Status, member: str) -> MemberShare:
     )
 
 
-@_routes.at("GET", "/v1/datasets", "dataset.list", query=PageQuery)
+@FEATURE.at("GET", "/v1/datasets", "dataset.list", query=PageQuery)
 def _list_datasets(call: Call, t: Transaction) -> Page[Dataset]:
     """List the datasets that you may use."""
     caller, only = call.caller, call.caller.datasets
@@ -266,13 +270,13 @@ def _list_datasets(call: Call, t: Transaction) -> Page[Dataset]:
     return found.shown(lambda one: shown(call.service, _read(one), caller))
 
 
-@_routes.at("GET", _OF_DATASET, "dataset.read")
+@FEATURE.at("GET", _OF_DATASET, "dataset.read")
 def _show_dataset(call: Call) -> Dataset:
     """Show one dataset with its budget."""
     return shown(call.service, registered(call.service, call.path["dataset"]), call.caller)
 
 
-@_routes.at("POST", f"{_OF_DATASET}/retirement", "dataset.retire", request=Reason)
+@FEATURE.at("POST", f"{_OF_DATASET}/retirement", "dataset.retire", request=Reason)
 def _retire_dataset(call: Call) -> Dataset:
     """Release nothing more from a dataset, for good."""
     retire(call.service, call.path["dataset"], call.body.reason, call.who)
@@ -286,7 +290,7 @@ def retire(service: Service, dataset: str, reason: str, by: str) -> None:
         service.ledger.note("act", "retired it", dataset, by)
 
 
-@_routes.at("PUT", _ACCESS, "dataset.share", request=NewShare)
+@FEATURE.at("PUT", _ACCESS, "dataset.share", request=NewShare)
 def _share_dataset(call: Call) -> Dataset:
     """Let somebody use a dataset, an analyst with a cap or a reserved share."""
     service, dataset, member = call.service, call.path["dataset"], call.path["member"]
@@ -311,7 +315,7 @@ def _share_dataset(call: Call) -> Dataset:
     return shown(service, registered(service, dataset), call.caller)
 
 
-@_routes.at("DELETE", _ACCESS, "dataset.share", status=204)
+@FEATURE.at("DELETE", _ACCESS, "dataset.share", status=204)
 def _unshare_dataset(call: Call) -> None:
     """Take access back."""
     service, dataset, member = call.service, call.path["dataset"], call.path["member"]
@@ -324,6 +328,3 @@ def _unshare_dataset(call: Call) -> None:
     status = service.ledger.status(dataset)
     if member in status.shares and status.retired is None and status.shares[member].reserved:
         service.ledger.allot(dataset, member, status.shares[member].cap)
-
-
-FEATURE = Feature(schema=SCHEMA, belongs={"dataset": dataset_is_own}, routes=tuple(_routes))

@@ -18,7 +18,7 @@ from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts
 from quiltwork.service.holdouts import HOLDOUTS, NewHoldout
 from quiltwork.service.problems import Problem, not_found
-from quiltwork.service.routes import Call, Feature, Routes
+from quiltwork.service.routes import Call, Feature
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Page, PageQuery, shown_as
 
@@ -26,7 +26,11 @@ _Label = Annotated[str, Meta(max_length=1000)]
 
 
 _ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
-_routes = Routes()
+FEATURE = Feature(
+    holdouts.SCHEMA,
+    {"holdout": HOLDOUTS.is_own},
+    lambda t: HOLDOUTS.files(t, *holdouts.SIDES),
+)
 
 
 class SideRows(Document, frozen=True):
@@ -101,7 +105,7 @@ def _promise(told: Board | Transcript, asked: NewHoldout) -> HoldoutPromise:
     return HoldoutPromise(found.questions, widest, found.confidence, level)
 
 
-@_routes.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)
+@FEATURE.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)
 def _register_holdout(call: Call, t: Transaction) -> Holdout:
     """Register a holdout: which column is what, and how often it may answer."""
     holdouts.check_asked(call.body)
@@ -109,33 +113,33 @@ def _register_holdout(call: Call, t: Transaction) -> Holdout:
     return _described(call, t, HOLDOUTS.current(t, call.body.name))
 
 
-@_routes.at("GET", _ONE, "holdout.read")
+@FEATURE.at("GET", _ONE, "holdout.read")
 def _show_holdout(call: Call) -> Holdout:
     """Show how many rounds are left, and what is promised."""
     name = call.path["holdout"]
     return call.service.read(lambda t: _described(call, t, HOLDOUTS.current(t, name)))
 
 
-@_routes.at("GET", _ALL, "holdout.list", query=PageQuery)
+@FEATURE.at("GET", _ALL, "holdout.list", query=PageQuery)
 def _list_holdouts(call: Call, t: Transaction) -> Page[Holdout]:
     """List the holdouts that you may use."""
     return HOLDOUTS.listed(call, t).shown(lambda one: _described(call, t, one))
 
 
-@_routes.at("PUT", f"{_ONE}/access/{{member}}", "holdout.admit")
+@FEATURE.at("PUT", f"{_ONE}/access/{{member}}", "holdout.admit")
 def _admit_to_holdout(call: Call) -> Holdout:
     """Let an analyst ask."""
     call.service.write(lambda t: HOLDOUTS.admit(call, t))
     return _show_holdout(call)
 
 
-@_routes.at("DELETE", f"{_ONE}/access/{{member}}", "holdout.admit", status=204)
+@FEATURE.at("DELETE", f"{_ONE}/access/{{member}}", "holdout.admit", status=204)
 def _dismiss_from_holdout(call: Call, t: Transaction) -> None:
     """Take access back; her answers stay."""
     HOLDOUTS.dismiss(call, t)
 
 
-@_routes.at("PUT", f"{_ONE}/tables/{{side}}", "holdout.give", upload=True, free=("side",))
+@FEATURE.at("PUT", f"{_ONE}/tables/{{side}}", "holdout.give", upload=True, free=("side",))
 def _give_side(call: Call) -> SideRows:
     """Give the table `train` or `holdout`, as CSV."""
     side = call.path["side"]
@@ -145,26 +149,26 @@ def _give_side(call: Call) -> SideRows:
     return SideRows(name=call.path["holdout"], side=side, rows=rows)
 
 
-@_routes.at("DELETE", f"{_ONE}/tables", "holdout.delete", status=204)
+@FEATURE.at("DELETE", f"{_ONE}/tables", "holdout.delete", status=204)
 def _delete_tables(call: Call) -> None:
     """Delete both tables, for good; answers, transcript and ledger stay."""
     holdouts.delete(call.service, HOLDOUTS.named(call), call.who)
 
 
-@_routes.at("POST", f"{_ONE}/opening", "holdout.open")
+@FEATURE.at("POST", f"{_ONE}/opening", "holdout.open")
 def _open_holdout(call: Call) -> Holdout:
     """Check both tables and let questions in; nothing of them changes afterwards."""
     holdouts.open_holdout(call.service, HOLDOUTS.named(call))
     return _show_holdout(call)
 
 
-@_routes.at("POST", f"{_ONE}/questions", "holdout.ask", request=ScoreRequest, spends=True)
+@FEATURE.at("POST", f"{_ONE}/questions", "holdout.ask", request=ScoreRequest, spends=True)
 def _ask_holdout(call: Call) -> Score:
     """Ask how good predictions are; answered at once."""
     return _asked(call, call.body.metric, call.body.predictions)
 
 
-@_routes.at("PUT", f"{_ONE}/questions", "holdout.ask", query=MetricQuery, spends=True, upload=True)
+@FEATURE.at("PUT", f"{_ONE}/questions", "holdout.ask", query=MetricQuery, spends=True, upload=True)
 def _ask_holdout_by_file(call: Call) -> Score:
     """The same with a CSV file of ids and predictions."""
     from quiltwork.holdout.studies import read_predictions
@@ -182,14 +186,14 @@ def _asked(call: Call, metric: str, said: Mapping[str, str]) -> Score:
     return holdouts.ask(call.service, stored, call.who, call.key, metric, said)
 
 
-@_routes.at("GET", f"{_ONE}/standings", "holdout.standings")
+@FEATURE.at("GET", f"{_ONE}/standings", "holdout.standings")
 def _show_standings(call: Call, t: Transaction) -> Standings:
     """Show every member's best answers."""
     name = call.path["holdout"]
     return Standings(name=name, items=holdouts.standings(t, name))
 
 
-@_routes.at("GET", f"{_ONE}/scores", "holdout.scores")
+@FEATURE.at("GET", f"{_ONE}/scores", "holdout.scores")
 def _show_scores(call: Call, t: Transaction) -> Standings:
     """Show your own answers, in order; who made it sees everybody's."""
     stored = HOLDOUTS.current(t, call.path["holdout"])
@@ -197,7 +201,7 @@ def _show_scores(call: Call, t: Transaction) -> Standings:
     return Standings(name=stored.name, items=holdouts.scores(t, stored.name, member))
 
 
-@_routes.at("GET", f"{_ONE}/scores/file", "holdout.scores")
+@FEATURE.at("GET", f"{_ONE}/scores/file", "holdout.scores")
 def _show_score_file(call: Call, t: Transaction) -> ScoreFile:
     """The same as CSV."""
     found, text = _show_scores(call, t), io.StringIO()
@@ -205,11 +209,3 @@ def _show_score_file(call: Call, t: Transaction) -> ScoreFile:
     lines = [[getattr(one, name) for name in names] for one in found.items]
     csv.writer(text, lineterminator="\n").writerows([names, *lines])
     return ScoreFile(name=found.name, media_type="text/csv", content=text.getvalue())
-
-
-FEATURE = Feature(
-    schema=holdouts.SCHEMA,
-    belongs={"holdout": HOLDOUTS.is_own},
-    files=lambda t: HOLDOUTS.files(t, *holdouts.SIDES),
-    routes=tuple(_routes),
-)

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 from quiltwork.client.records import Job
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, Storage, TableOf, Transaction
 from quiltwork.service.structs import Page, PageQuery, paged, shown_as
 
@@ -119,14 +119,9 @@ WORKS: dict[str, Work] = {}
 """By kind of job, the function that carries it out."""
 JOBS = TableOf("curator_jobs", StoredJob, "number", unique=("id", "mark"))
 WORKERS = TableOf("curator_workers", KnownWorker, "id")
-SCHEMA = Schema(
-    "jobs",
-    (JOBS, WORKERS),
-    (
-        "CREATE INDEX curator_open_jobs ON curator_jobs (number) "
-        "WHERE state IN ('queued', 'running')",
-    ),
-)
+_OPEN = "state IN ('queued', 'running')"
+_INDEX = f"CREATE INDEX curator_open_jobs ON curator_jobs (number) WHERE {_OPEN}"
+FEATURE = Feature(Schema("jobs", (JOBS, WORKERS), (_INDEX,)))
 
 
 def now() -> int:
@@ -168,7 +163,7 @@ def place(t: Transaction, job: StoredJob) -> int | None:
     if job.state != "queued":
         return None
     (ahead,) = t.row(
-        "SELECT COUNT(*) FROM curator_jobs WHERE state IN ('queued', 'running') AND number < ?",
+        f"SELECT COUNT(*) FROM curator_jobs WHERE {_OPEN} AND number < ?",  # noqa: S608
         job.number,
     )
     return int(ahead)
@@ -191,7 +186,7 @@ def claim(
     def oldest(t: Transaction) -> StoredJob | None:
         found = JOBS.all(
             t,
-            "state IN ('queued', 'running') AND (state = 'queued' OR lease < ? OR lease > ?) "
+            f"{_OPEN} AND (state = 'queued' OR lease < ? OR lease > ?) "
             f"AND {'1 = 1' if only is None else 'id = ?'} ORDER BY number LIMIT 1",
             *(now(), now() + _AHEAD, *([] if only is None else [only])),
         )
@@ -318,9 +313,6 @@ _NO_WORKER = 60
 """Seconds without a sign of life after which nobody is said to be at work."""
 
 
-_routes = Routes()
-
-
 def shown(t: Transaction, job: StoredJob) -> Job:
     """Describe a job as it is now."""
     ahead = place(t, job)
@@ -358,7 +350,10 @@ def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     return None if found is None else found.owner == caller.member
 
 
-@_routes.at("GET", "/v1/jobs", "job.list", query=PageQuery)
+FEATURE.belongs["job"] = job_is_own
+
+
+@FEATURE.at("GET", "/v1/jobs", "job.list", query=PageQuery)
 def _list_jobs(call: Call, t: Transaction) -> Page[Job]:
     """List the long work that you asked for."""
     after = call.query.after
@@ -369,18 +364,15 @@ def _list_jobs(call: Call, t: Transaction) -> Page[Job]:
     return page.shown(lambda job: shown(t, job))
 
 
-@_routes.at("GET", "/v1/jobs/{job}", "job.read")
+@FEATURE.at("GET", "/v1/jobs/{job}", "job.read")
 def _show_job(call: Call, t: Transaction) -> Job:
     """Show where a job is, how far, and when its worker was last heard of."""
     return shown(t, JOBS.named(t, id=call.path["job"]))
 
 
-@_routes.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")
+@FEATURE.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")
 def _cancel_job(call: Call, t: Transaction) -> Job:
     """Cancel a job: at once while it waits, else where its worker next looks."""
     found = cancel(t, call.path["job"])
     t.note("act", f"cancelled job {found.id} at {written(now())}", call.who)
     return shown(t, found)
-
-
-FEATURE = Feature(schema=SCHEMA, belongs={"job": job_is_own}, routes=tuple(_routes))

@@ -26,7 +26,7 @@ from quiltwork.budget.ledger.log_tables import now
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem
 from quiltwork.service.rights import RIGHTS, Caller, Role
-from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, shown_as
 
@@ -34,7 +34,6 @@ _SECONDS_BETWEEN_WRITES = 30
 
 
 _OF_MEMBER = "/v1/members/{member}"
-_routes = Routes()
 
 
 class NewMember(Document, frozen=True):
@@ -85,10 +84,12 @@ class StoredToken(Token, frozen=True):
 
 _MEMBERS = TableOf("curator_members", Member, "name")
 _TOKENS = TableOf("curator_tokens", StoredToken, "id", unique=("hash",))
-SCHEMA = Schema(
-    "members",
-    (_MEMBERS, _TOKENS),
-    ("CREATE INDEX curator_tokens_of ON curator_tokens (member)",),
+FEATURE = Feature(
+    Schema(
+        "members",
+        (_MEMBERS, _TOKENS),
+        ("CREATE INDEX curator_tokens_of ON curator_tokens (member)",),
+    )
 )
 
 
@@ -216,7 +217,10 @@ def token_is_own(service: Service, caller: Caller, token: str) -> bool | None:
     return None if found is None else member_is_own(service, caller, found.member)
 
 
-@_routes.at("GET", "/v1/me", "self.read")
+FEATURE.belongs.update(member=member_is_own, token=token_is_own)
+
+
+@FEATURE.at("GET", "/v1/me", "self.read")
 def _show_self(call: Call) -> Self:
     """Say who is asking."""
     caller = call.caller
@@ -230,20 +234,20 @@ def _show_self(call: Call) -> Self:
     )
 
 
-@_routes.at("POST", "/v1/members", "member.create", request=NewMember, status=201)
+@FEATURE.at("POST", "/v1/members", "member.create", request=NewMember, status=201)
 def _invite_member(call: Call) -> Member:
     """Invite somebody, in one role."""
     return invite(call.service, call.body.name, call.body.role, call.who)
 
 
-@_routes.at("GET", "/v1/members", "member.list", query=PageQuery)
+@FEATURE.at("GET", "/v1/members", "member.list", query=PageQuery)
 def _list_members(call: Call, t: Transaction) -> Page[Member]:
     """List yourself and those whom you invited."""
     own = "name = ? OR invited_by = ?"
     return _MEMBERS.page(t, call.query, "name", own, call.who, call.who)
 
 
-@_routes.at("DELETE", _OF_MEMBER, "member.remove", status=204)
+@FEATURE.at("DELETE", _OF_MEMBER, "member.remove", status=204)
 def _remove_member(call: Call, t: Transaction) -> None:
     """Remove somebody whom you invited, with all tokens."""
     name, at = call.path["member"], now()
@@ -254,7 +258,7 @@ def _remove_member(call: Call, t: Transaction) -> None:
     t.note("act", f"removed {name}", call.who)
 
 
-@_routes.at("POST", f"{_OF_MEMBER}/tokens", "token.create", request=NewToken, status=201)
+@FEATURE.at("POST", f"{_OF_MEMBER}/tokens", "token.create", request=NewToken, status=201)
 def _make_token(call: Call) -> IssuedToken:
     """Make a token for yourself or somebody whom you invited; it is shown once."""
     asked, caller = call.body, call.caller
@@ -269,7 +273,7 @@ def _make_token(call: Call) -> IssuedToken:
     return issue(call.service, call.path["member"], caller.member, asked, latest)
 
 
-@_routes.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
+@FEATURE.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
 def _list_tokens(call: Call, t: Transaction) -> Page[Token]:
     """List tokens, with their last use."""
     uses = call.service.uses
@@ -277,7 +281,7 @@ def _list_tokens(call: Call, t: Transaction) -> Page[Token]:
     return found.shown(lambda one: shown_as(Token, one, used=uses.get(one.id, one.used)))
 
 
-@_routes.at("DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", status=204)
+@FEATURE.at("DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", status=204)
 def _revoke_token(call: Call, t: Transaction) -> None:
     """Revoke a token, at once."""
     found = _TOKENS.named(t, id=call.path["token"], member=call.path["member"])
@@ -286,17 +290,17 @@ def _revoke_token(call: Call, t: Transaction) -> None:
     t.note("act", f"revoked token {found.id} of {found.member}", call.who)
 
 
+async def _keep_writing(service: Service) -> None:
+    while True:
+        await anyio.sleep(_SECONDS_BETWEEN_WRITES)
+        await anyio.to_thread.run_sync(write_uses, service)
+
+
 @asynccontextmanager
-async def _running(service: Service) -> AsyncIterator[None]:
-    """Write times of last use while the application runs, and at its end."""
-
-    async def keep_writing() -> None:
-        while True:
-            await anyio.sleep(_SECONDS_BETWEEN_WRITES)
-            await anyio.to_thread.run_sync(write_uses, service)
-
+async def noted_uses(service: Service) -> AsyncIterator[None]:
+    """Write times of last use during a block, and at its end."""
     async with anyio.create_task_group() as group:
-        group.start_soon(keep_writing)
+        group.start_soon(_keep_writing, service)
         yield
         group.cancel_scope.cancel()
     write_uses(service)
@@ -329,11 +333,3 @@ def hashed(token: str) -> str:
 
 def _checksum(body: str) -> str:
     return f"{zlib.crc32(body.encode()):08x}"
-
-
-FEATURE = Feature(
-    schema=SCHEMA,
-    belongs={"member": member_is_own, "token": token_is_own},
-    running=_running,
-    routes=tuple(_routes),
-)

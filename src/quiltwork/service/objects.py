@@ -45,7 +45,7 @@ class Admission:
 
 _OBJECTS = TableOf("curator_objects", ObjectRow, "kind, name")
 _ADMISSIONS = TableOf("curator_admissions", Admission, "kind, name, member")
-FEATURE = Feature(schema=Schema("objects", (_OBJECTS, _ADMISSIONS)))
+FEATURE = Feature(Schema("objects", (_OBJECTS, _ADMISSIONS)))
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from quiltwork.budget import Planned, plan, repeated
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.service.datasets import SeriesOf, registered
 from quiltwork.service.questions import read_query
-from quiltwork.service.routes import Call, Feature, Routes
+from quiltwork.service.routes import Call, Feature
 from quiltwork.service.structs import Document, Number, exact_number
 
 _MOST = 20_000
 
 
-_routes = Routes()
+FEATURE = Feature()
 
 
 class PlannedQuestion(Document, frozen=True):
@@ -62,7 +62,7 @@ class Plan(Document, frozen=True):
     text: str
 
 
-@_routes.at("POST", "/v1/datasets/{dataset}/plan", "question.plan", request=NewPlan)
+@FEATURE.at("POST", "/v1/datasets/{dataset}/plan", "question.plan", request=NewPlan)
 def _plan(call: Call) -> Plan:
     """Find the noise with which questions to come cost a budget together."""
     service, found = call.service, registered(call.service, call.path["dataset"])
@@ -98,6 +98,3 @@ def _planned(asked: PlannedQuestion, length: int | None) -> tuple[Planned, ...]:
     if asked.every is None:
         return (Planned(query, asked.label, asked.label, weight),)
     return repeated(query, asked.every, length or 1, asked.label, weight)
-
-
-FEATURE = Feature(routes=tuple(_routes))

@@ -46,7 +46,7 @@ from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, seri
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import columns, shown_release
-from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.structs import Document, Number, converted, exact_number, shown_as
 
 _MOST_CELLS = 10_000
@@ -55,7 +55,7 @@ _CONFIDENCE = 0.95
 
 
 _OF_DATASET = "/v1/datasets/{dataset}"
-_routes = Routes()
+FEATURE = Feature()
 
 
 class AskedQuestion(Document, frozen=True):
@@ -327,7 +327,7 @@ def mark_of(question: msgspec.Struct) -> str:
     return hashlib.sha256(msgspec.json.encode(question, order="deterministic")).hexdigest()
 
 
-@_routes.at(
+@FEATURE.at(
     "POST",
     f"{_OF_DATASET}/releases",
     "question.ask",
@@ -395,7 +395,7 @@ def _known(call: Call) -> Released | None:
     return shown_release(debit, answer)
 
 
-@_routes.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=AskedQuestion)
+@FEATURE.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=AskedQuestion)
 def _preview(call: Call) -> AnswerPreview:
     """Say what an answer would cost and how far off it would be; nothing is spent."""
     service, found = call.service, registered(call.service, call.path["dataset"])
@@ -403,6 +403,3 @@ def _preview(call: Call) -> AnswerPreview:
     with remembering(service.plans):
         price = getattr(asked.price, "spending", asked.price)  # whatever the length of the rows
         return asked.preview(service.ledger.preview(found.name, price, call.who))
-
-
-FEATURE = Feature(routes=tuple(_routes))

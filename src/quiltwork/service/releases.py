@@ -22,7 +22,7 @@ from quiltwork.counts.remaps.remap import optimal_remap
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series.releases.record import Release
 from quiltwork.service.problems import not_found
-from quiltwork.service.routes import Call, Feature, Routes
+from quiltwork.service.routes import Call, Feature
 from quiltwork.service.structs import Document, Number, Page, exact_number, paged, shown_as
 
 _MOST_RUNS = 2000
@@ -31,7 +31,7 @@ _LONGEST = 2**63 - 1
 
 _OF_DATASET = "/v1/datasets/{dataset}"
 _RELEASE = f"{_OF_DATASET}/releases/{{release}}"
-_routes = Routes()
+FEATURE = Feature()
 
 
 class LogQuery(Document, frozen=True):
@@ -134,7 +134,7 @@ def columns(
     return cells, np.ravel(found.value).tolist(), intervals
 
 
-@_routes.at("GET", f"{_OF_DATASET}/releases", "release.read", query=LogQuery)
+@FEATURE.at("GET", f"{_OF_DATASET}/releases", "release.read", query=LogQuery)
 def _list_releases(call: Call) -> Page[Released]:
     """List what was released, with error bars."""
     found = call.service.ledger.released(
@@ -156,13 +156,13 @@ def _found(call: Call) -> tuple[Debit, str]:
     return found[0][0], found[0][1]
 
 
-@_routes.at("GET", _RELEASE, "release.read", free=("release",))
+@FEATURE.at("GET", _RELEASE, "release.read", free=("release",))
 def _show_release(call: Call) -> Released:
     """Show one release."""
     return shown_release(*_found(call))
 
 
-@_routes.at("POST", f"{_RELEASE}/remap", "release.remap", request=Reader, free=("release",))
+@FEATURE.at("POST", f"{_RELEASE}/remap", "release.remap", request=Reader, free=("release",))
 def _remap(call: Call) -> RemappedCounts:
     """Read released counts by one consumer's prior and loss; it costs nothing."""
     _, answer = _found(call)
@@ -192,7 +192,7 @@ def _prior(reader: Reader) -> Any:
     return prior_of_kind(reader.prior, parameter, reader.people)
 
 
-@_routes.at("GET", f"{_OF_DATASET}/ledger", "ledger.read", query=LogQuery)
+@FEATURE.at("GET", f"{_OF_DATASET}/ledger", "ledger.read", query=LogQuery)
 def _show_ledger(call: Call) -> Page[DebitOf]:
     """List what was debited, for whom and by which theorem it adds up."""
     found = call.service.ledger.history(
@@ -211,7 +211,7 @@ def _show_ledger(call: Call) -> Page[DebitOf]:
     return paged(items, call.query.limit, lambda one: one.number)
 
 
-@_routes.at("GET", f"{_OF_DATASET}/leakage", "dataset.read")
+@FEATURE.at("GET", f"{_OF_DATASET}/leakage", "dataset.read")
 def _show_leakage(call: Call) -> LeakageByPoint:
     """Say what all releases together tell about each time point."""
     name = call.path["dataset"]
@@ -233,7 +233,7 @@ class LogEntry(Document, frozen=True):
     hash: str
 
 
-@_routes.at("GET", "/v1/log", "log.read", query=LogQuery)
+@FEATURE.at("GET", "/v1/log", "log.read", query=LogQuery)
 def _read_log(call: Call) -> Page[LogEntry]:
     """Read who did what, without answers."""
     found = call.service.ledger.log(call.query.after, call.query.limit + 1)
@@ -249,7 +249,7 @@ def _read_log(call: Call) -> Page[LogEntry]:
     return paged(items, call.query.limit, lambda one: one.number)
 
 
-@_routes.at("POST", "/v1/log/verification", "log.verify")
+@FEATURE.at("POST", "/v1/log/verification", "log.verify")
 def _verify_log(call: Call) -> Verification:
     """Check the chain of hashes and every total."""
     try:
@@ -263,6 +263,3 @@ def _verify_log(call: Call) -> Verification:
         entries=end.count,
         hash=end.hash,
     )
-
-
-FEATURE = Feature(routes=tuple(_routes))

@@ -10,7 +10,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from types import NoneType
@@ -115,8 +114,19 @@ class Route:
             return self.handler(Call(service, admitted(), path, query, key=key, upload=upload))
 
 
-class Routes(list[Route]):
-    """The routes of a feature, in the order in which their handlers stand in its module."""
+@dataclass(frozen=True)
+class Feature:
+    """A part of the curator: its tables, whose its objects are, its files and its routes.
+
+    `belongs` says by the name of a path's parameter whether an object is a caller's own; `files`
+    which files of the vault are needed: others are deleted when the curator starts. `routes` are in
+    the order in which their handlers stand in its module.
+    """
+
+    schema: Schema | None = None
+    belongs: dict[str, Belongs] = field(default_factory=dict)
+    files: Callable[[Transaction], Iterable[str]] | None = None
+    routes: list[Route] = field(default_factory=list)
 
     def at(
         self, method: Method, path: str, action: str, **rest: Any
@@ -137,25 +147,12 @@ class Routes(list[Route]):
                 return begun(lambda t: handler(call, t))
 
             run = within if "t" in hints else handler
-            self.append(Route(name, method, path, action, run, handler.__doc__ or "", **fields))
+            self.routes.append(
+                Route(name, method, path, action, run, handler.__doc__ or "", **fields)
+            )
             return handler
 
         return added
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A part of the curator: its tables, routes, whose its objects are, what runs beside it.
-
-    `belongs` says by the name of a path's parameter whether an object is a caller's own; `files`
-    which files of the vault are needed: others are deleted when the curator starts.
-    """
-
-    schema: Schema | None = None
-    routes: tuple[Route, ...] = ()
-    belongs: Mapping[str, Belongs] = field(default_factory=dict)
-    running: Callable[[Service], AbstractAsyncContextManager[None]] | None = None
-    files: Callable[[Transaction], Iterable[str]] | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from quiltwork.service.occurrences import (
 )
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.schedules import SCHEDULES
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import (
@@ -49,7 +49,7 @@ _Short = Annotated[str, Meta(max_length=100)]
 
 _OF_DATASET = "/v1/datasets/{dataset}/schedules"
 _ONE = "/v1/schedules/{schedule}"
-_routes = Routes()
+FEATURE = Feature(schedules.SCHEMA)
 
 
 class NewSchedule(Document, frozen=True):
@@ -119,6 +119,9 @@ def schedule_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     return None if found is None else service.belongs(caller, "dataset", found.dataset)
 
 
+FEATURE.belongs["schedule"] = schedule_is_own
+
+
 def _drafted(call: Call) -> schedules.ScheduleDraft:
     asked, dataset = call.body, call.path["dataset"]
     found = registered(call.service, dataset)
@@ -139,7 +142,7 @@ def _drafted(call: Call) -> schedules.ScheduleDraft:
     return schedules.draft(call.service, dataset, asked.question, level, occurrences(*when, clock))
 
 
-@_routes.at("POST", f"{_OF_DATASET}/preview", "schedule.preview", request=NewSchedule)
+@FEATURE.at("POST", f"{_OF_DATASET}/preview", "schedule.preview", request=NewSchedule)
 def _preview_schedule(call: Call) -> Forecast:
     """Say what a schedule would cost as a whole, and by when; nothing is spent."""
     drafted, ledger, dataset = _drafted(call), call.service.ledger, call.path["dataset"]
@@ -191,7 +194,7 @@ def _refusal(status: Status, member: str, whole: Account, own: Account) -> str |
     return None
 
 
-@_routes.at("POST", _OF_DATASET, "schedule.create", request=NewSchedule, status=201, spends=True)
+@FEATURE.at("POST", _OF_DATASET, "schedule.create", request=NewSchedule, status=201, spends=True)
 def _make_schedule(call: Call) -> Schedule:
     """Make a schedule and debit all its runs, or refuse it as a whole."""
     dataset, body = call.path["dataset"], msgspec.to_builtins(call.body)
@@ -233,7 +236,7 @@ def _run(
     )
 
 
-@_routes.at("GET", _OF_DATASET, "schedule.list", query=PageQuery)
+@FEATURE.at("GET", _OF_DATASET, "schedule.list", query=PageQuery)
 def _list_schedules(call: Call, t: Transaction) -> Page[Schedule]:
     """List the schedules of a dataset."""
     latest = "dataset = ? ORDER BY created DESC, id"
@@ -246,13 +249,13 @@ def _list_schedules(call: Call, t: Transaction) -> Page[Schedule]:
     return page.shown(lambda one: _shown(t, one))
 
 
-@_routes.at("GET", _ONE, "schedule.read")
+@FEATURE.at("GET", _ONE, "schedule.read")
 def _show_schedule(call: Call, t: Transaction) -> Schedule:
     """Show a schedule and where each of its runs is."""
     return _shown(t, SCHEDULES.named(t, id=call.path["schedule"]))
 
 
-@_routes.at("GET", f"{_ONE}/cost", "schedule.read", query=DayQuery)
+@FEATURE.at("GET", f"{_ONE}/cost", "schedule.read", query=DayQuery)
 def _cost_of_schedule(call: Call) -> CostBy:
     """Say what everything debited will have told by a day."""
     by = call.query.by
@@ -261,7 +264,7 @@ def _cost_of_schedule(call: Call) -> CostBy:
     return CostBy(day=str(day), total=schedules.cost_by(call.service, stored, day))
 
 
-@_routes.at("POST", f"{_ONE}/end", "schedule.end")
+@FEATURE.at("POST", f"{_ONE}/end", "schedule.end")
 def _end_schedule(call: Call, t: Transaction) -> Schedule:
     """Let no further run begin; what was debited stays debited."""
     stored = SCHEDULES.named(t, id=call.path["schedule"])
@@ -271,7 +274,7 @@ def _end_schedule(call: Call, t: Transaction) -> Schedule:
     return _show_schedule(call, t)
 
 
-@_routes.at("GET", f"{_ONE}/runs/{{run}}", "release.read", free=("run",))
+@FEATURE.at("GET", f"{_ONE}/runs/{{run}}", "release.read", free=("run",))
 def _show_run(call: Call, t: Transaction) -> RunAnswer:
     """Show the release of one run."""
     number = call.path["run"]
@@ -283,8 +286,3 @@ def _show_run(call: Call, t: Transaction) -> RunAnswer:
     if text is None:
         raise not_found()
     return RunAnswer(schedule=stored.id, run=run.number, release=json.loads(text))
-
-
-FEATURE = Feature(
-    schema=schedules.SCHEMA, belongs={"schedule": schedule_is_own}, routes=tuple(_routes)
-)

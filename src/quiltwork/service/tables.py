@@ -25,7 +25,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.service import jobs
 from quiltwork.service.objects import Kind, StoredObject
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Feature, Routes, Service
+from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document, Name, Page, PageQuery, shown_as
 from quiltwork.service.worker import Pace, carry_out
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from quiltwork.tables.publication import Publication
 
 _ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
-_routes = Routes()
 _Column = Annotated[str, Meta(min_length=1, max_length=200)]
 _Small = Annotated[int, Meta(ge=1, le=10**6)]
 
@@ -83,6 +82,14 @@ class GivenRows:
 
 
 _PARTS = TableOf("curator_parts", GivenRows, "name, provider")
+
+
+def _files(t: Transaction) -> list[str]:
+    """Return the files of the vault that tables need."""
+    return [*(one.file for one in _PARTS.all(t, "1 = 1")), *TABLES.files(t, "publication")]
+
+
+FEATURE = Feature(Schema("parts", (_PARTS,)), {"table": TABLES.is_own}, _files)
 
 
 class NewTable(Document, frozen=True):
@@ -162,26 +169,26 @@ def _shown(t: Transaction, stored: Collected, caller: Caller) -> CollaborativeTa
     )
 
 
-@_routes.at("GET", _ONE, "table.read")
+@FEATURE.at("GET", _ONE, "table.read")
 def _show_table(call: Call, t: Transaction) -> CollaborativeTable:
     """Show a table, its rules and where its publication is."""
     return _shown(t, TABLES.current(t, call.path["table"]), call.caller)
 
 
-@_routes.at("GET", _ALL, "table.list", query=PageQuery)
+@FEATURE.at("GET", _ALL, "table.list", query=PageQuery)
 def _list_tables(call: Call, t: Transaction) -> Page[CollaborativeTable]:
     """List the tables that you may use."""
     return TABLES.listed(call, t).shown(lambda one: _shown(t, one, call.caller))
 
 
-@_routes.at("POST", _ALL, "table.create", request=NewTable, status=201)
+@FEATURE.at("POST", _ALL, "table.create", request=NewTable, status=201)
 def _make_table(call: Call, t: Transaction) -> CollaborativeTable:
     """Make a table that providers give rows to."""
     TABLES.create(t, call.body.name, call.who, call.body.rules)
     return _shown(t, TABLES.current(t, call.body.name), call.caller)
 
 
-@_routes.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
+@FEATURE.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
 def _set_table_rules(call: Call, t: Transaction) -> CollaborativeTable:
     """Set columns, k, l and m, until rows are given."""
     table = TABLES.current(t, call.path["table"])
@@ -196,20 +203,20 @@ def _set_table_rules(call: Call, t: Transaction) -> CollaborativeTable:
     return _show_table(call, t)
 
 
-@_routes.at("PUT", f"{_ONE}/access/{{member}}", "table.admit")
+@FEATURE.at("PUT", f"{_ONE}/access/{{member}}", "table.admit")
 def _admit_to_table(call: Call, t: Transaction) -> CollaborativeTable:
     """Let a provider give rows, or an analyst read what is published."""
     TABLES.admit(call, t)
     return _show_table(call, t)
 
 
-@_routes.at("DELETE", f"{_ONE}/access/{{member}}", "table.admit", status=204)
+@FEATURE.at("DELETE", f"{_ONE}/access/{{member}}", "table.admit", status=204)
 def _dismiss_from_table(call: Call) -> None:
     """Take access back; a provider's rows are deleted with it."""
     _drop_rows(call, call.path["member"], dismissed=True)
 
 
-@_routes.at("PUT", f"{_ONE}/rows", "table.give", upload=True)
+@FEATURE.at("PUT", f"{_ONE}/rows", "table.give", upload=True)
 def _give_rows(call: Call) -> GivenPart:
     """Give your rows, in the place of those that you gave before."""
     table, provider = TABLES.named(call), call.who
@@ -232,7 +239,7 @@ def _give_rows(call: Call) -> GivenPart:
     return GivenPart(provider, count)
 
 
-@_routes.at("DELETE", f"{_ONE}/rows", "table.give", status=204)
+@FEATURE.at("DELETE", f"{_ONE}/rows", "table.give", status=204)
 def _delete_own_rows(call: Call) -> None:
     """Delete your rows."""
     _drop_rows(call, call.who)
@@ -262,7 +269,7 @@ def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:
     return files
 
 
-@_routes.at("POST", f"{_ONE}/publication", "table.publish")
+@FEATURE.at("POST", f"{_ONE}/publication", "table.publish")
 def _publish_table(call: Call) -> Job:
     """Publish a table, once; a large one in the background."""
     service, new = call.service, jobs.new_id()
@@ -340,7 +347,7 @@ def _described(made: Publication) -> dict[str, Any]:
 jobs.WORKS["publish"] = _publish
 
 
-@_routes.at("GET", f"{_ONE}/publication", "table.published")
+@FEATURE.at("GET", f"{_ONE}/publication", "table.published")
 def _show_publication(call: Call) -> Published:
     """Get the published table."""
     stored, file = _published(call)
@@ -348,14 +355,14 @@ def _show_publication(call: Call) -> Published:
     return Published(name=stored.name, media_type="text/csv", content=content)
 
 
-@_routes.at("GET", f"{_ONE}/report", "table.report")
+@FEATURE.at("GET", f"{_ONE}/report", "table.report")
 def _show_table_report(call: Call) -> PublishedReport:
     """Say what the published table reveals, and who could break what."""
     stored, _ = _published(call)
     return msgspec.convert({"name": stored.name, **stored.made["report"]}, PublishedReport)
 
 
-@_routes.at("GET", f"{_ONE}/check", "table.check")
+@FEATURE.at("GET", f"{_ONE}/check", "table.check")
 def _check_own_rows(call: Call) -> SelfCheck:
     """Say what you learn from the published table with your own rows."""
     from quiltwork.tables import own_view
@@ -384,12 +391,6 @@ def _parts_of(t: Transaction, name: str) -> list[GivenRows]:
     return _PARTS.all(t, "name = ? ORDER BY provider", name)
 
 
-def _files(t: Transaction) -> list[str]:
-    """Return the files of the vault that tables need."""
-    parts = [str(name) for (name,) in t.rows("SELECT file FROM curator_parts")]
-    return [*parts, *TABLES.files(t, "publication")]
-
-
 def _state(t: Transaction, table: Collected) -> State:
     """Say where a table is."""
     if "publication" in table.made:
@@ -408,11 +409,3 @@ def _refuse_published(t: Transaction, table: Collected) -> None:
             f"Table {table.name!r} is published, or about to be, and a second publication of "
             "nearly the same rows could be intersected with it; make a new table."
         )
-
-
-FEATURE = Feature(
-    schema=Schema("parts", (_PARTS,)),
-    belongs={"table": TABLES.is_own},
-    files=_files,
-    routes=tuple(_routes),
-)

@@ -36,7 +36,7 @@ from quiltwork.service.dashboard.web import (
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.routes import Feature
 
-FEATURE = Feature(schema=sessions.SCHEMA)
+FEATURE = Feature(sessions.SCHEMA)
 _SIGN_IN = 10_000
 """Bytes of a form that anybody may send."""
 
