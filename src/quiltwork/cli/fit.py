@@ -232,7 +232,17 @@ def _lines(tried: list[_Tried], series: Series, output: str | None) -> Iterator[
     if tried[0].per_step is None:
         yield from _matrix(tried[0].belief)
     else:
-        yield from _table(tried)
+        rows = [
+            [
+                one.name,
+                f"{one.per_step:.4f}",
+                "yes" if one.kept else "no",
+                "" if one.scale is None else f"{one.scale:.6g}",
+            ]
+            for one in tried
+        ]
+        yield from text_table(["belief", "held out, nats per step", "plausible", "noise"], rows)
+        yield ""
     yield from _prices(tried, series)
     yield ""
     if not series.declared:
@@ -262,20 +272,6 @@ def _matrix(belief: Belief) -> Iterator[str]:
             for state, lower, upper in zip(states, belief.lower, belief.upper, strict=True)
         ]
     yield from text_table(["from \\ to", *states], rows)
-    yield ""
-
-
-def _table(tried: list[_Tried]) -> Iterator[str]:
-    rows = [
-        [
-            one.name,
-            f"{one.per_step:.4f}",
-            "yes" if one.kept else "no",
-            "" if one.scale is None else f"{one.scale:.6g}",
-        ]
-        for one in tried
-    ]
-    yield from text_table(["belief", "held out, nats per step", "plausible", "noise"], rows)
     yield ""
 
 

@@ -177,16 +177,19 @@ def remap(
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
     consumer = Consumer(read_prior_text(prior, n), read_loss_text(loss))
     table = None if file is None or column is None else _released(file, column)
-    if output is not None and table is not None and column is not None:
-        _names(table.header, column)
+    added = [] if output is None or table is None else _names(table.header, str(column))
     with progress(1, "Remapping") as bar:
         gain = consumer_gain(mechanism, consumer)
         bar.update(1)
     counts = [] if table is None else table.counts
     readings = _readings(gain.remap, [*values, *counts], confidence)
     charts = () if plot is None else gain.remap.charts()  # refuses before anything is written
-    if output is not None and column is not None and table is not None:
-        _write(output, column, table, readings[len(values) :])
+    if output is not None and table is not None:
+        text, read = StringIO(newline=""), readings[len(values) :]
+        writer = csv.writer(text)
+        writer.writerow([*table.header, *added])
+        writer.writerows([*row, *one[1:]] for row, one in zip(table.rows, read, strict=True))
+        files.write(output, text.getvalue())
     if plot is not None:
         write_figure(plot, *charts)
     document = _document(gain, readings, confidence) if as_json() else ""
@@ -253,16 +256,6 @@ def _names(header: list[str], column: str) -> list[str]:
             "rename it first."
         )
     return names
-
-
-def _write(
-    path: str, column: str, table: ReleasedColumn, readings: list[tuple[int, int, int, int]]
-) -> None:
-    text = StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([*table.header, *_names(table.header, column)])
-    writer.writerows([*row, *read] for row, (_, *read) in zip(table.rows, readings, strict=True))
-    files.write(path, text.getvalue())
 
 
 def _document(gain: Gain, readings: list[tuple[int, int, int, int]], confidence: Fraction) -> str:

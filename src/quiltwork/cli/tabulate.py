@@ -155,7 +155,12 @@ def tally(
         if subject is not None:
             place = column_position(header, subject.column, path)
             everyone: set[str] = set()
-            seen = _matching(_noting(rows, place, everyone), tests)
+
+            def noted(row: list[str]) -> list[str]:
+                everyone.add(row[place])
+                return row
+
+            seen = _matching(map(noted, rows), tests)
             cells = ((row[place], tuple(row[at] for at in wanted)) for row in seen)
             public = None if among is None else set(among)
             inside = (pair for pair in cells if public is None or pair[1] in public)
@@ -182,12 +187,6 @@ def _matching(rows: Iterable[list[str]], tests: list[Test]) -> Iterable[list[str
     if not tests:
         return rows
     return (row for row in rows if all(test(row[place]) for place, test in tests))
-
-
-def _noting(rows: Iterable[list[str]], place: int, everyone: set[str]) -> Iterator[list[str]]:
-    for row in rows:
-        everyone.add(row[place])
-        yield row
 
 
 def _tallied(rows: Iterable[list[str]], wanted: list[int]) -> Counter[tuple[str, ...]]:

@@ -35,7 +35,7 @@ from quiltwork.holdout.metrics import Metric, MetricName, Scoring
 from quiltwork.holdout.storage import secret_path
 from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
 from quiltwork.service import jobs, ladders
-from quiltwork.service.datasets import retire
+from quiltwork.service.datasets import Column, retire
 from quiltwork.service.objects import Kind, StoredObject
 from quiltwork.service.settings import private_folder
 from quiltwork.service.storage import Schema, TableOf, Transaction
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from quiltwork.service.vault import Vault
 
 SIDES = ("train", "holdout")
-_Column = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class NewHoldout(Document, frozen=True):
@@ -60,14 +59,14 @@ class NewHoldout(Document, frozen=True):
     """
 
     name: Name
-    id_column: _Column
-    target: _Column
+    id_column: Column
+    target: Column
     budget: Annotated[int, Meta(ge=1, le=10**6)]
     threshold: Number | None = None
     noise: Number | None = None
     mode: Literal["rounds", "ladder"] = "rounds"
     attempts: Annotated[int, Meta(ge=1, le=10**6)] | None = None
-    group: _Column | None = None
+    group: Column | None = None
     metrics: Annotated[dict[MetricName, tuple[Number, Number] | None], Meta(min_length=1)] = (
         msgspec.field(default_factory=lambda: {"accuracy": None})
     )

@@ -158,23 +158,6 @@ def submit(
     return identity
 
 
-def place(t: Transaction, job: StoredJob) -> int | None:
-    """Return how many jobs are before this one, running ones too; None once it has begun."""
-    if job.state != "queued":
-        return None
-    (ahead,) = t.row(
-        f"SELECT COUNT(*) FROM curator_jobs WHERE {_OPEN} AND number < ?",  # noqa: S608
-        job.number,
-    )
-    return int(ahead)
-
-
-def worker_heard(t: Transaction) -> int | None:
-    """Return when any worker was last heard of."""
-    (last,) = t.row("SELECT MAX(beat) FROM curator_workers WHERE beat < ?", now() + _AHEAD)
-    return None if last is None else int(last)
-
-
 def claim(
     storage: Storage, worker: str, seconds: float, only: str | None = None
 ) -> StoredJob | None:
@@ -314,9 +297,13 @@ _NO_WORKER = 60
 
 
 def shown(t: Transaction, job: StoredJob) -> Job:
-    """Describe a job as it is now."""
-    ahead = place(t, job)
-    heard = job.beat if job.state == "running" else worker_heard(t)
+    """Describe a job as it is now: while it waits with how many are before it, running ones too."""
+    ahead, heard = None, job.beat
+    if job.state == "queued":
+        before = f"SELECT COUNT(*) FROM curator_jobs WHERE {_OPEN} AND number < ?"  # noqa: S608
+        (ahead,) = t.row(before, job.number)
+    if job.state != "running":
+        (heard,) = t.row("SELECT MAX(beat) FROM curator_workers WHERE beat < ?", now() + _AHEAD)
     age = None if not heard else max(0, now() - heard) / 1000
     return shown_as(
         Job,

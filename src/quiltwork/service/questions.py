@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from quiltwork.beliefs import Belief, CyclicChain, HiddenChain, MarkovChain
+from quiltwork.beliefs import CyclicChain, HiddenChain, MarkovChain
 from quiltwork.beliefs.origins import CodedSequences
 from quiltwork.budget import Ledger, Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
@@ -110,8 +110,25 @@ class AskedSeries:
             scale=seen.scale,
             errors=(seen.expected_error, seen.half_width, seen.simultaneous_half_width),
             usefulness=seen.usefulness,
-            example=_example(self.data, self.query, self.beliefs, self.epsilon, self.episode),
+            example=self._example(lengths),
         )
+
+    def _example(self, lengths: list[int]) -> AnswerExample | None:
+        """Answer the query about as many simulated series as there are, each as long.
+
+        None where the beliefs cannot be simulated, or it would take long.
+        """
+        known = MarkovChain | CyclicChain | HiddenChain
+        able = [b for b in self.beliefs if isinstance(b, known) and str(b.initial) != "any"]
+        if sum(lengths) > _MOST_SIMULATED or not able:
+            return None
+        try:
+            made = [able[0].sample(length, seed) for seed, length in enumerate(lengths)]
+            given = made[0] if len(made) == 1 else made
+            drawn = release(given, self.query, self.beliefs, self.epsilon, episode=self.episode)
+        except (InvalidInputError, UnsupportedError):
+            return None
+        return AnswerExample(*columns(drawn, json.loads(drawn.to_json()).get("intervals")))
 
     def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
         """Debit, draw and store."""
@@ -206,31 +223,6 @@ class AskedTable:
 
 
 Asked: TypeAlias = AskedSeries | AskedTable
-
-
-def _example(
-    data: CodedSequences,
-    query: Query,
-    beliefs: tuple[Belief, ...],
-    epsilon: Fraction,
-    episode: int,
-) -> AnswerExample | None:
-    """Answer a query about as many simulated series as there are, each as long.
-
-    None where the beliefs cannot be simulated, or it would take long.
-    """
-    lengths = [len(one) for one in data.coded.values()]
-    chains = [one for one in beliefs if isinstance(one, MarkovChain | CyclicChain | HiddenChain)]
-    able = [one for one in chains if str(one.initial) != "any"]
-    if sum(lengths) > _MOST_SIMULATED or not able:
-        return None
-    try:
-        made = [able[0].sample(length, seed) for seed, length in enumerate(lengths)]
-        given = made[0] if len(made) == 1 else made
-        drawn = release(given, query, beliefs, epsilon, episode=episode)
-    except (InvalidInputError, UnsupportedError):
-        return None
-    return AnswerExample(*columns(drawn, json.loads(drawn.to_json()).get("intervals")))
 
 
 def _previewed(

@@ -170,7 +170,15 @@ def _remap(call: Call) -> RemappedCounts:
         raise InvalidInputError("Only counts are read by a prior and a loss.")
     table, reader = CountTable.from_json(answer), call.body
     mechanism = GeometricMechanism(reader.people, alpha=table.alphas[0])
-    remap = optimal_remap(mechanism, Consumer(_prior(reader), reader.loss))
+    prior: Any = reader.prior
+    if prior != "uniform":
+        if reader.parameter is None:
+            raise InvalidInputError(
+                "parameter is missing: the mean, or the probability, of the prior."
+            )
+        parameter = exact_number(reader.parameter, "parameter")
+        prior = prior_of_kind(prior, parameter, reader.people)
+    remap = optimal_remap(mechanism, Consumer(prior, reader.loss))
     counts = np.clip(np.array(table.noisy, dtype=np.int64), 0, reader.people)
     low, high = (np.ravel(end).tolist() for end in remap.interval(counts))
     return RemappedCounts(
@@ -181,15 +189,6 @@ def _remap(call: Call) -> RemappedCounts:
         expected_loss=float(remap.expected_loss),
         text=remap.explain(),
     )
-
-
-def _prior(reader: Reader) -> Any:
-    if reader.prior == "uniform":
-        return "uniform"
-    if reader.parameter is None:
-        raise InvalidInputError("parameter is missing: the mean, or the probability, of the prior.")
-    parameter = exact_number(reader.parameter, "parameter")
-    return prior_of_kind(reader.prior, parameter, reader.people)
 
 
 @FEATURE.at("GET", f"{_OF_DATASET}/ledger", "ledger.read", query=LogQuery)

@@ -23,6 +23,7 @@ from msgspec import Meta
 from quiltwork.client.records import CollaborativeTable, GivenPart, Job
 from quiltwork.errors import InvalidInputError
 from quiltwork.service import jobs
+from quiltwork.service.datasets import Column
 from quiltwork.service.objects import Kind, StoredObject
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Service
@@ -35,15 +36,14 @@ if TYPE_CHECKING:
     from quiltwork.tables.publication import Publication
 
 _ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
-_Column = Annotated[str, Meta(min_length=1, max_length=200)]
 _Small = Annotated[int, Meta(ge=1, le=10**6)]
 
 
 class TableRules(Document, frozen=True):
     """Which columns are what, and what every group of the published table must withstand."""
 
-    quasi_identifiers: Annotated[list[_Column], Meta(min_length=1, max_length=50)]
-    sensitive: _Column
+    quasi_identifiers: Annotated[list[Column], Meta(min_length=1, max_length=50)]
+    sensitive: Column
     k: _Small
     l: _Small = 1  # noqa: E741  (the literature's own name)
     m: Annotated[int, Meta(ge=0, le=100)] = 1

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +187,7 @@ def overwrite(path: Path) -> None:
 def _chunks(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Cut bytes into chunks of one size; the last, perhaps empty, is told."""
     held = b""
-    for part in chain(parts):
+    for part in parts:
         held += part
         while len(held) > _CHUNK:
             yield held[:_CHUNK], False

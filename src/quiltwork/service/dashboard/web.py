@@ -154,7 +154,18 @@ def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
             if caller is None:
                 return _must_sign_in(request)
             async with service.turns.of(caller.token, file=media_type_of(request) == _FILES):
-                visit = await _visit(request, service, caller, cookie)
+                limits = service.settings.limits
+                visit = Visit(
+                    service,
+                    caller,
+                    request.url.path,
+                    request.path_params,
+                    dict(request.query_params),
+                    *await own_form(request, cookie, limits.document, limits.upload),
+                    cookie,
+                    "x-fragment" in request.headers,
+                    str(request.base_url).rstrip("/"),
+                )
                 response = await run_sync(_answered, page, visit)
         except Problem as problem:
             response = refusal(request, problem)
@@ -207,23 +218,6 @@ def hidden_field(cookie: str) -> Markup:
     """Return the hidden field that every form carries."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(
         _FORM_FIELD, sessions.form_value(cookie)
-    )
-
-
-async def _visit(request: Request, service: Service, caller: Caller, cookie: str) -> Visit:
-    limits = service.settings.limits
-    form, files = await own_form(request, cookie, limits.document, limits.upload)
-    return Visit(
-        service,
-        caller,
-        request.url.path,
-        request.path_params,
-        dict(request.query_params),
-        form,
-        files,
-        cookie,
-        "x-fragment" in request.headers,
-        str(request.base_url).rstrip("/"),
     )
 
 
