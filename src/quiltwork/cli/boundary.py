@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # ? for ε where a terminal's encoding lacks it
     # What stands before a bare `--`, so that errors in parsing know the wishes too.
-    options = {*takewhile("--".__ne__, arguments)}
+    options = {*takewhile(lambda one: one != "--", arguments)}
     as_json = "--json" in options
     try:
         with warnings.catch_warnings():

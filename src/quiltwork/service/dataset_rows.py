@@ -146,10 +146,10 @@ def _add_rows(call: Call) -> Added:
     if found.deleted or call.service.ledger.status(found.name).retired is not None:
         raise _retired()
     with call.sent.table() as path:
-        if isinstance(found.about, SeriesOf):
-            piece = _read_series(str(path), found.about)
+        if isinstance(found.holds, SeriesOf):
+            piece = _read_series(str(path), found.holds)
         else:
-            piece = _read_counts(str(path), found.about)
+            piece = _read_counts(str(path), found.holds)
     with _adding:
         return _keep(call.service, found, piece, call.who)
 
@@ -160,13 +160,13 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
 
     before = service.read(lambda t: _files(t, found.name))
     length = None
-    if isinstance(found.about, SeriesOf):
-        whole = _series(found.about, [*_pieces(service, before), (piece, by)])
-        believed = beliefs_of(found.about)
+    if isinstance(found.holds, SeriesOf):
+        whole = _series(found.holds, [*_pieces(service, before), (piece, by)])
+        believed = beliefs_of(found.holds)
         source = read_source(whole, believed, tuple(believed[0].states or ()))
         encode_cells(source, believed, histogram(), quietly=True)  # what a release would refuse
         length = max(source.lengths)
-        least = found.about.length or 1  # the ledger may be ahead of the rows, for a schedule
+        least = found.holds.length or 1  # the ledger may be ahead of the rows, for a schedule
         if length < least:
             raise InvalidInputError(
                 f"The longest series has {length:,} time points, and {least:,} were registered."
@@ -344,9 +344,9 @@ def _delete_rows(call: Call) -> None:
 def series_of(service: Service, dataset: str) -> CodedSequences:
     """Return the rows of a series; counts are refused, and with 409 a series without rows."""
     found = registered(service, dataset)
-    if not isinstance(found.about, SeriesOf):
+    if not isinstance(found.holds, SeriesOf):
         raise InvalidInputError("Only series are published by a schedule, not counts.")
-    return series_rows(service, dataset, found.about)
+    return series_rows(service, dataset, found.holds)
 
 
 def have_arrived(service: Service, dataset: str, point: int, *, late: bool) -> bool:

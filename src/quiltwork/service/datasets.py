@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -40,8 +41,8 @@ Column: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 @dataclass(frozen=True)
-class StoredDataset:
-    """A dataset at rest; `about` is what it is about, with a text."""
+class Registered:
+    """A dataset as it was registered; `about` has its text, and what it `holds` as plain values."""
 
     name: str
     kind: Kind
@@ -49,6 +50,17 @@ class StoredDataset:
     created: str
     about: dict[str, Any]
     deleted: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What it is about, in a sentence."""
+        return str(self.about["text"])
+
+    @cached_property
+    def holds(self) -> SeriesOf | CountsOf:
+        """What it is about."""
+        read: type[SeriesOf | CountsOf] = SeriesOf if self.kind == "series" else CountsOf
+        return msgspec.convert(self.about["about"], read)
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,7 @@ class StoredAccess:
     given: str
 
 
-DATASETS = TableOf("curator_datasets", StoredDataset, "name")
+DATASETS = TableOf("curator_datasets", Registered, "name")
 _ACCESSES = TableOf("curator_access", StoredAccess, "dataset, member")
 FEATURE = Feature(
     Schema(
@@ -126,18 +138,6 @@ class NewShare(Document, frozen=True):
     reserved: Number | None = None
 
 
-class Registered(Document, frozen=True):
-    """A dataset as it was registered."""
-
-    name: str
-    kind: Kind
-    owner: str
-    created: str
-    text: str
-    about: SeriesOf | CountsOf
-    deleted: str | None = None
-
-
 def beliefs_of(about: SeriesOf) -> tuple[Belief, ...]:
     """Read the beliefs; they must name every state, so that rows can be checked once for all."""
     found = beliefs_from_json(json.dumps(about.belief))
@@ -165,13 +165,7 @@ FEATURE.belongs["dataset"] = dataset_is_own
 
 def registered(service: Service, name: str) -> Registered:
     """Return a dataset as it was registered; 404 if there is none."""
-    return _read(service.read(lambda t: DATASETS.named(t, name=name)))
-
-
-def _read(found: StoredDataset) -> Registered:
-    read: type[SeriesOf | CountsOf] = SeriesOf if found.kind == "series" else CountsOf
-    about, text = msgspec.convert(found.about["about"], read), found.about["text"]
-    return shown_as(Registered, found, about=about, text=text)
+    return service.read(lambda t: DATASETS.named(t, name=name))
 
 
 @FEATURE.at("POST", "/v1/datasets", "dataset.create", request=NewDataset, status=201)
@@ -210,7 +204,7 @@ def _register_dataset(call: Call) -> Dataset:
         if found != (believed, budget, episode, 0):
             raise taken from None
     document = {"about": msgspec.to_builtins(about), "text": asked.text}
-    made = StoredDataset(asked.name, kind, call.who, now(), document)
+    made = Registered(asked.name, kind, call.who, now(), document)
 
     def work(t: Transaction) -> None:
         if DATASETS.one(t, name=made.name) is None:
@@ -224,7 +218,7 @@ def _register_dataset(call: Call) -> Dataset:
 def shown(service: Service, found: Registered, caller: Caller) -> Dataset:
     """Return a dataset as a caller may see it."""
     status = service.ledger.status(found.name)
-    counts = found.about if isinstance(found.about, CountsOf) else None
+    counts = found.holds if isinstance(found.holds, CountsOf) else None
     sees_all = caller.role == "auditor" or caller.member == found.owner
     own = _share(status, caller.member) if caller.role in ("owner", "analyst") else None
     named = sorted({*status.shares, *status.charged})
@@ -267,7 +261,7 @@ def _list_datasets(call: Call, t: Transaction) -> Page[Dataset]:
         where += f" AND name IN ({', '.join('?' * len(only))})"
     who = (caller.role, caller.member, caller.member, *(only or ()))
     found = DATASETS.page(t, call.query, "name", where, *who)
-    return found.shown(lambda one: shown(call.service, _read(one), caller))
+    return found.shown(lambda one: shown(call.service, one, caller))
 
 
 @FEATURE.at("GET", _OF_DATASET, "dataset.read")

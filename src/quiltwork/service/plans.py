@@ -66,7 +66,7 @@ class Plan(Document, frozen=True):
 def _plan(call: Call) -> Plan:
     """Find the noise with which questions to come cost a budget together."""
     service, found = call.service, registered(call.service, call.path["dataset"])
-    if not isinstance(found.about, SeriesOf):
+    if not isinstance(found.holds, SeriesOf):
         raise UnsupportedError("Levels of counts add up; plans are for series.")
     status = service.ledger.status(found.name)
     if status.retired is not None:

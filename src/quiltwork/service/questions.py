@@ -255,16 +255,16 @@ def _previewed(
 def read_question(service: Service, found: Registered, question: AskedQuestion) -> Asked:
     """Read a question about a dataset; everything wrong with it is found by what is public."""
     epsilon = exact_number(question.epsilon, "epsilon")
-    if isinstance(found.about, SeriesOf):
+    if isinstance(found.holds, SeriesOf):
         query = read_query(question.query)
         status = service.ledger.status(found.name)
-        data = reaching(series_rows(service, found.name, found.about), query.stop or query.start)
+        data = reaching(series_rows(service, found.name, found.holds), query.stop or query.start)
         about = (status.beliefs, status.episode, status.length)
         return AskedSeries(found.name, query, epsilon, *about, data)
     table = converted(question.query, TableQuery)
-    _check_table(table, found.about)
+    _check_table(table, found.holds)
     rows = counted_rows(service, found.name)
-    return AskedTable(found.name, table, epsilon, found.about, rows)
+    return AskedTable(found.name, table, epsilon, found.holds, rows)
 
 
 def read_query(document: Mapping[str, Any]) -> Query:

@@ -41,17 +41,13 @@ class Transaction:
 
     def __init__(self, tables: Tables, identity: str = "") -> None:
         """Use the ledger's transaction; its notes are known by `identity`, should it run twice."""
-        self._tables = tables
-        self._identities = (f"{identity}-{number}" for number in count())
-
-    @property
-    def tables(self) -> Tables:
+        self.tables = tables
         """The ledger's own tables in this transaction, for answers that are stored with others."""
-        return self._tables
+        self._identities = (f"{identity}-{number}" for number in count())
 
     def rows(self, statement: str, *parameters: object) -> list[Any]:
         """Run one statement with `?` for parameters; return the rows of a SELECT."""
-        return self._tables.execute(statement, *parameters)
+        return self.tables.execute(statement, *parameters)
 
     def row(self, statement: str, *parameters: object) -> Any:
         """Return the first row of a SELECT, None without any."""
@@ -63,8 +59,8 @@ class Transaction:
         Kinds are "act", "read" and "refusal"; the text never holds a value from the data.
         """
         identity = next(self._identities)
-        if self._tables.with_id(identity) is None:
-            self._tables.append(noted(identity, kind, text, dataset, who))
+        if self.tables.with_id(identity) is None:
+            self.tables.append(noted(identity, kind, text, dataset, who))
 
 
 def _all(where: Mapping[str, object]) -> str:
