@@ -10,17 +10,22 @@ from typing import Annotated
 from msgspec import Meta
 
 from quiltwork.client.records import Holdout, HoldoutPromise, Score
+from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_up
 from quiltwork.holdout.board import Board
 from quiltwork.holdout.leaderboard import status_of_board
 from quiltwork.holdout.metrics import MetricName
+from quiltwork.holdout.storage import secret_path
+from quiltwork.holdout.studies import read_predictions, read_table
 from quiltwork.holdout.transcript import Transcript
-from quiltwork.service import holdouts
-from quiltwork.service.holdouts import HOLDOUTS, NewHoldout
+from quiltwork.service import holdouts, jobs
+from quiltwork.service.datasets import retire
+from quiltwork.service.holdouts import HOLDOUTS, SIDES, NewHoldout
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.routes import Call, Feature
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Page, PageQuery, shown_as
+from quiltwork.service.vault import overwrite
 
 _Label = Annotated[str, Meta(max_length=1000)]
 
@@ -29,7 +34,7 @@ _ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
 FEATURE = Feature(
     holdouts.SCHEMA,
     {"holdout": HOLDOUTS.is_own},
-    lambda t: HOLDOUTS.files(t, *holdouts.SIDES),
+    lambda t: HOLDOUTS.files(t, *SIDES),
 )
 
 
@@ -142,17 +147,54 @@ def _dismiss_from_holdout(call: Call, t: Transaction) -> None:
 @FEATURE.at("PUT", f"{_ONE}/tables/{{side}}", "holdout.give", upload=True, free=("side",))
 def _give_side(call: Call) -> SideRows:
     """Give the table `train` or `holdout`, as CSV."""
-    side = call.path["side"]
-    if side not in holdouts.SIDES:
+    side, stored, upload = call.path["side"], HOLDOUTS.named(call), call.sent
+    if side not in SIDES:
         raise not_found()
-    rows = holdouts.put_side(call.service, HOLDOUTS.named(call), side, call.sent)
-    return SideRows(name=call.path["holdout"], side=side, rows=rows)
+    if upload.suffix != ".csv":
+        raise InvalidInputError("The tables of a holdout are uploaded as CSV.")
+    asked = stored.asked
+    with upload.table() as path:
+        _, rows = read_table(str(path))
+        used = filter(None, (asked.id_column, asked.target, asked.group))
+        kept = upload.only(path, list(dict.fromkeys(used)))
+
+    def work(t: Transaction, file: str) -> list[str]:
+        now = HOLDOUTS.current(t, stored.name)
+        holdouts.refuse_deleted(now)
+        if "transcript" in now.made:
+            raise InvalidInputError("The holdout is open, and its tables do not change any more.")
+        if side not in holdouts.sides_of(now.asked.mode):
+            raise InvalidInputError("A ladder takes no training table; give the holdout only.")
+        HOLDOUTS.update(t, now, **{side: file})
+        t.note("act", f"gave the {side} table of holdout {stored.name}", stored.owner)
+        return [now.made[side]] if side in now.made else []
+
+    call.service.keep(kept, work)
+    return SideRows(name=stored.name, side=side, rows=len(rows))
 
 
 @FEATURE.at("DELETE", f"{_ONE}/tables", "holdout.delete", status=204)
 def _delete_tables(call: Call) -> None:
     """Delete both tables, for good; answers, transcript and ledger stay."""
-    holdouts.delete(call.service, HOLDOUTS.named(call), call.who)
+    service, stored = call.service, HOLDOUTS.named(call)
+    dataset = holdouts.dataset_of(stored)
+    with service.turn("holdout", stored.name):
+        if dataset in {status.dataset for status in service.ledger.datasets()}:
+            retire(service, str(dataset), "its rows were deleted", call.who)
+
+        def work(t: Transaction) -> list[str]:
+            now = HOLDOUTS.current(t, stored.name)
+            files = [now.made[side] for side in SIDES if side in now.made]
+            kept = {name: one for name, one in now.made.items() if name not in SIDES}
+            HOLDOUTS.write(t, now.name, now.asked, {"deleted": jobs.now(), **kept})
+            t.note("act", f"deleted the tables of holdout {stored.name}", call.who)
+            return files
+
+        service.forget(work)
+        now = HOLDOUTS.named(call)
+        if "transcript" in now.made:  # its secret could tell a guess of the rows from another one
+            overwrite(secret_path(holdouts.path_of(service, now)))
+        holdouts.forget_rows()
 
 
 @FEATURE.at("POST", f"{_ONE}/opening", "holdout.open")
@@ -171,8 +213,6 @@ def _ask_holdout(call: Call) -> Score:
 @FEATURE.at("PUT", f"{_ONE}/questions", "holdout.ask", query=MetricQuery, spends=True, upload=True)
 def _ask_holdout_by_file(call: Call) -> Score:
     """The same with a CSV file of ids and predictions."""
-    from quiltwork.holdout.studies import read_predictions
-
     stored = HOLDOUTS.named(call)
     if call.sent.suffix != ".csv":
         raise Problem(415, "unsupported-media", "Send predictions as text/csv.")

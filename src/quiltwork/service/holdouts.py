@@ -32,20 +32,17 @@ from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import to_fraction, typed_fraction
 from quiltwork.holdout.board import Board, read_board
 from quiltwork.holdout.metrics import Metric, MetricName, Scoring
-from quiltwork.holdout.storage import secret_path
 from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
 from quiltwork.service import jobs, ladders
-from quiltwork.service.datasets import Column, retire
+from quiltwork.service.datasets import Column
 from quiltwork.service.objects import Kind, StoredObject
 from quiltwork.service.settings import private_folder
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document, Name, Number, exact_number
-from quiltwork.service.vault import overwrite
 
 if TYPE_CHECKING:
     from quiltwork.holdout.studies import Study
     from quiltwork.service.routes import Service
-    from quiltwork.service.uploads import Upload
     from quiltwork.service.vault import Vault
 
 SIDES = ("train", "holdout")
@@ -141,38 +138,11 @@ def _end(value: int | float | str) -> Fraction:
     return to_fraction(typed_fraction(value) if isinstance(value, str) else value, "limits")
 
 
-def put_side(service: Service, stored: Held, side: str, upload: Upload) -> int:
-    """Keep one of the two tables, as CSV, the columns that are used; return its number of rows."""
-    from quiltwork.holdout.studies import read_table
-
-    if upload.suffix != ".csv":
-        raise InvalidInputError("The tables of a holdout are uploaded as CSV.")
-    asked = stored.asked
-    with upload.table() as path:
-        _, rows = read_table(str(path))
-        named = filter(None, (asked.id_column, asked.target, asked.group))
-        kept = upload.only(path, list(dict.fromkeys(named)))
-
-    def work(t: Transaction, file: str) -> list[str]:
-        now = HOLDOUTS.current(t, stored.name)
-        _refuse_deleted(now)
-        if "transcript" in now.made:
-            raise InvalidInputError("The holdout is open, and its tables do not change any more.")
-        if side not in sides_of(now.asked.mode):
-            raise InvalidInputError("A ladder takes no training table; give the holdout only.")
-        HOLDOUTS.update(t, now, **{side: file})
-        t.note("act", f"gave the {side} table of holdout {stored.name}", stored.owner)
-        return [now.made[side]] if side in now.made else []
-
-    service.keep(kept, work)
-    return len(rows)
-
-
 def open_holdout(service: Service, stored: Held) -> None:
     """Check both tables, set the budget in the ledger and begin the transcript."""
     with service.turn("holdout", stored.name):
         stored = service.read(lambda t: HOLDOUTS.current(t, stored.name))
-        _refuse_deleted(stored)
+        refuse_deleted(stored)
         if "transcript" in stored.made:
             return
         if not stored.made.keys() >= set(sides_of(stored.asked.mode)):
@@ -195,33 +165,8 @@ def open_holdout(service: Service, stored: Held) -> None:
         service.write(work)
 
 
-def delete(service: Service, stored: Held, by: str) -> None:
-    """Forget both tables and the secret, which could tell a guess of them from another one.
-
-    Answers, the transcript and the ledger stay; nothing more is answered.
-    """
-    dataset = dataset_of(stored)
-    with service.turn("holdout", stored.name):
-        if dataset in {status.dataset for status in service.ledger.datasets()}:
-            retire(service, str(dataset), "its rows were deleted", by)
-
-        def work(t: Transaction) -> list[str]:
-            now = HOLDOUTS.current(t, stored.name)
-            files = [now.made[side] for side in SIDES if side in now.made]
-            kept = {name: one for name, one in now.made.items() if name not in SIDES}
-            HOLDOUTS.write(t, now.name, now.asked, {"deleted": jobs.now(), **kept})
-            t.note("act", f"deleted the tables of holdout {stored.name}", by)
-            return files
-
-        service.forget(work)
-        now = service.read(lambda t: HOLDOUTS.current(t, stored.name))
-        if "transcript" in now.made:
-            overwrite(secret_path(_path(service, now)))
-        _study.cache_clear()
-        ladders.scored.cache_clear()
-
-
-def _refuse_deleted(stored: Held) -> None:
+def refuse_deleted(stored: Held) -> None:
+    """Refuse a holdout whose tables are gone."""
     if "deleted" in stored.made:
         raise BudgetExceeded("The tables of this holdout were deleted: nothing more is answered.")
 
@@ -287,11 +232,11 @@ def ask(
                     "This Idempotency-Key asked another question; use a new one."
                 )
             return found.score
-        _refuse_deleted(service.read(lambda t: HOLDOUTS.current(t, stored.name)))
+        refuse_deleted(service.read(lambda t: HOLDOUTS.current(t, stored.name)))
         mark = hashlib.sha256(json.dumps([key, digest]).encode()).hexdigest()
         label = f"{member} {mark} {metric}"
         if stored.asked.mode == "ladder":
-            rows, path = _labels(service, stored), _path(service, stored)
+            rows, path = _labels(service, stored), path_of(service, stored)
             check = partial(_check_attempts, stored.asked, member)
             told = ladders.submit(path, rows, label, given, check)
         else:
@@ -312,7 +257,7 @@ def _by_rounds(
     """Ask the reusable holdout, unless it knows the label already."""
     from quiltwork.holdout import ReusableHoldout
 
-    study, path = study_of(service, stored), _path(service, stored)
+    study, path = study_of(service, stored), path_of(service, stored)
     statistic = study.about_predictions(said, measure)
     tables, payer = (study.train, study.holdout), (service.ledger, dataset_of(stored))
     with closing(ReusableHoldout.resume(path, *tables, *payer, ladders.WAIT)) as opened:
@@ -349,6 +294,12 @@ def study_of(service: Service, stored: Held) -> Study:
     return _study(service.vault, *files, _columns(stored.asked))
 
 
+def forget_rows() -> None:
+    """Forget the tables that were read lately."""
+    _study.cache_clear()
+    ladders.scored.cache_clear()
+
+
 @lru_cache(maxsize=4)
 def _study(vault: Vault, train: str, holdout: str, columns: Columns) -> Study:
     from quiltwork.holdout.studies import read_study
@@ -367,7 +318,7 @@ def told_by(service: Service, stored: Held) -> Transcript | Board | None:
     if "transcript" not in stored.made or "deleted" in stored.made:
         return None
     read = read_board if stored.asked.mode == "ladder" else read_transcript
-    return read(sealed_lines(_path(service, stored)))
+    return read(sealed_lines(path_of(service, stored)))
 
 
 def _labels(service: Service, stored: Held) -> ladders.Labels:
@@ -380,7 +331,8 @@ def _columns(asked: NewHoldout) -> Columns:
     return Columns(asked.id_column, asked.target, asked.group)
 
 
-def _path(service: Service, stored: Held) -> Path:
+def path_of(service: Service, stored: Held) -> Path:
+    """Return where the lines of an open holdout are."""
     return _folder(service) / str(stored.made["transcript"])
 
 
