@@ -17,7 +17,7 @@ CEILINGS = {
     "audit": 2850,
     "beliefs": 6310,
     "budget": 9830,
-    "cli": 6900,
+    "cli": 6840,
     "client": 800,
     "counts": 4100,
     "demo": 530,
@@ -28,12 +28,12 @@ CEILINGS = {
     "queries": 1790,
     "report": 1130,
     "series": 5560,
-    "service": 8410,
+    "service": 8260,
     "tables": 14020,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 80_520  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_310  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
