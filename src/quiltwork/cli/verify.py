@@ -85,7 +85,6 @@ def verify(
     """
     from quiltwork.tables.originals import verify_published
     from quiltwork.tables.provider_side import own_view
-    from quiltwork.tables.spark.session import on_spark
     from quiltwork.tables.verification import LIMIT, verify_m_privacy
 
     bound = LIMIT if limit is None else limit
@@ -144,6 +143,8 @@ def verify(
         else:
             with at_work(backend):
                 if backend == "spark":
+                    from quiltwork.tables.spark.session import on_spark
+
                     table, bound = on_spark(table), 1
                 verdict = verify_m_privacy(table, constraint, m, method, bound)
                 emit(verdict.to_json(), [verdict.explain()])
