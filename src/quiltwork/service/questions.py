@@ -106,10 +106,12 @@ class AskedSeries:
         )
         return _previewed(
             quote,
+            seen.usefulness,
             cells=seen.cells,
             scale=seen.scale,
-            errors=(seen.expected_error, seen.half_width, seen.simultaneous_half_width),
-            usefulness=seen.usefulness,
+            expected_error=seen.expected_error,
+            half_width=seen.half_width,
+            half_width_of_all=seen.simultaneous_half_width,
             example=self._example(lengths),
         )
 
@@ -177,14 +179,13 @@ class AskedTable:
         error, people = float(law.expected_absolute), self.about.people
         return _previewed(
             quote,
+            None if people is None else judged(error, people / cells, "an even share"),
             cells=cells,
             scale=float(law.scale or 0),
-            errors=(
-                error,
-                float(law.simultaneous_quantile(_CONFIDENCE, 1)),
-                float(law.simultaneous_quantile(_CONFIDENCE, cells)),
-            ),
-            usefulness=None if people is None else judged(error, people / cells, "an even share"),
+            expected_error=error,
+            half_width=float(law.simultaneous_quantile(_CONFIDENCE, 1)),
+            half_width_of_all=float(law.simultaneous_quantile(_CONFIDENCE, cells)),
+            example=None,
         )
 
     def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
@@ -225,30 +226,18 @@ class AskedTable:
 Asked: TypeAlias = AskedSeries | AskedTable
 
 
-def _previewed(
-    quote: Quote,
-    *,
-    cells: int,
-    scale: float,
-    errors: tuple[float, float, float],
-    usefulness: Usefulness | None,
-    example: AnswerExample | None = None,
-) -> AnswerPreview:
+def _previewed(quote: Quote, useful: Usefulness | None, **told: Any) -> AnswerPreview:
+    """Put what a question costs beside what is told of its answer."""
     return shown_as(
         AnswerPreview,
         quote,
         granted=quote.fits,
         spent_before=quote.before,
         spent_after=quote.after,
-        cells=cells,
-        scale=scale,
-        expected_error=errors[0],
-        half_width=errors[1],
-        half_width_of_all=errors[2],
         confidence=_CONFIDENCE,
-        verdict=None if usefulness is None else usefulness.verdict,
-        reason=None if usefulness is None else usefulness.reason,
-        example=example,
+        verdict=None if useful is None else useful.verdict,
+        reason=None if useful is None else useful.reason,
+        **told,
     )
 
 
