@@ -28,12 +28,12 @@ CEILINGS = {
     "queries": 1790,
     "report": 1130,
     "series": 5560,
-    "service": 8260,
+    "service": 8250,
     "tables": 14020,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 80_310  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_300  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
