@@ -20,7 +20,7 @@ from quiltwork.tables import (
     anonymize,
     verify_m_privacy,
 )
-from quiltwork.tables.generalization.reading import parse_label
+from quiltwork.tables.generalization.reading import label_of
 from quiltwork.tables.partitioning import recipe
 from tests.sizes import sample
 
@@ -48,7 +48,7 @@ def table_i() -> Table:
 
 
 def covers(text: str, value: object, kind: str) -> bool:
-    label = parse_label(text)
+    label = label_of(text)
     if value is None or value != value:
         return label.missing
     if label.form == "set" or kind == "categorical":

@@ -9,7 +9,7 @@ import pytest
 from evidence.random_tables import random_frame, random_table
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.tables import KAnonymity, Table, anonymize, verify_m_privacy
-from quiltwork.tables.generalization.reading import parse_label
+from quiltwork.tables.generalization.reading import label_of
 
 
 @pytest.fixture(name="publication")
@@ -24,9 +24,9 @@ def test_groups_say_what_the_rows_say(publication):
     assert len(publication.groups) == len(counted)
     for group in publication.groups:
         assert counted[tuple(group.values[name] for name in names)] == group.size
-        label = parse_label(group.values["age"])
+        label = label_of(group.values["age"])
         assert tuple(map(int, label.values)) == (group.lower["age"], group.upper["age"])
-        towns = parse_label(group.values["town"])
+        towns = label_of(group.values["town"])
         assert set(towns.values) == set(group.members["town"])
 
 
@@ -45,9 +45,9 @@ def test_bounds_and_midpoints_go_with_the_rows(publication):
         bounds["age_mid"],
         strict=True,
     ):
-        assert tuple(map(float, parse_label(text).values)) == (low, high)
+        assert tuple(map(float, label_of(text).values)) == (low, high)
         assert middle == (low + high) / 2
-    sizes = [len(set(parse_label(text).values)) for text in publication.frame["town"]]
+    sizes = [len(set(label_of(text).values)) for text in publication.frame["town"]]
     assert bounds["town_size"].tolist() == sizes
     assert set(bounds["grade_low"]) <= {"low", "middle", "high"}
 

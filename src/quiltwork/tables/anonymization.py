@@ -28,14 +28,15 @@ from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable, code_type, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of
 from quiltwork.tables.group import count_groups
-from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, records_of
-from quiltwork.tables.partitioning.guards import Guard, held_anyhow, records_needed
+from quiltwork.tables.partitioning.coded_records import Counts, records_of
+from quiltwork.tables.partitioning.guards import held_anyhow, records_needed
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, fitting, partition
 from quiltwork.tables.publication import LocalPublication, Publication
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, verify_counts
+from quiltwork.tables.verification.all_groups import groups_withstand
 from quiltwork.tables.verification.one_group import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
 
@@ -140,12 +141,17 @@ def anonymize(
     recipe = replace(recipe, constraint=bound)
     if method != "separate":
         least = KAnonymity(records_needed(bound)) if blind else bound
-        _check_whole(encoded, records, least, coalition)
+        whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1)
+        if not groups_withstand(whole, least, coalition)[0]:
+            refuse_whole(whole.cut(0), encoded.rows, least, coalition)
 
     def made(recipe: Recipe) -> tuple[LocalPublication, Verdict]:
         labels = partition(encoded, records, recipe, progress)
         if method == "separate":
-            _check_lost(encoded, labels, bound, most)
+            lost = labels == UNPUBLISHED
+            if lost.sum() > most:
+                who = encoded.providers[int(encoded.provider[np.argmax(lost)])]
+                raise too_few_alone(who, bound, int(lost.sum()), most)
         elif labels.min() < 0:  # would pass for suppression
             raise RuntimeError("A row has no group; this is a fault of the partitioning.")
         if blind:
@@ -218,21 +224,6 @@ def _kept(publication: LocalPublication, most: int) -> LocalPublication:
     return assemble(source, kept, recipe)
 
 
-def _check_whole(encoded: CodedTable, records: CodedRecords, bound: Constraint, m: int) -> None:
-    """Refuse a table that no generalization makes private."""
-    start, guard = np.zeros(1, dtype=np.int64), Guard(bound, m, encoded)
-    if not guard.private(records, np.arange(records.count), start)[0]:
-        whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
-        refuse_whole(whole, encoded.rows, bound, m)
-
-
-def _check_lost(encoded: CodedTable, labels: Counts, bound: Constraint, most: int) -> None:
-    lost = labels == UNPUBLISHED
-    if lost.sum() > most:
-        who = encoded.providers[int(encoded.provider[np.argmax(lost)])]
-        raise too_few_alone(who, bound, int(lost.sum()), most)
-
-
 def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
     """Leave out the widest groups that the budget allows, if they are twice as wide as the mean."""
     room = most - int((labels == UNPUBLISHED).sum())
@@ -268,7 +259,10 @@ def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
         rows = np.flatnonzero(labels >= 0)
     if not len(rows):
         raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
-    labels = _renumbered(labels if len(rows) == len(labels) else labels[rows])
+    labels = labels if len(rows) == len(labels) else labels[rows]
+    present = np.bincount(labels) > 0
+    if not present.all():
+        labels = (np.cumsum(present) - 1)[labels]
     boxes = _boxes(encoded, labels, rows)
     # Groups with equal texts are one group to every reader: their boxes are made as one.
     _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
@@ -279,12 +273,6 @@ def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
     else:
         boxes = Boxes(tuple(column.take(np.argsort(joined)) for column in boxes.columns))
     return LocalPublication(table, recipe, boxes, labels, rows)
-
-
-def _renumbered(labels: Counts) -> Counts:
-    """Return all rows' labels without those that none has."""
-    present = np.bincount(labels) > 0
-    return labels if present.all() else (np.cumsum(present) - 1)[labels]
 
 
 def _verdict(publication: LocalPublication, constraint: Constraint) -> Verdict:

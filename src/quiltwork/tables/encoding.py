@@ -167,11 +167,7 @@ def encode_column(
     values, codes, kind = _distinct(arrow_column(frame, name), name)
     lost = int((codes < 0).sum())
     if lost and missing == "error":
-        at = int(np.argmax(codes < 0)) + 1
-        raise InvalidInputError(
-            f"Column {name!r} has {missing_values(lost)}, the first in row {at}; drop those rows, "
-            "or let missing be a value of its own with missing='value'."
-        )
+        raise missing_cells(name, lost, MAY_BE_VALUE, in_row(int(np.argmax(codes < 0))))
     if hierarchy is not None and order is None:
         order, kind = hierarchy.leaves, "categorical"
     elif order is not None:
@@ -213,6 +209,16 @@ def by_meaning(column: Column) -> Column:
     return replace(column, values=tuple(column.values[c] for c in kept), codes=recode[column.codes])
 
 
+def recoded(values: Sequence[Any], onto: Sequence[Any]) -> NDArray[np.int64]:
+    """Return for each value the place in `onto` of what may mean the same; −1 for none.
+
+    >>> recoded(["Flu", "1.0", "x"], [1, "flu"]).tolist()
+    [1, 0, -1]
+    """
+    place = {meaning(value): code for code, value in enumerate(onto)}
+    return np.array([place.get(meaning(value), -1) for value in values], dtype=np.int64)
+
+
 def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], Scale]:
     """Encode several columns as one: the combinations that occur (a Cartesian product)."""
     if len(columns) == 1:
@@ -220,8 +226,7 @@ def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], S
     index = group_rows([column.codes for column in columns], [len(c.values) for c in columns])
     found = [column.codes[index.first] for column in columns]
     order = np.lexsort(found[::-1])
-    rank = np.empty(len(order), dtype=code_type(len(order)))
-    rank[order] = np.arange(len(order))
+    rank = np.argsort(order).astype(code_type(len(order)))
     parts = [[c.values[code] for code in f[order]] for c, f in zip(columns, found, strict=True)]
     return rank[index.labels], tuple(zip(*parts, strict=True)), "categorical"
 
@@ -237,8 +242,7 @@ def group_rows(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> GroupInde
         key = key * size + column
         span *= size
     _, first, labels = np.unique(key, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    rank = np.argsort(np.argsort(first))
     return GroupIndex(rank[labels], np.sort(first))
 
 
@@ -295,13 +299,18 @@ def refuse_endless(column: Column, where: Callable[[int], str] = in_row) -> None
         )
 
 
-def missing_values(number: int) -> str:
-    """Return a number of missing values in words.
+MAY_BE_VALUE = "drop those rows, or let missing be a value of its own with missing='value'"
 
-    >>> missing_values(1), missing_values(1200)
-    ('1 missing value', '1,200 missing values')
+
+def missing_cells(name: str, number: int, remedy: str, where: str = "") -> InvalidInputError:
+    """Return the refusal of a column with missing values, the first of which is `where`.
+
+    >>> str(missing_cells("age", 1200, "drop those rows", in_row(0)))
+    "Column 'age' has 1,200 missing values, the first in row 1; drop those rows."
     """
-    return f"{number:,} missing value{'' if number == 1 else 's'}"
+    values = f"{number:,} missing value{'' if number == 1 else 's'}"
+    first = f", the first{where}" if where else ""
+    return InvalidInputError(f"Column {name!r} has {values}{first}; {remedy}.")
 
 
 def _named(frame: Any, name: str, role: str) -> Column:
@@ -309,11 +318,8 @@ def _named(frame: Any, name: str, role: str) -> Column:
     column = encode_column(frame, name, "value")
     if column.values[-1] is None:
         lost = column.codes == len(column.values) - 1
-        raise InvalidInputError(
-            f"Column {name!r} has {missing_values(int(lost.sum()))}, the first in row "
-            f"{int(np.argmax(lost)) + 1}; every record needs a {role}: fill it in, or drop those "
-            "rows."
-        )
+        remedy = f"every record needs a {role}: fill it in, or drop those rows"
+        raise missing_cells(name, int(lost.sum()), remedy, in_row(int(np.argmax(lost))))
     refuse_respelled(column, role)
     _refuse_written_apart(frame, column)
     return column

@@ -16,8 +16,9 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.files import named
 from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
-from quiltwork.tables.group import count_records
+from quiltwork.tables.group import count_groups
 from quiltwork.tables.table import Table
+from quiltwork.tables.verification.all_groups import most_known
 from quiltwork.tables.verification.verify import MaxM, max_m_from
 from quiltwork.tables.writing import Formulas, write_table
 
@@ -116,32 +117,25 @@ def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
     """Find how many are withstood, and who of one more leave fewest records of others."""
     safe = max_m_from(table, constraint, _LIMIT, verified)
     breach, encoded = safe.breach, table.encoded
-    k = max((part.k for part in constraint.parts if isinstance(part, KAnonymity)), default=0)
+    k = constraint.records_asked
     if breach is None or breach.outsiders or not breach.settled or encoded.subject is not None:
         return safe
-    nothing = np.zeros(encoded.rows, dtype=np.int64)  # everybody has the same value
-    sizes = (table.groups.count, len(encoded.providers), 1)
-    counts = count_records((table.groups.labels, encoded.provider, nothing), sizes)
-    order = np.lexsort((-counts.weight, counts.group))
-    rank = np.arange(len(order)) - counts.start[counts.group[order]]
-    taken = order[rank < np.minimum(breach.m, counts.inside - 1)[counts.group[order]]]
-    gone = np.bincount(counts.group[taken], counts.weight[taken], counts.groups)
-    left = np.bincount(counts.group, counts.weight) - gone
-    group = int(np.argmin(left))
-    if left[group] >= k:
+    counts = count_groups(encoded, table.groups.labels, table.groups.count)
+    left = np.bincount(counts.group, counts.weight) - most_known(counts, breach.m)
+    weakest = int(np.argmin(left))
+    if left[weakest] >= k:
         return safe
-    members = [encoded.providers[c] for c in counts.who[taken[counts.group[taken] == group]]]
-    inside = (table.groups.labels == group) & ~np.isin(
-        encoded.provider, [encoded.providers.index(name) for name in members]
-    )
-    codes, numbers = np.unique(encoded.sensitive[inside], return_counts=True)
+    group = counts.cut(weakest)
+    largest = np.argsort(-group.weights.sum(axis=1), kind="stable")
+    members = largest[: min(breach.m, group.size - 1)]
+    rest = group.left(members).as_dict()
     found = replace(
         breach,
-        coalition=tuple(members),
-        group=table.group_values(group),
+        coalition=tuple(encoded.providers[code] for code in group.providers[members]),
+        group=table.group_values(weakest),
         broken=str(KAnonymity(k)),
-        left={encoded.sensitive_values[c]: int(n) for c, n in zip(codes, numbers, strict=True)},
-        left_size=int(left[group]),
+        left={encoded.sensitive_values[code]: number for code, number in rest.items()},
+        left_size=int(left[weakest]),
     )
     return MaxM(int(safe), found, safe.mending_k)
 

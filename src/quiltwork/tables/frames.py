@@ -90,18 +90,13 @@ def opened_alike(
 
 def _collected(frame: Any) -> Any:
     """Return a frame; a lazy one is computed, and what streams as Arrow becomes a table."""
-    if hasattr(frame, "__arrow_c_stream__") and not _is_known(frame):
+    known = type(frame).__module__.startswith(("pyarrow", "pandas", "polars", "pyspark"))
+    unread = hasattr(frame, "read_next_batch")  # a stream of batches
+    if hasattr(frame, "__arrow_c_stream__") and (unread or not known):
         return arrow().table(frame)
     if frame_kind(frame) == "polars" and hasattr(frame, "collect"):
         return frame.collect()
     return frame
-
-
-def _is_known(frame: Any) -> bool:
-    module = type(frame).__module__
-    if module.startswith("pyarrow"):
-        return not hasattr(frame, "read_next_batch")  # a stream of batches, yet to be read
-    return module.startswith(("pandas", "polars", "pyspark"))
 
 
 def _is_table(path: Path | None) -> bool:

@@ -38,13 +38,7 @@ from quiltwork import files
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.constraint import (
-    Constraint,
-    KAnonymity,
-    LDiversity,
-    as_constraint,
-    read_m,
-)
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.encoding import group_rows
 from quiltwork.tables.frames import arrow, as_arrow, column_names, opened
 from quiltwork.tables.generalization.reading import fitting_groups
@@ -126,8 +120,7 @@ class Agreement:
         if not isinstance(self.salt, bytes) or len(self.salt) < 16:
             raise InvalidInputError("The salt needs at least 16 bytes that nobody can guess.")
         read_m(self.m)
-        parts = as_constraint(self.constraint).parts
-        if not all(isinstance(part, (KAnonymity, LDiversity)) for part in parts):
+        if not as_constraint(self.constraint).asks_numbers_alone:
             raise UnsupportedError("Only k-anonymity and distinct l-diversity are verified so.")
         if (size := self.boxes.groups.count * (self.k + BUCKETS)) > MOST_NUMBERS:
             raise UnsupportedError(f"{size:,} numbers from each are too many: fewer boxes, less k.")
@@ -135,14 +128,12 @@ class Agreement:
     @property
     def k(self) -> int:
         """How many records a box needs."""
-        parts = self.constraint.parts
-        return max((part.k for part in parts if isinstance(part, KAnonymity)), default=1)
+        return self.constraint.records_asked
 
     @property
     def values(self) -> int:
         """How many sensitive values a box needs; 1 if that was not asked."""
-        parts = self.constraint.parts
-        return max((part.l for part in parts if isinstance(part, LDiversity)), default=1)
+        return self.constraint.values_asked
 
     @property
     def names(self) -> list[tuple[str, ...]]:

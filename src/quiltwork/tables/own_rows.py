@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.encoding import group_rows
+from quiltwork.tables.encoding import group_rows, recoded
 from quiltwork.tables.generalization.reading import fitting_groups, label_of
-from quiltwork.tables.meanings import meaning, number
-from quiltwork.tables.table import Table
+from quiltwork.tables.meanings import number
+from quiltwork.tables.table import Table, check_alike
 
 Counts = NDArray[np.int64]
 
@@ -123,16 +123,7 @@ class Kinds:
 def check_columns(published: Table, own: Table) -> None:
     """Refuse rows that have other columns than the published table, or name people."""
     refuse_subjects(published, own)
-    if set(own.quasi_identifiers) != set(published.quasi_identifiers):
-        raise InvalidInputError(
-            "The published table and your rows must have the same quasi-identifiers, not "
-            f"{', '.join(published.quasi_identifiers)} and {', '.join(own.quasi_identifiers)}."
-        )
-    if own.sensitive != published.sensitive:
-        raise InvalidInputError(
-            "The published table and your rows must have the same sensitive columns in the same "
-            f"order, not {', '.join(published.sensitive)} and {', '.join(own.sensitive)}."
-        )
+    check_alike(published, own)
 
 
 def refuse_subjects(*tables: Table) -> None:
@@ -159,9 +150,8 @@ def find_kinds(published: Table, own: Table) -> tuple[Kinds, Counts, int]:
     sizes = [len(column.values) for column in mine.quasi]
     alike = group_rows(columns, [*sizes, len(mine.sensitive_values), len(mine.providers)])
     weight = np.bincount(alike.labels, minlength=alike.count)
-    code_of = {meaning(value): code for code, value in enumerate(here.sensitive_values)}
-    codes = [code_of.get(meaning(label), -1) for label in mine.sensitive_values]
-    value = np.array(codes, dtype=np.int64)[mine.sensitive[alike.first]]
+    codes = recoded(mine.sensitive_values, here.sensitive_values)
+    value = codes[mine.sensitive[alike.first]]
     known = np.flatnonzero(value >= 0)
     row, group = fitting_groups(published, own, alike.first[known])
     there = shown[group, value[known[row]]] > 0
@@ -183,14 +173,13 @@ def told_counts(published: Table, placed: Table, names: tuple[str, ...]) -> Coun
     group_of = {tuple(map(read, texts)): g for g, texts in enumerate(shown)}
     if len(group_of) < len(shown):  # groups that differ in how a number is written
         read, group_of = str, {texts: g for g, texts in enumerate(shown)}
-    value_of = {meaning(v): c for c, v in enumerate(published.encoded.sensitive_values)}
     there = placed.encoded
     columns = [placed.quasi_identifiers.index(name) for name in published.quasi_identifiers]
     texts = (_texts(placed, g) for g in range(placed.groups.count))
     found = [
         [names.index(str(name)) if str(name) in names else -1 for name in there.providers],
         [group_of.get(tuple(read(text[c]) for c in columns), -1) for text in texts],
-        [value_of.get(meaning(value), -1) for value in there.sensitive_values],
+        recoded(there.sensitive_values, published.encoded.sensitive_values),
     ]
     rows = (there.provider, placed.groups.labels, there.sensitive)
     cells = [np.array(code, dtype=np.int64)[row] for code, row in zip(found, rows, strict=True)]

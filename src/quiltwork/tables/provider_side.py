@@ -298,7 +298,7 @@ def _broken(parts: Sequence[Constraint], least: Counts, most: Counts, shown: Cou
     if least.any():
         for part in parts:
             known = (least == most).all() and _between(part, least, shown) is False
-            if known or (part.eg_monotonic and not part.holds(_records(most))):
+            if known or (part.eg_monotonic and not part.holds(SecretCounts.from_histogram(most))):
                 return True
     lowest = [least] if least.any() else [*np.eye(len(most), dtype=np.int64)[most > 0]]
     return False if all(_between(part, low, shown) for part in parts for low in lowest) else None
@@ -307,14 +307,10 @@ def _broken(parts: Sequence[Constraint], least: Counts, most: Counts, shown: Cou
 def _between(part: Constraint, low: Counts, high: Counts) -> bool | None:
     """Tell whether a part holds for every histogram from `low` to `high`; None: not decided."""
     if part.eg_monotonic or (low == high).all():
-        return part.holds(_records(low))
-    if not (part.holds(_records(low)) and part.holds(_records(high))):
+        return part.holds(SecretCounts.from_histogram(low))
+    if not all(part.holds(SecretCounts.from_histogram(end)) for end in (low, high)):
         return False
     if not isinstance(part, DECIDED):
         return None
     found = find_violations(part, low[None], high[None])
     return True if found.safe[0] else (False if found.violated[0] else None)
-
-
-def _records(kept: Counts) -> SecretCounts:
-    return SecretCounts.from_counts(dict(enumerate(kept.tolist())))

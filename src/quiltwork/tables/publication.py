@@ -16,9 +16,9 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.results import ResultBase, plain
 from quiltwork.tables.encoding import (
     Column,
-    GroupIndex,
     code_type,
     encode_column,
+    group_rows,
     some_rows,
 )
 from quiltwork.tables.frames import arrow, arrow_column, like
@@ -216,7 +216,7 @@ class LocalPublication(Publication):
         )
         # The codes are known: finding them again in the texts would cost more than making them.
         table.__dict__["encoded"] = some_rows(source.encoded, self.rows, self._quasi)
-        table.__dict__["groups"] = _groups_in_row_order(self.labels, self.boxes.count)
+        table.__dict__["groups"] = group_rows([self.labels], [self.boxes.count])
         return table
 
     @property
@@ -308,9 +308,8 @@ class LocalPublication(Publication):
             InvalidInputError: for another ending, or formulas to escape in a Parquet file.
             StorageError: if the file cannot be written; then it is as it was.
         """
-        target = check_ending(path)
-        check_formulas(formulas, target)
-        return write_table(self._published(), target, formulas)
+        check_formulas(formulas, check_ending(path))
+        return write_table(self._published(), path, formulas)
 
     def _texts(self, order: Counts) -> dict[str, Any]:
         pa = arrow()
@@ -339,16 +338,6 @@ class LocalPublication(Publication):
             f"Publication({len(self.rows)} rows in {self.boxes.count} groups, {self.constraint} "
             f"against {self.m} colluding, {self.method})"
         )
-
-
-def _groups_in_row_order(labels: Counts, count: int) -> GroupIndex:
-    """Number the groups by their first row, as tables do."""
-    first = np.full(count, len(labels), dtype=np.int64)
-    np.minimum.at(first, labels, np.arange(len(labels)))
-    place = np.argsort(first, kind="stable")
-    rank = np.empty(count, dtype=np.int64)
-    rank[place] = np.arange(count)
-    return GroupIndex(rank[labels], first[place])
 
 
 def _bounds(column: Column, box: ColumnBoxes) -> dict[str, list[Any]]:

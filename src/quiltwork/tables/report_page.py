@@ -205,19 +205,15 @@ def loss_section(loss: InformationLoss, queries: int, error: float | None) -> Ht
         ("the same, relative to the smallest group", f"{loss.relative_class_size:.3f}"),
         ("suppressed records", f"{loss.suppressed:,}"),
     ]
+    explained = []
     if error is not None:
         rows.append((f"mean error of {queries:,} random range queries", f"{error:.2%}"))
-    explained = (
-        []
-        if error is None
-        else [
-            paragraph(
-                "The query error is the mean of |estimate − count| / count over random counts by "
-                "several quasi-identifiers, with counts below 0.1 % of the records taken as that; "
-                "most such counts are small, and small counts are answered badly by large groups."
-            )
-        ]
-    )
+        said = (
+            "The query error is the mean of |estimate − count| / count over random counts by "
+            "several quasi-identifiers, with counts below 0.1 % of the records taken as that; "
+            "most such counts are small, and small counts are answered badly by large groups."
+        )
+        explained.append(paragraph(said))
     return section(
         "What was lost",
         figure(chart),

@@ -108,21 +108,18 @@ class Table:
         >>> Table.concat({"A": part, "B": part}, quasi_identifiers=["age"], sensitive="ill")
         Table(2 rows, 1 group, 2 providers)
         """
-        _text(provider, "provider")
+        if not isinstance(provider, str) or not provider.isprintable():
+            raise InvalidInputError(
+                f"provider must be a name of a column, not {shortened(provider)}."
+            )
         parts = _parts(frames, _listed(text, "text"))
-        needed = [*_names(quasi_identifiers, "quasi_identifiers"), *_names(sensitive, "sensitive")]
-        if declarations.get("subject") is not None:
-            needed.append(declarations["subject"])
+        quasi = _names(quasi_identifiers, "quasi_identifiers")
+        secret = _names(sensitive, "sensitive")
+        subject = declarations.get("subject")
         for name, part in parts.items():
-            for column in needed:
+            for column in (*quasi, *secret, *([] if subject is None else [subject])):
                 _column(column, column_names(part), f"the frame of provider {name!r}")
-        return cls(
-            stacked(parts, provider),
-            provider=provider,
-            quasi_identifiers=tuple(_names(quasi_identifiers, "quasi_identifiers")),
-            sensitive=_names(sensitive, "sensitive"),
-            **declarations,
-        )
+        return cls(stacked(parts, provider), provider, quasi, secret, **declarations)
 
     @property
     def kind(self) -> Kind:
@@ -192,6 +189,20 @@ def read_table(value: Any) -> Table:
     return value
 
 
+def check_alike(one: Table, other: Table) -> None:
+    """Refuse tables that do not have the same quasi-identifiers and sensitive columns."""
+    if set(one.quasi_identifiers) != set(other.quasi_identifiers):
+        raise InvalidInputError(
+            "The two tables must have the same quasi-identifiers, not "
+            f"{', '.join(one.quasi_identifiers)} and {', '.join(other.quasi_identifiers)}."
+        )
+    if one.sensitive != other.sensitive:
+        raise InvalidInputError(
+            "The two tables must have the same sensitive columns in the same order, not "
+            f"{', '.join(one.sensitive)} and {', '.join(other.sensitive)}."
+        )
+
+
 def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Any]:
     """Return the frame of each provider, by its name as text."""
     if not isinstance(frames, Mapping):
@@ -208,11 +219,6 @@ def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Any]:
             f"Two providers are called {twice!r} once their names are text; rename one of them."
         )
     return dict(zip(names, opened_alike([*frames.values()], text), strict=True))
-
-
-def _text(name: Any, what: str) -> None:
-    if not isinstance(name, str) or not name.isprintable():
-        raise InvalidInputError(f"{what} must be a name of a column, not {shortened(name)}.")
 
 
 def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import named, replacing
-from quiltwork.tables.frames import arrow
+from quiltwork.tables.frames import arrow, unpacked
 
 ENDINGS = (".csv", ".parquet")
 Formulas: TypeAlias = Literal["keep", "escape"]
@@ -66,7 +66,7 @@ def write_table(table: Any, path: Any, formulas: Formulas = "keep") -> Path:
         else:
             from pyarrow import csv
 
-            plain = _without_dictionaries(table)
+            plain = unpacked(table)
             csv.write_csv(_escaped(plain) if formulas == "escape" else plain, file)
     return target
 
@@ -84,12 +84,3 @@ def _escaped(table: Any) -> Any:
             column = pc.if_else(formula, pc.utf8_replace_slice(column, 0, 0, "'"), column)
         columns.append(column)
     return arrow().table(columns, names=[escaped(name) for name in table.column_names])
-
-
-def _without_dictionaries(table: Any) -> Any:
-    pa = arrow()
-    plain = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
-    return pa.table(plain, names=table.column_names)

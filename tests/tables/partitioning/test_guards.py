@@ -20,7 +20,7 @@ from quiltwork.tables.constraints import (
     TCloseness,
 )
 from quiltwork.tables.partitioning.coded_records import CodedRecords
-from quiltwork.tables.partitioning.guards import Guard
+from quiltwork.tables.partitioning.guards import ANONYMIZATION_ALPHA, Guard
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
 from quiltwork.tables.verification import all_groups, group_is_private
 from tests.sizes import sample
@@ -130,5 +130,5 @@ def test_the_guard_scores_whole_groups(subject, asked):
     guard = Guard(asked, 1, encoded)
     found = guard.scores(records_of(encoded), np.argsort(labels, kind="stable"), starts)
     counts = count_groups(encoded, labels, len(starts))
-    each = [score(asked, counts.cut(g).left(()), guard.weight) for g in range(counts.groups)]
+    each = [score(asked, counts.cut(g).left(()), ANONYMIZATION_ALPHA) for g in range(counts.groups)]
     np.testing.assert_allclose(found, each, rtol=1e-8)

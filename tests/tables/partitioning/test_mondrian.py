@@ -54,7 +54,7 @@ def test_partitions_are_those_of_the_reference(shape, k, l, m):  # noqa: E741
 
 @settings(max_examples=30)
 @given(shape=shapes, l=st.integers(1, 3))
-def test_batches_and_sorted_medians_change_nothing(shape, l):  # noqa: E741
+def test_batches_and_sorted_counts_change_nothing(shape, l):  # noqa: E741
     records = random_records(**shape)
     guard = guard_of(2, l, 1)
     usual = mondrian.mondrian(records, guard, CutRules())

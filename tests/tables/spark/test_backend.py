@@ -223,7 +223,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     ages = counted.filter(pc.equal(counted["array"], 0))
     by_age = np.unique(source[0]["age"], return_counts=True)[1]
     assert sorted(ages["records"].to_pylist()) == sorted(by_age.tolist())
-    sent = pa.Table.from_batches(tree._sender(router, [1, 2])(iter(packed)))
+    sent = pa.Table.from_batches(tree._sender(known, router, [1, 2])(iter(packed)))
     assert set(sent["subtree"].to_pylist()) == {1, 2}
     plan = Recipe(asked, 1, "provider-aware", CutRules(provider_splits=True))
     finisher = workers._finisher(table, known, plan)

@@ -7,15 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.tables.constraints import KAnonymity, LDiversity
+from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, one_group
-from quiltwork.tables.partitioning.coded_records import Axes
+from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords
+from quiltwork.tables.partitioning.guards import Guard
+from quiltwork.tables.spark.domains import Domains
 from quiltwork.tables.spark.tree import Measure, Router, grow
-from quiltwork.tables.spark.workers import BlockRecords, PartVerdict, combined, joined, packed
+from quiltwork.tables.spark.workers import PartVerdict, combined, packed, unpacked
 from quiltwork.tables.verification import Verdict, group_is_private
 
 COUNTS = st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(
     lambda counts: sum(c > 0 for c in counts) >= 2
 )
+
+
+AXES = Axes((np.linspace(0, 1, 40), np.linspace(0, 1, 5), np.zeros(1)), (None,) * 3)
 
 
 def balanced_last(counts) -> int:
@@ -34,13 +40,14 @@ def test_the_cut_is_the_most_balanced_one_with_more_on_the_left_in_a_tie(counts)
     assert sides[last] == max(left for left in proper.values() if abs(2 * left - total) == best)
 
 
-def some_rows(count: int, seed: int) -> BlockRecords:
+def some_rows(count: int, seed: int) -> CodedRecords:
     rng = np.random.default_rng(seed)
     codes = (rng.integers(0, 40, count), rng.integers(0, 5, count), np.zeros(count, dtype=int))
-    return BlockRecords(codes, rng.integers(0, 3, count), rng.integers(0, 4, count))
+    owners, secrets = rng.integers(0, 3, count), rng.integers(0, 4, count)
+    return CodedRecords(np.stack(codes), owners, 3, secrets, 4, np.arange(count), AXES)
 
 
-def measurer(rows: BlockRecords):
+def measurer(rows: CodedRecords):
     """Counts of nodes from rows in memory, one by one."""
 
     def measure(router: Router, nodes: list[int]) -> dict[int, Measure]:
@@ -65,13 +72,12 @@ def measurer(rows: BlockRecords):
 @settings(max_examples=25)
 def test_every_leaf_is_private_small_or_cannot_be_cut(seed, count, most):
     rows = some_rows(count, seed)
-    asked, m, smallest = KAnonymity(4) & LDiversity(2), 1, 4
-    places = tuple(np.linspace(0, 1, size) if size > 1 else np.zeros(1) for size in (40, 5, 1))
+    asked, m = KAnonymity(4) & LDiversity(2), 1
     router, measure = Router(1), measurer(rows)
     roots = measure(router, [0])
     if not group_is_private(roots[0].holdings.cut(0), asked, m):
         return
-    leaves = grow(router, roots, measure, Axes(places, (None,) * 3), asked, m, smallest, most)
+    leaves = grow(router, roots, measure, AXES, Guard(asked, m), most)
     where = router.route(rows)
     assert set(np.unique(where)) == set(leaves)
     for leaf, found in leaves.items():
@@ -82,7 +88,7 @@ def test_every_leaf_is_private_small_or_cannot_be_cut(seed, count, most):
             assert not any(_cut_works(rows, where == leaf, axis, asked, m) for axis in range(3))
 
 
-def _cut_works(rows: BlockRecords, here: np.ndarray, axis: int, asked, m: int) -> bool:
+def _cut_works(rows: CodedRecords, here: np.ndarray, axis: int, asked, m: int) -> bool:
     codes = rows.codes[axis]
     counts = np.bincount(codes[here])
     if (counts > 0).sum() < 2:
@@ -99,11 +105,13 @@ def _cut_works(rows: BlockRecords, here: np.ndarray, axis: int, asked, m: int) -
 def test_records_survive_packing():
     rows = some_rows(57, 3)
     halves = [rows.take(np.arange(20)), rows.take(np.arange(20, 57))]
-    read = joined([packed(half) for half in halves])
-    for mine, theirs in zip(
-        (*rows.codes, rows.sensitive), (*read.codes, read.sensitive), strict=True
-    ):
-        assert (mine == theirs).all()
+    none, ids = np.zeros(0, dtype=np.int64), np.arange(3)
+    known = CodedTable((), none, ("a", "b", "c"), none, (*"wxyz",), "categorical", None, 0)
+    domains = Domains(known, (), AXES, (), ids, {}, 57)
+    read = unpacked(domains, [packed(half) for half in halves])
+    for field in ("codes", "provider", "sensitive", "ids"):
+        assert (getattr(rows, field) == getattr(read, field)).all()
+    assert (read.providers, read.values) == (3, 4)
 
 
 def test_a_proven_breach_of_any_part_is_told_first():

@@ -51,12 +51,17 @@ class SecretCounts:
         return cls(len(listed), values, counts.astype(np.int64))
 
     @classmethod
-    def from_counts(cls, counts: Mapping[int, int], size: int | None = None) -> SecretCounts:
-        """Take code → records; the size is their sum unless people have several values."""
-        kept = sorted((code, number) for code, number in counts.items() if number > 0)
-        values = np.array([code for code, _ in kept], dtype=np.int64)
-        numbers = np.array([number for _, number in kept], dtype=np.int64)
-        return cls(int(numbers.sum()) if size is None else size, values, numbers)
+    def from_counts(cls, counts: Mapping[int, int]) -> SecretCounts:
+        """Take code → records."""
+        numbers = np.zeros(max(counts, default=-1) + 1, dtype=np.int64)
+        numbers[list(counts)] = list(counts.values())
+        return cls.from_histogram(numbers)
+
+    @classmethod
+    def from_histogram(cls, numbers: NDArray[np.int64], size: int | None = None) -> SecretCounts:
+        """Take the records of each code; their sum is the size, unless people have several."""
+        there = np.flatnonzero(numbers)
+        return cls(int(numbers.sum()) if size is None else size, there, numbers[there])
 
     @property
     def distinct(self) -> int:
@@ -118,6 +123,21 @@ class Constraint(ABC):
     def parts(self) -> tuple[Constraint, ...]:
         """The constraints that this one is the conjunction of."""
         return (self,)
+
+    @property
+    def records_asked(self) -> int:
+        """The k of k-anonymity; 1 if that is not asked."""
+        return max((part.k for part in self.parts if isinstance(part, KAnonymity)), default=1)
+
+    @property
+    def values_asked(self) -> int:
+        """The l of distinct l-diversity; 1 if that is not asked."""
+        return max((part.l for part in self.parts if isinstance(part, LDiversity)), default=1)
+
+    @property
+    def asks_numbers_alone(self) -> bool:
+        """Whether it asks for numbers of records and of values, and nothing else."""
+        return all(isinstance(part, KAnonymity | LDiversity) for part in self.parts)
 
     def __and__(self, other: Constraint | Callable[..., bool]) -> Constraint:
         return Conjunction((*self.parts, *as_constraint(other).parts))
@@ -292,20 +312,17 @@ class Custom(Constraint):
         return replace(self, labels=encoded.sensitive_values)
 
     def _asked(self, function: Callable[[Mapping[Any, int]], Any], left: SecretCounts) -> Any:
+        counts: dict[Any, int] = left.as_dict()
+        if self.labels is not None:
+            counts = {self.labels[code]: number for code, number in counts.items()}
         try:
-            return function(self._labelled(left))
+            return function(counts)
         except Exception as error:
             # Its words may show sensitive values; the chain of exceptions keeps them.
             raise InvalidInputError(
                 f"{self} failed with {type(error).__name__}; it must answer for every set of "
                 "records."
             ) from error
-
-    def _labelled(self, left: SecretCounts) -> dict[Any, int]:
-        counts = left.as_dict()
-        if self.labels is None:
-            return counts
-        return {self.labels[code]: number for code, number in counts.items()}
 
     def __str__(self) -> str:
         return self.name or getattr(self.function, "__name__", "custom constraint")

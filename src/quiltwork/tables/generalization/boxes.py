@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import NumberSets
+from quiltwork.tables.distinct import NumberSets, counted
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 from quiltwork.tables.generalization.reading import MISSING, range_text, set_text, value_text
@@ -32,24 +32,41 @@ class ColumnBoxes(Covers):
     Attributes:
         widths: the normalized certainty penalty: the share of the column's range, (categories − 1)/
             (all − 1), or (leaves − 1)/(all leaves − 1).
-        keys: gives a number to each box, equal for equal texts.
         write: writes the text of one box.
     """
 
     widths: NDArray[np.float64]
-    keys: Callable[[], Counts]
     write: Callable[[int], str]
 
     @cached_property
     def written(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
         """The distinct texts in an order that content alone decides, and which each box has."""
-        _, example, which = np.unique(self.keys(), return_index=True, return_inverse=True)
+        keys = self._keys()
+        _, example, which = np.unique(keys, return_index=True, return_inverse=True)
         texts = [self.write(box) for box in example.tolist()]
         ends = self.lower[example].tolist(), self.upper[example].tolist()
         rank: dict[str, int] = {}
         for *_, text in sorted(zip(*ends, texts, strict=True)):
             rank.setdefault(text, len(rank))
         return tuple(rank), np.array([rank[text] for text in texts], dtype=np.int32)[which]
+
+    def _keys(self) -> Counts:
+        """Return a number for each box, equal for equal texts.
+
+        Sets are written as bits, a word of values at a time; after each word equal beginnings have
+        equal numbers.
+        """
+        if self.members is None:
+            ends: Counts = (self.lower * self.values + self.upper) * 2 + self.missing
+            return ends
+        inside, first = self.members.members, self.members.start[:-1]
+        keys = np.zeros(len(first), dtype=np.int64)
+        for word in range(0, self.values, _WORD):
+            here = (inside >= word) & (inside < word + _WORD)
+            bits = np.where(here, np.int64(1) << np.where(here, inside - word, 0), 0)
+            part = np.unique(np.bitwise_or.reduceat(bits, first), return_inverse=True)[1]
+            keys = np.unique(keys * (int(part.max()) + 1) + part, return_inverse=True)[1]
+        return keys
 
     def take(self, order: Counts) -> ColumnBoxes:
         """Return the boxes in another order; their texts are kept."""
@@ -126,10 +143,7 @@ def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> Colu
     def write(box: int) -> str:
         return range_text(values[low[box]], values[high[box]], bool(mixed[box]))
 
-    def keys() -> Counts:
-        return (low * len(values) + high) * 2 + mixed
-
-    return ColumnBoxes(len(values), low, high, mixed, None, widths, keys, write)
+    return ColumnBoxes(len(values), low, high, mixed, None, widths, write)
 
 
 def _hierarchy_side(
@@ -151,21 +165,14 @@ def _hierarchy_side(
         label = value_text(None if alone[box] else tree.paths[leaf_low[box]][level[box]])
         return f"{{{label}, {MISSING}}}" if mixed[box] else label
 
-    def keys() -> Counts:
-        found: Counts = ((first * len(tree.paths) + final) * 2 + mixed) * 2 + alone
-        return found
-
-    return ColumnBoxes(len(column.values), lower, upper, mixed, None, widths, keys, write)
+    return ColumnBoxes(len(column.values), lower, upper, mixed, None, widths, write)
 
 
 def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> ColumnBoxes:
     boxes, size = len(starts), len(column.values)
     sizes = np.diff(starts, append=len(codes))
     key = np.repeat(np.arange(boxes, dtype=np.int64) * size, sizes) + codes
-    if boxes * size <= 4 * len(codes) + 1024:
-        key = np.flatnonzero(np.bincount(key, minlength=boxes * size))
-    else:
-        key = np.unique(key)
+    key, _ = counted(key, boxes * size)
     inside = key % size
     first = np.searchsorted(key, np.arange(boxes) * size)
     members = NumberSets(np.append(first, len(inside)), inside)
@@ -175,21 +182,4 @@ def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> Colum
     def write(box: int) -> str:
         return set_text([column.values[code] for code in members[box]])
 
-    keys = partial(_set_keys, inside, first, size)
-    alone = np.zeros(boxes, dtype=bool)
-    return ColumnBoxes(size, low, high, alone, members, widths, keys, write)
-
-
-def _set_keys(inside: Counts, first: Counts, size: int) -> Counts:
-    """Return numbers that are equal for equal sets; set i is inside[first[i]:first[i+1]].
-
-    Sets are written as bits, a word of values at a time; after each word equal beginnings have
-    equal numbers.
-    """
-    keys = np.zeros(len(first), dtype=np.int64)
-    for word in range(0, size, _WORD):
-        here = (inside >= word) & (inside < word + _WORD)
-        bits = np.where(here, np.int64(1) << np.where(here, inside - word, 0), 0)
-        part = np.unique(np.bitwise_or.reduceat(bits, first), return_inverse=True)[1]
-        keys = np.unique(keys * (int(part.max()) + 1) + part, return_inverse=True)[1]
-    return keys
+    return ColumnBoxes(size, low, high, np.zeros(boxes, dtype=bool), members, widths, write)

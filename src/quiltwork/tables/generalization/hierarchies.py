@@ -260,13 +260,12 @@ def _rows(source: Any) -> list[list[str]]:
 def _file_rows(path: Path) -> list[list[str]]:
     """Read with the first separator that parts all lines alike; labels may contain the others."""
     text = text_of(path)
-    for separator in (";", "\t", ","):
+    likeliest = max((";", ",", "\t"), key=text.partition("\n")[0].count)
+    for separator in (";", "\t", ",", likeliest):
         found = list(filter(None, csv.reader(io.StringIO(text, ""), delimiter=separator)))
-        if {len(row) for row in found} - {1} and len({len(row) for row in found}) == 1:
+        widths = {len(row) for row in found}
+        if len(widths) == 1 and widths != {1}:
             break
-    else:
-        separator = max((";", ",", "\t"), key=text.partition("\n")[0].count)
-        found = list(filter(None, csv.reader(io.StringIO(text, ""), delimiter=separator)))
     return [[cell.strip() for cell in row] for row in found]
 
 

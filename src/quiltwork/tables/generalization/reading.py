@@ -24,7 +24,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import InvalidInputError
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.hierarchies import ROOT, leaf_text
 from quiltwork.tables.meanings import meaning, place
@@ -32,6 +31,7 @@ from quiltwork.tables.table import Table
 
 MISSING = "missing"
 RANGE = ".."
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
 _SPECIAL = re.compile(r'^[\s.]|[\s.]$|[{},"]|\.\.|^missing$|^$')
 
 
@@ -85,45 +85,33 @@ def set_text(values: Sequence[Any]) -> str:
     return f"{{{', '.join(map(value_text, values))}}}"
 
 
-def parse_label(text: str) -> Label:
-    """Read a published text back.
+def label_of(text: Any) -> Label:
+    """Read a published text; one that is none is a value as it stands, of a table made elsewhere.
 
-    >>> parse_label("20..25").values, parse_label("{flu, asthma}").values
-    (('20', '25'), ('flu', 'asthma'))
-    >>> parse_label("{20..25, missing}")
+    >>> label_of("20..25").values, label_of("{flu, asthma}").values, label_of('"x').values
+    (('20', '25'), ('flu', 'asthma'), ('"x', '"x'))
+    >>> label_of("{20..25, missing}")
     Label(form='range', values=('20', '25'), missing=True)
     """
-    body = text.strip()
-    pieces = _pieces(body[1:-1]) if body.startswith("{") and body.endswith("}") else [body]
+    body = text.strip() if isinstance(text, str) else value_text(text)
+    pieces = [body]
+    if body.startswith("{") and body.endswith("}"):
+        found = re.findall(rf'(?:{_QUOTED}|[^,"])+', body[1:-1])
+        pieces = [piece.strip() for piece in found] or pieces
     known = [piece for piece in pieces if piece != MISSING]
     missing = len(known) < len(pieces)
-    if len(known) == 1:
-        ends = _ends(known[0])
-        return Label("range", ends if len(ends) == 2 else ends * 2, missing)
-    return Label("set", tuple(_plain(piece) for piece in known), missing)
-
-
-def _pieces(body: str) -> list[str]:
-    found = re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^,"])+', body)
-    if not found:
-        raise InvalidInputError("A text in braces names no value; sets are written as {x, y}.")
-    return [piece.strip() for piece in found]
-
-
-def _ends(piece: str) -> tuple[str, ...]:
-    found = re.fullmatch(r'("(?:[^"\\]|\\.)*"|[^"]+?)\.\.("(?:[^"\\]|\\.)*"|[^"]+)', piece)
-    return tuple(map(_plain, found.groups() if found else (piece,)))
+    try:
+        if len(known) == 1:
+            ends = re.fullmatch(rf'({_QUOTED}|[^"]+?)\.\.({_QUOTED}|[^"]+)', known[0])
+            low, high = map(_plain, ends.groups() if ends else known * 2)
+            return Label("range", (low, high), missing)
+        return Label("set", tuple(map(_plain, known)), missing)
+    except ValueError:
+        return Label("range", (body, body))
 
 
 def _plain(piece: str) -> str:
-    if not piece.startswith('"'):
-        return piece
-    try:
-        return str(json.loads(piece))
-    except ValueError:
-        raise InvalidInputError(
-            "A text begins with a quotation mark and is no quoted value; write it as in JSON."
-        ) from None
+    return str(json.loads(piece)) if piece.startswith('"') else piece
 
 
 Codes = NDArray[np.int64]
@@ -242,19 +230,6 @@ class LabelReader:
         if first is None or last is None:
             return []
         return list(range(bisect_left(lie, first), bisect_right(lie, last)))
-
-
-def label_of(text: Any) -> Label:
-    """Read a published text; one that is none is a value as it stands, of a table made elsewhere.
-
-    >>> label_of("20..25").values, label_of('"x').values
-    (('20', '25'), ('"x', '"x'))
-    """
-    plain = text.strip() if isinstance(text, str) else value_text(text)
-    try:
-        return parse_label(plain)
-    except InvalidInputError:
-        return Label("range", (plain, plain))
 
 
 def fitting_groups(published: Table, own: Table, rows: NDArray[np.int64]) -> tuple[Codes, Codes]:

@@ -10,7 +10,6 @@ where groups × values fit in a small array.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -138,8 +137,26 @@ def privacy_models(table: Table) -> Models:
     >>> found.k, found.distinct_l, found.t, round(found.beta, 3)
     (2, 1, 0.25, 1.0)
     """
-    k = int(people_per_group(table).min())
-    return models_of(list(attribute_counts(table).values()), k)
+    columns = attribute_counts(table).values()
+    counts = [counted for counted, _ in columns]
+    level = min(int(np.bincount(one.group).min()) for one in counts)
+    gains = [one.shares / one.overall[one.value] for one in counts]
+    betas = [float(gain.max() - 1) for gain in gains]
+    rarest = [-math.log(one.overall[one.overall > 0].min()) for one in counts]
+    distances = [
+        (ordered_distance if ordered else equal_distance)(one).max() for one, ordered in columns
+    ]
+    return Models(
+        k=int(people_per_group(table).min()),
+        alpha=max(float(one.shares.max()) for one in counts),
+        distinct_l=level,
+        entropy_l=float(min(np.exp(entropies(one).min()) for one in counts)),
+        recursive_c=None if level < 2 else max(_recursive_c(one, level) for one in counts),
+        t=float(max(distances)),
+        beta=max(betas),
+        enhanced_beta=max(map(min, betas, rarest)),
+        delta=max(float(np.abs(np.log(gain)).max()) for gain in gains),
+    )
 
 
 def attribute_counts(table: Table) -> dict[str, tuple[ValueCounts, bool]]:
@@ -161,29 +178,6 @@ def sensitive_column(table: Table, name: str) -> Column:
         kind, values = encoded.sensitive_kind, encoded.sensitive_values
         return Column(name, kind, values, encoded.sensitive)
     return by_meaning(encode_column(table.frame, name, table.missing, table.ordinal.get(name)))
-
-
-def models_of(columns: Sequence[tuple[ValueCounts, bool]], k: int) -> Models:
-    """Compute every model's value from k and the counts of the sensitive columns, with orders."""
-    counts = [counted for counted, _ in columns]
-    level = min(int(np.bincount(one.group).min()) for one in counts)
-    gains = [one.shares / one.overall[one.value] for one in counts]
-    betas = [float(gain.max() - 1) for gain in gains]
-    rarest = [-math.log(one.overall[one.overall > 0].min()) for one in counts]
-    distances = [
-        (ordered_distance if ordered else equal_distance)(one).max() for one, ordered in columns
-    ]
-    return Models(
-        k=k,
-        alpha=max(float(one.shares.max()) for one in counts),
-        distinct_l=level,
-        entropy_l=float(min(np.exp(entropies(one).min()) for one in counts)),
-        recursive_c=None if level < 2 else max(_recursive_c(one, level) for one in counts),
-        t=float(max(distances)),
-        beta=max(betas),
-        enhanced_beta=max(map(min, betas, rarest)),
-        delta=max(float(np.abs(np.log(gain)).max()) for gain in gains),
-    )
 
 
 def entropies(counts: ValueCounts) -> NDArray[np.float64]:

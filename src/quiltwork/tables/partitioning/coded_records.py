@@ -117,15 +117,10 @@ def last_on_left(histogram: Counts, starts: Counts, sizes: Counts) -> Counts:
     # The first bin at which the left side holds at least half of the node.
     middle = np.searchsorted(2 * below, 2 * starts + sizes, side="left")
     up_to = below[middle] - starts
-    last: Counts = middle - ~belongs_left(up_to, up_to - histogram[middle], sizes)
-    return last
-
-
-def belongs_left(up_to: Counts, without: Counts, sizes: Counts) -> Flags:
-    """Tell whether the middle bin goes left: up_to records are there with it, or fewer without."""
+    without = up_to - histogram[middle]
     nearer = (2 * up_to - sizes <= sizes - 2 * without) | (without == 0)
-    left: Flags = (up_to < sizes) & nearer
-    return left
+    last: Counts = middle - ~((up_to < sizes) & nearer)
+    return last
 
 
 def below_common_label(blocks: Counts, low: NDArray[Any], high: NDArray[Any]) -> Counts:
@@ -229,9 +224,7 @@ def working_order(column: Column, counts: NDArray[np.int64]) -> NDArray[np.int64
     """Return code → working code: categories without an order come by falling frequency."""
     if not is_unordered(column):
         return np.arange(len(counts))
-    rank = np.empty(len(counts), dtype=np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return rank
+    return np.argsort(np.argsort(-counts, kind="stable"))
 
 
 def places(column: Column) -> NDArray[np.float64]:

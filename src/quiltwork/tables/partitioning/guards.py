@@ -56,25 +56,21 @@ class Guard:
         constraint: bound to the whole table.
         m: the size of coalitions.
         encoded: the whole table; needed if it names its subjects, who are counted instead of rows.
-        weight: α of the fitness score.
     """
 
     constraint: Constraint
     m: int
     encoded: CodedTable | None = None
-    weight: float = ANONYMIZATION_ALPHA
 
     @cached_property
     def k(self) -> int:
         """The records that k-anonymity asks for."""
-        parts = self.constraint.parts
-        return max((part.k for part in parts if isinstance(part, KAnonymity)), default=1)
+        return self.constraint.records_asked
 
     @cached_property
     def values(self) -> int:
         """No group with fewer sensitive values is ever private: l of distinct l-diversity."""
-        parts = self.constraint.parts
-        return max((part.l for part in parts if isinstance(part, LDiversity)), default=1)
+        return self.constraint.values_asked
 
     @cached_property
     def smallest(self) -> int:
@@ -84,8 +80,7 @@ class Guard:
     @cached_property
     def plain(self) -> bool:
         """Whether the constraint asks for numbers of records and values alone."""
-        parts = self.constraint.parts
-        return not self._people and all(isinstance(p, KAnonymity | LDiversity) for p in parts)
+        return not self._people and self.constraint.asks_numbers_alone
 
     @property
     def _people(self) -> bool:
@@ -126,13 +121,14 @@ class Guard:
         sizes = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
         if self.plain:
             values = np.count_nonzero(table, axis=1)
-            mean = (1 - self.weight) * sizes / self.k + self.weight * values / self.values
+            weight = ANONYMIZATION_ALPHA
+            mean = (1 - weight) * sizes / self.k + weight * values / self.values
             holds = (sizes >= self.k) & (values >= self.values)
             found: Reals = np.where(holds, mean, np.minimum(mean, 1 - 1e-9))
             return found
         held = zip(sizes.astype(np.int64).tolist(), table, strict=True)
-        whole = (SecretCounts(size, np.flatnonzero(row), row[row > 0]) for size, row in held)
-        return np.array([score(self.constraint, one, self.weight) for one in whole])
+        whole = (SecretCounts.from_histogram(row, size) for size, row in held)
+        return np.array([score(self.constraint, one, ANONYMIZATION_ALPHA) for one in whole])
 
     def _surely(self, records: CodedRecords, nodes: Nodes) -> Flags:
         """Tell which runs are private whoever holds what: no provider has more than a few rows."""
@@ -167,13 +163,10 @@ def records_needed(constraint: Constraint, alone: bool = True) -> int:
 
     l values need l records, if each record is `alone` with its person.
     """
-    least = [1]
-    for part in constraint.parts:
-        if isinstance(part, KAnonymity):
-            least.append(part.k)
-        elif alone and isinstance(part, LDiversity | RecursiveLDiversity | EntropyLDiversity):
-            least.append(math.ceil(to_fraction(part.l, "l")))
-    return max(least)
+    diverse = (LDiversity, RecursiveLDiversity, EntropyLDiversity)
+    levels = [part.l for part in constraint.parts if alone and isinstance(part, diverse)]
+    values = (math.ceil(to_fraction(level, "l")) for level in levels)
+    return max((constraint.records_asked, *values))
 
 
 def held_anyhow(
@@ -187,8 +180,7 @@ def held_anyhow(
     Raises:
         UnsupportedError: with colluding providers, for constraints other than k and distinct l.
     """
-    plain = all(isinstance(part, KAnonymity | LDiversity) for part in constraint.parts)
-    if m and not plain:
+    if m and not constraint.asks_numbers_alone:
         raise UnsupportedError(
             f"With colluding providers, only k-anonymity and distinct l-diversity can be judged "
             f"without looking at who has which value, not {constraint}; leave out blind, or ask "
@@ -203,8 +195,7 @@ def held_anyhow(
         if m:
             owned = np.sort(np.bincount(encoded.provider[rows]))[::-1]
             known = int(owned[: min(m, np.count_nonzero(owned) - 1)].sum())
-        codes, numbers = np.unique(encoded.sensitive[rows], return_counts=True)
-        left = SecretCounts(len(rows), codes.astype(np.int64), numbers)
+        left = SecretCounts.from_histogram(np.bincount(encoded.sensitive[rows]))
         found[group] = all(_holds(part, left, known) for part in constraint.parts)
     return found
 

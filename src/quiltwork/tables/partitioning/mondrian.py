@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -91,9 +92,6 @@ def leaves_of(
 
     What fits a batch, so many rows, is copied first, so that its records lie next to each other.
     """
-    if len(nodes.rows) == records.count <= batch:
-        yield from _descend(records, nodes, guard, rules)
-        return
     while nodes.count:
         small = nodes.sizes <= batch
         for some in nodes.select(small).portions(batch):
@@ -131,12 +129,14 @@ def cut_level(
 
 Along: TypeAlias = Callable[[Counts, Counts], Halves]
 """Cuts some nodes, given by index, each along its own quasi-identifier."""
+Good: TypeAlias = Callable[[Halves], Flags]
+"""Tells which nodes may be cut so."""
 
 
-def _first_private(
-    records: CodedRecords, nodes: Nodes, guard: Guard, order: Counts, possible: Flags, along: Along
+def _first_good(
+    nodes: Nodes, order: Counts, possible: Flags, along: Along, good_of: Good
 ) -> tuple[list[Nodes], Counts]:
-    """Try the cuts of each node in its order until one leaves two private sides.
+    """Try the cuts of each node in its order until one is good.
 
     `order` is rank × node, `possible` quasi-identifier × node. Returns the children, and the index
     of the nodes that nothing cuts.
@@ -150,24 +150,32 @@ def _first_private(
         if not len(trying):
             break
         halves = along(trying, axis)
-        good = both_private(records, halves, guard)
+        good = good_of(halves)
         cut.append(halves.select(good).children())
         pending = np.setdiff1d(pending, trying[good], assume_unique=True)
     return cut, pending
 
 
-def _by_range(
-    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
-) -> tuple[list[Nodes], Nodes]:
-    """Try the most balanced cut of every quasi-identifier, the widest first."""
+def widest_first(
+    records: CodedRecords, nodes: Nodes, good_of: Good, relaxed: bool = False
+) -> tuple[list[Nodes], Counts]:
+    """Try the most balanced cut of every quasi-identifier, the widest first; see `_first_good`."""
     low, high = bounds(records, nodes)
     order, extent = records.axes.widest_first(low, high)
 
     def along(some: Counts, axis: Counts) -> Halves:
         ends = low[axis, some], high[axis, some]
-        return halved(records, nodes.select(some), axis, *ends, rules.relaxed)
+        return halved(records, nodes.select(some), axis, *ends, relaxed)
 
-    cut, pending = _first_private(records, nodes, guard, order, extent > 0, along)
+    return _first_good(nodes, order, extent > 0, along, good_of)
+
+
+def _by_range(
+    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
+) -> tuple[list[Nodes], Nodes]:
+    """Cut the widest quasi-identifier first, then between providers."""
+    good = partial(both_private, records, guard)
+    cut, pending = widest_first(records, nodes, good, rules.relaxed)
     rest = nodes.select(pending)
     if rules.provider_splits and rest.count:
         children, rest = cut_by_provider(records, rest, guard)
@@ -178,7 +186,7 @@ def _by_range(
 def cut_by_provider(records: CodedRecords, nodes: Nodes, guard: Guard) -> tuple[Nodes, Nodes]:
     """Cut nodes between providers where both sides are private; return children and the others."""
     several, halves = halved_by_provider(records, nodes)
-    fine = both_private(records, halves, guard)
+    fine = both_private(records, guard, halves)
     uncut = np.ones(nodes.count, dtype=bool)
     uncut[np.flatnonzero(several)[fine]] = False
     return halves.select(fine).children(), nodes.select(uncut)
@@ -197,7 +205,8 @@ def _by_loss(
         codes = records.codes[np.repeat(axis, chosen.sizes), chosen.rows]
         return halve(chosen, codes <= np.repeat(last[axis, some], chosen.sizes))
 
-    cut, pending = _first_private(records, nodes, guard, order, np.isfinite(loss), along)
+    good = partial(both_private, records, guard)
+    cut, pending = _first_good(nodes, order, np.isfinite(loss), along, good)
     rest = nodes.select(pending)
     if rest.count:  # where no best cut is private, the most balanced one may be
         hopeful = guard.least(records, rest) > guard.smallest
@@ -224,7 +233,7 @@ def _by_fitness(
             ends = low[axis, index], high[axis, index]
             along = np.full(len(index), axis)
             halves = halved(records, nodes.select(index), along, *ends, rules.relaxed)
-        good = both_private(records, halves, guard)
+        good = both_private(records, guard, halves)
         index, children = index[good], halves.select(good).children()
         if not len(index):
             continue
@@ -239,7 +248,7 @@ def _by_fitness(
     return cut, nodes.select(chosen == -2)
 
 
-def both_private(records: CodedRecords, halves: Halves, guard: Guard) -> Flags:
+def both_private(records: CodedRecords, guard: Guard, halves: Halves) -> Flags:
     """Tell for which nodes both children are private; sides that are too small are not asked."""
     sizes = halves.nodes.sizes
     good = (halves.left >= guard.smallest) & (sizes - halves.left >= guard.smallest)

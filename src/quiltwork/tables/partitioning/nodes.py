@@ -1,8 +1,7 @@
 """Nodes of a partition, runs of row numbers, and their halves: many nodes are cut at a time.
 
-`coded_records` says where. Counts of many nodes are one histogram over (node, code), or sorted keys
-where codes are too many for that. Nothing here loops over nodes: a level of the tree costs a fixed
-number of passes over its rows.
+`coded_records` says where. Counts of many nodes are one histogram over (node, code). Nothing here
+loops over nodes: a level of the tree costs a fixed number of passes over its rows.
 """
 
 from __future__ import annotations
@@ -15,18 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import runs, starts_of
+from quiltwork.tables.distinct import counted, runs, starts_of
 from quiltwork.tables.partitioning.coded_records import (
     CodedRecords,
     Counts,
     Flags,
     RowNumbers,
-    belongs_left,
     below_common_label,
     last_on_left,
 )
-
-_BINS_PER_ROW = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,25 +178,9 @@ def _balanced_cut(
     codes: NDArray[Any], nodes: Nodes, low: NDArray[Any], high: NDArray[Any]
 ) -> Counts:
     """Return the last code of the left side of the most balanced cut, per node (low < high)."""
-    sizes = nodes.sizes
     first = low.astype(np.int64)
     spans = high.astype(np.int64) - first + 1
-    if int(spans.sum()) > _BINS_PER_ROW * len(codes) + 1024:
-        return _cut_by_sorting(codes, nodes)
     begin = starts_of(spans)  # code c of node i is in bin begin[i] − first[i] + c
-    histogram = np.bincount(np.repeat(begin - first, sizes) + codes, minlength=int(spans.sum()))
-    return first + last_on_left(histogram, nodes.starts, sizes) - begin
-
-
-def _cut_by_sorting(codes: NDArray[Any], nodes: Nodes) -> Counts:
-    """Return the same; keys are node · span + code, so that sorted ones keep nodes apart."""
-    span = np.int64(codes.max()) + 1
-    base = np.arange(nodes.count, dtype=np.int64) * span
-    keys = np.repeat(base, nodes.sizes) + codes
-    keys.sort()
-    sizes = nodes.sizes
-    middle = keys[nodes.starts + (sizes - 1) // 2]
-    up_to = np.searchsorted(keys, middle, side="right") - nodes.starts
-    without = np.searchsorted(keys, middle, side="left") - nodes.starts
-    cut: Counts = middle - base - ~belongs_left(up_to, without, sizes)
+    bins, histogram = counted(np.repeat(begin - first, nodes.sizes) + codes, int(spans.sum()))
+    cut: Counts = first + bins[last_on_left(histogram, nodes.starts, nodes.sizes)] - begin
     return cut

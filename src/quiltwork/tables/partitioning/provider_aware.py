@@ -76,7 +76,9 @@ def provider_aware(
     the same box are private together.
     """
     plain = replace(rules, provider_splits=False)
-    steps = list(_checkpoints(records, guard, plain)) if _can_help(records, guard) else []
+    # A group of one provider's own helps only if some provider has records enough for it.
+    can_help = records.heaviest >= guard.smallest
+    steps = list(_checkpoints(records, guard, plain)) if can_help else []
     start = steps[-1] if steps else root_node(records)
     best = joined(list(leaves_of(records, start, guard, plain)))
     if rules.provider_splits:
@@ -148,11 +150,6 @@ def _exchanged(
     instead[0] = now[0]
     better = questions.better(now, instead)
     return joined([best.select(~better[here]), other.select(better[there])])
-
-
-def _can_help(records: CodedRecords, guard: Guard) -> bool:
-    """Tell whether some provider has enough records for a group of its own."""
-    return bool(np.bincount(records.provider).max() >= guard.smallest)
 
 
 def _checkpoints(records: CodedRecords, guard: Guard, rules: CutRules) -> Iterator[Nodes]:

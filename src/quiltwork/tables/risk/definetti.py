@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
 from quiltwork.tables.distinct import runs
-from quiltwork.tables.encoding import Column
+from quiltwork.tables.encoding import Column, recoded
 from quiltwork.tables.generalization.reading import fitting_groups
-from quiltwork.tables.meanings import meaning
 from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
 from quiltwork.tables.publication import Publication, made_here
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, check_alike, read_table
 
 ROUNDS = 10
 """How often the model is fitted; on Adult its hits hardly change after two."""
@@ -133,40 +132,24 @@ def definetti_on(published: Table, original: Table) -> tuple[Learned, ...]:
         InvalidInputError: if columns do not match, or nobody fits a group.
         UnsupportedError: for too many pairs of person and possible value.
     """
-    if set(read_table(original).quasi_identifiers) != set(read_table(published).quasi_identifiers):
+    check_alike(read_table(published), read_table(original))
+    row, group = fitting_groups(published, original, np.arange(original.encoded.rows))
+    if not len(row):
         raise InvalidInputError(
-            "The published and the original table must have the same quasi-identifiers, not "
-            f"{', '.join(published.quasi_identifiers)} and "
-            f"{', '.join(original.quasi_identifiers)}."
+            "No row of the original table fits a published group; declare hierarchies and orders, "
+            "or compare the table that was published."
         )
-    if original.sensitive != published.sensitive:
-        raise InvalidInputError(
-            "The published and the original table must have the same sensitive columns."
-        )
-    people, links = _links(published, original)
+    people, person = np.unique(row, return_inverse=True)
+    links = person.astype(np.int64), group
     quasi = [_binned(column, people) for column in original.encoded.quasi]
     found = []
     groups = published.groups
     for name in published.sensitive:
         shown, column = (sensitive_column(table, name) for table in (published, original))
         counts = value_counts(groups.labels, shown.codes, groups.count, len(shown.values))
-        code = {meaning(value): place for place, value in enumerate(shown.values)}
-        known = np.array([code.get(meaning(value), -1) for value in column.values], dtype=np.int64)
-        found.append(_attack(name, quasi, links, counts, known[column.codes[people]]))
+        truth = recoded(column.values, shown.values)[column.codes[people]]
+        found.append(_attack(name, quasi, links, counts, truth))
     return tuple(found)
-
-
-def _links(published: Table, original: Table) -> tuple[Ints, tuple[Ints, Ints]]:
-    """Return the rows that fit a group; then person and group of every fit."""
-    rows = np.arange(original.encoded.rows)
-    row, group = fitting_groups(published, original, rows)
-    people, person = np.unique(row, return_inverse=True)
-    if not len(people):
-        raise InvalidInputError(
-            "No row of the original table fits a published group; declare hierarchies and orders, "
-            "or compare the table that was published."
-        )
-    return people, (person.astype(np.int64), group)
 
 
 def _thinned(counts: ValueCounts) -> NDArray[np.bool_]:

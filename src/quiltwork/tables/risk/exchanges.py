@@ -20,12 +20,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import (
-    Constraint,
-    KAnonymity,
-    LDiversity,
-    SecretCounts,
-)
+from quiltwork.tables.constraints.constraint import Constraint, SecretCounts
 from quiltwork.tables.risk.refusals import Refusal
 
 MOST_STEPS = 400_000
@@ -67,9 +62,7 @@ class Rule:
     @classmethod
     def of(cls, constraint: Constraint) -> Rule:
         """Read a constraint."""
-        plain = all(isinstance(part, KAnonymity | LDiversity) for part in constraint.parts)
-        asked = [part.l for part in constraint.parts if isinstance(part, LDiversity)]
-        return cls(constraint, max(asked, default=1) if plain else None)
+        return cls(constraint, constraint.values_asked if constraint.asks_numbers_alone else None)
 
     def missed_by(self, counts: Mapping[int, int]) -> bool:
         """Tell whether a side with these values fails; it has records enough."""

@@ -32,7 +32,7 @@ from quiltwork.tables.partitioning.recipe import partition
 from quiltwork.tables.publication import Publication, made_here
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.risk.worlds import Memberships, pinned_down
-from quiltwork.tables.table import Table, read_orders, read_table
+from quiltwork.tables.table import Table, check_alike, read_orders, read_table
 
 MOST_PAIRS = 2_000_000_000
 """Pairs of groups that are compared."""
@@ -151,21 +151,19 @@ def intersection(
             raise InvalidInputError(
                 f"Column {name!r} is declared, but is neither a quasi-identifier nor sensitive."
             )
-    if set(earlier.quasi_identifiers) != set(later.quasi_identifiers):
-        raise InvalidInputError(
-            f"The earlier table has the quasi-identifiers {', '.join(earlier.quasi_identifiers)}, "
-            f"the later one {', '.join(later.quasi_identifiers)}; compare tables with the same."
-        )
-    if earlier.sensitive != later.sensitive:
-        raise InvalidInputError("The two tables do not have the same sensitive columns.")
+    check_alike(earlier, later)
     releases = _releases(earlier, later)
     if earlier.subject is not None and later.subject is not None:
         return _by_subject(*_people(earlier, later), *releases)
-    readings = {
-        name: ColumnLabels.of(name, orders.get(name), trees.get(name))
-        for name in earlier.quasi_identifiers
-    }
-    return _by_groups(earlier, later, releases, readings)
+    meets, mine, theirs = [], [], []
+    others = {column.name: column for column in later.encoded.quasi}
+    for column in earlier.encoded.quasi:
+        name, other = column.name, others[column.name]
+        reading = ColumnLabels.of(name, orders.get(name), trees.get(name))
+        meets.append(overlaps(reading, column.values, other.values))
+        mine.append(column.codes[earlier.groups.first].astype(np.int64))
+        theirs.append(other.codes[later.groups.first].astype(np.int64))
+    return _by_groups(*releases, list(zip(meets, mine, theirs, strict=True)))
 
 
 def _releases(earlier: Table, later: Table) -> tuple[_Release, _Release]:
@@ -211,7 +209,9 @@ def _by_subject(before: Counts, after: Counts, first: _Release, second: _Release
     steady = _steady(person, value)
     single = np.concatenate((first.variety, second.variety))[group] == 1
     asked = steady & ~np.isin(np.arange(len(steady)), person[single])
-    units = _units(person, steady)
+    # The records of people with several values are on their own.
+    own = np.where(steady[person], person, len(steady) + np.arange(len(person)))
+    units = np.unique(own, return_inverse=True)[1].astype(np.int64)
     have = np.zeros(int(units.max()) + 1, dtype=np.int64)
     have[units] = value
     counts = np.concatenate((first.counts, second.counts))
@@ -245,12 +245,6 @@ def _steady(person: Counts, value: Counts) -> NDArray[np.bool_]:
     return np.asarray(low == high)
 
 
-def _units(person: Counts, steady: NDArray[np.bool_]) -> Counts:
-    """Number people; the records of those with several values are on their own."""
-    own = np.where(steady[person], person, len(steady) + np.arange(len(person)))
-    return np.unique(own, return_inverse=True)[1].astype(np.int64)
-
-
 def _people(earlier: Table, later: Table) -> tuple[Counts, Counts]:
     """Number the subjects of both tables alike."""
     import pyarrow as pa
@@ -277,19 +271,15 @@ def _matching(before: Counts, after: Counts) -> tuple[Counts, Counts]:
 
 
 def _by_groups(
-    earlier: Table,
-    later: Table,
-    releases: tuple[_Release, _Release],
-    readings: Mapping[str, ColumnLabels],
+    first: _Release, second: _Release, columns: Sequence[tuple[NDArray[np.bool_], Counts, Counts]]
 ) -> Intersection:
-    first, second = releases
+    """Bound from groups; of each column, which labels overlap, and the groups' in both tables."""
     pairs = len(first.counts) * len(second.counts)
     if pairs > MOST_PAIRS:
         raise UnsupportedError(
             f"{pairs:,} pairs of groups are too many to compare; name the subjects of both tables, "
             "or compare a sample."
         )
-    meets, labels = _label_overlaps(earlier, later, readings)
     plural = second.variety > 1
     inner = np.zeros_like(first.counts)  # pinned by values, seen from the earlier table's groups
     outer = np.zeros_like(second.counts)
@@ -298,8 +288,8 @@ def _by_groups(
     partners = _Partners(first.counts, second.counts)
     for group in range(len(first.counts)):
         met = np.ones(len(second.counts), dtype=bool)
-        for table, mine, theirs in zip(meets, *labels, strict=True):
-            met &= table[mine[group]][theirs]
+        for meet, mine, theirs in columns:
+            met &= meet[mine[group]][theirs]
         near = np.flatnonzero(met)
         cells = np.minimum(first.counts[group], second.counts[near])
         shared = (cells > 0).sum(axis=1)
@@ -313,10 +303,10 @@ def _by_groups(
     by_values = min(
         int(np.minimum(inner, first.counts).sum()), int(np.minimum(outer, second.counts).sum())
     )
-    sizes = [len(release.labels) for release in releases]
+    more = len(first.labels) - len(second.labels)
     certain = (
-        int(first.counts[(inner > 0) & ~free_first].sum()) if sizes[0] <= sizes[1] else 0,
-        int(second.counts[(outer > 0) & ~free_second].sum()) if sizes[1] <= sizes[0] else 0,
+        int(first.counts[(inner > 0) & ~free_first].sum()) if more <= 0 else 0,
+        int(second.counts[(outer > 0) & ~free_second].sum()) if more >= 0 else 0,
     )
     most = partners.most()
     return Intersection("groups", None, min(max(certain), most), most, by_values)
@@ -376,17 +366,3 @@ class _Partners:
         holds = (self.sum[side] <= self.counts[side]).all(axis=1)
         found: NDArray[np.bool_] = (self.number[side] > 0) & (loyal == self.number[side]) & holds
         return found
-
-
-def _label_overlaps(
-    earlier: Table, later: Table, readings: Mapping[str, ColumnLabels]
-) -> tuple[list[NDArray[np.bool_]], tuple[list[Counts], list[Counts]]]:
-    """Return for each column which labels overlap, and the label of each group in both tables."""
-    meets, mine, theirs = [], [], []
-    others = {column.name: column for column in later.encoded.quasi}
-    for column in earlier.encoded.quasi:
-        other = others[column.name]
-        meets.append(overlaps(readings[column.name], column.values, other.values))
-        mine.append(column.codes[earlier.groups.first].astype(np.int64))
-        theirs.append(other.codes[later.groups.first].astype(np.int64))
-    return meets, (mine, theirs)

@@ -34,7 +34,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.constraint import KAnonymity, LDiversity
 from quiltwork.tables.metrics.models import value_counts
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.guards import records_needed
@@ -112,7 +111,7 @@ def refused_cuts(publication: Publication) -> Refused:
         InvalidInputError: if there is no publication.
 
     >>> import pandas
-    >>> from quiltwork.tables import Table, anonymize
+    >>> from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize
     >>> frame = pandas.DataFrame({
     ...     "age": [20, 21, 30, 31, 40, 41, 50, 51], "ill": [*"aabbabab"]})
     >>> table = Table(frame, None, ["age"], "ill")
@@ -126,10 +125,9 @@ def refused_cuts(publication: Publication) -> Refused:
     """
     published = made_here(publication)
     recipe, count = published.recipe, published.boxes.count
-    if recipe.blind:
-        return Refused(0, count, 0, 0, nothing=True, cuts=0, left_out=published.suppressed)
-    if _by_size_alone(recipe):
-        return Refused(0, count, 0, 0, nothing=True, cuts=0)
+    if recipe.blind or _by_size_alone(recipe):
+        lost = published.suppressed if recipe.blind else 0
+        return Refused(0, count, 0, 0, nothing=True, cuts=0, left_out=lost)
     encoded = published.source.encoded
     least = records_needed(recipe.constraint, alone=encoded.subject is None)
     if _only_by_cuts(published):
@@ -157,11 +155,8 @@ def _by_size_alone(recipe: Recipe) -> bool:
     Scores count them, and so does the order in which records with equal values part.
     """
     plain = recipe.rules.split != "fitness" and not recipe.rules.relaxed
-    asks_of_size = (
-        isinstance(part, KAnonymity) or (isinstance(part, LDiversity) and part.l == 1)
-        for part in recipe.constraint.parts
-    )
-    return plain and all(asks_of_size)
+    asked = recipe.constraint
+    return plain and asked.asks_numbers_alone and asked.values_asked == 1
 
 
 def _only_by_cuts(publication: LocalPublication) -> bool:
@@ -175,7 +170,7 @@ def _only_by_cuts(publication: LocalPublication) -> bool:
     """
     recipe, encoded = publication.recipe, publication.source.encoded
     alone = len(encoded.providers) == 1 or (recipe.m == 0 and recipe.method == "baseline")
-    counts = all(isinstance(part, KAnonymity | LDiversity) for part in recipe.constraint.parts)
+    counts = recipe.constraint.asks_numbers_alone
     return (
         alone
         and (recipe.rules.split == "range" or (recipe.rules.split == "loss" and counts))

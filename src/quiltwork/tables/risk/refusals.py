@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.partitioning.best_cuts import AxisCuts, every_cut
 from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, Flags
-from quiltwork.tables.partitioning.mondrian import Split, root_node
-from quiltwork.tables.partitioning.nodes import Nodes, bounds, halve, halved, joined
+from quiltwork.tables.partitioning.mondrian import Split, root_node, widest_first
+from quiltwork.tables.partitioning.nodes import Halves, Nodes, halve, joined
 
 Refusal = tuple[Counts, ...]
 """The rows of the sides, one or two, of which one fails the constraint."""
@@ -42,11 +43,6 @@ class _Level:
     number: int
     least: int
     monotonic: bool
-
-    @property
-    def group(self) -> Counts:
-        """The published group of each row, in the order of the nodes."""
-        return self.groups[self.nodes.rows]
 
 
 def refusals(
@@ -93,20 +89,10 @@ def _sides(rows: Counts, left: Flags, whole_left: bool, whole_right: bool) -> Re
 
 def _by_range(level: _Level) -> tuple[list[Refusal], Nodes, Nodes]:
     """Follow one depth of Mondrian's cuts: the widest quasi-identifier first."""
-    records, nodes = level.records, level.nodes
-    low, high = bounds(records, nodes)
-    order, extent = records.axes.widest_first(low, high)
     found: list[Refusal] = []
-    cut: list[Nodes] = []
-    pending = np.arange(nodes.count)
-    for ranked in order:
-        axis = ranked[pending]
-        wide = extent[axis, pending] > 0
-        trying, axis = pending[wide], axis[wide]
-        if not len(trying):
-            break
-        ends = low[axis, trying], high[axis, trying]
-        halves = halved(records, nodes.select(trying), axis, *ends)
+
+    def made(halves: Halves) -> Flags:
+        """Tell which cuts were made; note those that sensitive values refused."""
         rows, starts, sizes = halves.nodes.rows, halves.nodes.starts, halves.nodes.sizes
         owner = halves.nodes.owners()
         goes_left = np.arange(len(rows)) - starts[owner] < halves.left[owner]
@@ -117,7 +103,7 @@ def _by_range(level: _Level) -> tuple[list[Refusal], Nodes, Nodes]:
         at[group] = owner
         met = here > 0
         parted, only_left, only_right = (
-            np.bincount(at[met & flags], minlength=len(trying)) > 0
+            np.bincount(at[met & flags], minlength=len(sizes)) > 0
             for flags in ((left > 0) & (left < here), left == here, left == 0)
         )
         enough = np.minimum(halves.left, sizes - halves.left) >= level.least
@@ -125,66 +111,50 @@ def _by_range(level: _Level) -> tuple[list[Refusal], Nodes, Nodes]:
             part = slice(starts[one], starts[one] + sizes[one])
             safe = (level.monotonic and bool(w[one]) for w in (only_left, only_right))
             found.append(_sides(rows[part], goes_left[part], *safe))
-        good = enough & ~parted
-        cut.append(halves.select(good).children())
-        pending = np.setdiff1d(pending, trying[good], assume_unique=True)
-    return found, joined([nodes.select(np.zeros(0, dtype=np.int64)), *cut]), nodes.select(pending)
+        return np.asarray(enough & ~parted)
 
-
-@dataclass(frozen=True, eq=False)
-class _Axis:
-    """The cuts of a level along one quasi-identifier; tables are node × cut."""
-
-    cuts: AxisCuts
-    tried: Flags
-    parts: Flags
-    whole_left: Flags
-    whole_right: Flags
+    nodes = level.nodes
+    cut, pending = widest_first(level.records, nodes, made)
+    return found, joined([nodes.select(pending[:0]), *cut]), nodes.select(pending)
 
 
 def _by_loss(level: _Level) -> tuple[list[Refusal], Nodes, Nodes]:
-    """Follow one depth of cuts by loss: the least first, of equal ones the first."""
-    nodes = level.nodes
-    every = [_axis(level, cuts) for cuts in every_cut(level.records, nodes)]
-    best = np.full(nodes.count, np.inf)
-    axis_of = np.full(nodes.count, len(every))
-    place_of = np.zeros(nodes.count, dtype=np.int64)
-    last = np.zeros(nodes.count, dtype=np.int64)
-    for number, axis in enumerate(every):
-        if not axis.tried.shape[1]:
-            continue
-        loss = np.where(axis.tried & ~axis.parts, axis.cuts.loss, np.inf)
-        place = loss.argmin(axis=1)
-        least = loss[np.arange(nodes.count), place]
-        better = least < best
-        best[better], axis_of[better], place_of[better] = least[better], number, place[better]
-        last[better] = axis.cuts.last[np.arange(nodes.count), place][better]
+    """Follow one depth of cuts by loss: the least first, of equal ones the first.
+
+    The cuts of all quasi-identifiers stand next to each other: tables are node × cut, `axis` and
+    `place` say of each cut along which quasi-identifier it lies and which one it is there.
+    """
+    nodes, every = level.nodes, list(every_cut(level.records, level.nodes))
+    widths = [cuts.left.shape[1] for cuts in every]
+    axis = np.repeat(np.arange(len(every)), widths)
+    place = np.arange(len(axis)) - np.repeat(starts_of(np.array(widths)), widths)
+    loss, last = (np.hstack([getattr(one, name) for one in every]) for name in ("loss", "last"))
+    asked = zip(*(_asked(level, cuts) for cuts in every), strict=True)
+    tried, parts, whole_left, whole_right = map(np.hstack, asked)
+    made = np.hstack([np.where(tried & ~parts, loss, np.inf), np.full((nodes.count, 1), np.inf)])
+    first = made.argmin(axis=1)
+    best = made[np.arange(nodes.count), first][:, None]
+    earlier = (loss < best) | ((loss == best) & (np.arange(len(axis)) < first[:, None]))
+    node, cut = np.nonzero(tried & parts & earlier)
     found: list[Refusal] = []
-    for number, axis in enumerate(every):
-        cut = np.arange(axis.tried.shape[1])
-        before = (axis_of[:, None] > number) | (
-            (axis_of[:, None] == number) & (cut < place_of[:, None])
-        )
-        loss = axis.cuts.loss
-        earlier = (loss < best[:, None]) | ((loss == best[:, None]) & before)
-        for node, c in zip(*np.nonzero(axis.tried & axis.parts & earlier), strict=True):
-            part = slice(nodes.starts[node], nodes.starts[node] + nodes.sizes[node])
-            goes_left = axis.cuts.bin_of[part] <= c
-            safe = bool(axis.whole_left[node, c]), bool(axis.whole_right[node, c])
-            found.append(_sides(nodes.rows[part], goes_left, *safe))
-    chosen = np.isfinite(best)
-    some = nodes.select(chosen)
-    along = np.repeat(axis_of[chosen], some.sizes)
-    codes = level.records.codes[along, some.rows] if some.count else np.zeros(0, dtype=np.int64)
-    children = some
-    if some.count:
-        children = halve(some, codes <= np.repeat(last[chosen], some.sizes)).children()
-    return found, children, nodes.select(~chosen)
+    for at in np.lexsort((cut, node, axis[cut])).tolist():
+        n, c = node[at], cut[at]
+        part = slice(nodes.starts[n], nodes.starts[n] + nodes.sizes[n])
+        goes_left = every[axis[c]].bin_of[part] <= place[c]
+        safe = bool(whole_left[n, c]), bool(whole_right[n, c])
+        found.append(_sides(nodes.rows[part], goes_left, *safe))
+    chosen = np.isfinite(best[:, 0])
+    some, first = nodes.select(chosen), first[chosen]
+    if not some.count:
+        return found, some, nodes
+    codes = level.records.codes[np.repeat(axis[first], some.sizes), some.rows]
+    goes_left = codes <= np.repeat(last[chosen, first], some.sizes)
+    return found, halve(some, goes_left).children(), nodes.select(~chosen)
 
 
-def _axis(level: _Level, cuts: AxisCuts) -> _Axis:
-    """Tell which cuts were tried, part a group, or leave a whole one on a side."""
-    nodes, group, (count, number) = level.nodes, level.group, cuts.left.shape
+def _asked(level: _Level, cuts: AxisCuts) -> tuple[Flags, Flags, Flags, Flags]:
+    """Tell which cuts were tried, part a group, leave a whole one on the left, and on the right."""
+    nodes, group, (count, number) = level.nodes, level.groups[level.nodes.rows], cuts.left.shape
     low = np.full(level.number, number + 1, dtype=np.int64)
     high = np.full(level.number, -1, dtype=np.int64)
     np.minimum.at(low, group, cuts.bin_of)
@@ -196,7 +166,7 @@ def _axis(level: _Level, cuts: AxisCuts) -> _Axis:
     new = np.diff(cuts.left, axis=1, prepend=0) > 0
     enough = np.minimum(cuts.left, nodes.sizes[:, None] - cuts.left) >= level.least
     parts, whole_left = (begun > ended)[:, :-1], (ended > 0)[:, :-1]
-    return _Axis(cuts, new & enough, parts, whole_left, begun[:, :-1] < begun[:, -1:])
+    return new & enough, parts, whole_left, begun[:, :-1] < begun[:, -1:]
 
 
 def _upto(node: Counts, place: Counts, shape: tuple[int, int]) -> NDArray[Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
-from quiltwork.tables.distinct import distinct_rows
+from quiltwork.tables.group import SparseCounts, by_value, count_groups
 from quiltwork.tables.table import Table, read_table
 
 _PORTION = 1 << 22  # pairs of group and provider × values that are looked at together
@@ -78,31 +78,23 @@ def subtraction(table: Table) -> Subtracted | None:
     providers, values = len(encoded.providers), len(encoded.sensitive_values)
     if providers == 1 or encoded.subject is not None:
         return None
-    sizes = [groups.count, providers, values]
-    columns = [groups.labels, encoded.provider, encoded.sensitive]
-    (group, owner, value), records = distinct_rows(columns, sizes)
-    pair = group.astype(np.int64) * providers + owner
+    counts = count_groups(encoded, groups.labels, groups.count)
+    pair = counts.group * providers + counts.who
     first = np.flatnonzero(np.diff(pair, prepend=-1))
     held = np.diff(np.append(first, len(pair)))  # the values of each pair of group and provider
-    in_group = np.bincount(group[first], minlength=groups.count)
     only = first[held == 1]
-    cell = group[only].astype(np.int64) * values + value[only]
-    cells, place = np.unique(cell, return_inverse=True)
-    place = place.reshape(-1)
-    alike = np.bincount(place, minlength=len(cells))
-    told = np.bincount(place, weights=records[only], minlength=len(cells)).astype(np.int64)
-    needed = in_group[cells // values] - alike
+    cell = counts.group[only] * values + counts.kind[only]
+    cells, place, alike = np.unique(cell, return_inverse=True, return_counts=True)
+    told = np.bincount(place, counts.weight[only], len(cells)).astype(np.int64)
+    needed = counts.inside[cells // values] - alike
     steps, at = np.unique(needed, return_inverse=True)
-    grown = np.cumsum(np.bincount(at.reshape(-1), weights=told)).astype(np.int64)
-    found = _smallest(table, cells, needed, told, (group, owner, value))
-    who, by_group, reached = _alone(
-        (group, owner, value, records), first, (groups.count, providers, values)
-    )
+    grown = np.cumsum(np.bincount(at, told)).astype(np.int64)
+    who, by_group, reached = _alone(counts, first)
     return Subtracted(
         providers,
-        int(records.sum()),
+        encoded.rows,
         dict(zip(steps.tolist(), grown.tolist(), strict=True)),
-        *found,
+        *_smallest(table, cells, needed, told, counts),
         encoded.providers[who],
         by_group,
         reached,
@@ -110,34 +102,32 @@ def subtraction(table: Table) -> Subtracted | None:
 
 
 def _smallest(
-    table: Table, cells: Ints, needed: Ints, told: Ints, held: tuple[Ints, Ints, Ints]
+    table: Table, cells: Ints, needed: Ints, told: Ints, counts: SparseCounts
 ) -> tuple[tuple[Any, ...], tuple[Any, ...], int]:
     """Name the smallest coalition that learns something, and of these who learns most."""
     if not len(cells):
         return (), (), 0
     least = int(needed.min())
     best = int(np.argmax(np.where(needed == least, told, -1)))
-    group, owner, value = held
-    place, kept = divmod(int(cells[best]), len(table.encoded.sensitive_values))
-    others = np.unique(owner[(group == place) & (value != kept)]).tolist()
+    place, kept = divmod(int(cells[best]), counts.values)
+    others = np.unique(counts.who[(counts.group == place) & (counts.kind != kept)]).tolist()
     names = tuple(table.encoded.providers[who] for who in others)
     return names, table.group_values(place), int(told[best])
 
 
-def _alone(
-    held: tuple[Ints, Ints, Ints, Ints], first: Ints, sizes: tuple[int, int, int]
-) -> tuple[int, float, float]:
-    """Return who guesses others best without their own records, and how often before and after."""
-    group, owner, value, records = held
-    count, providers, values = sizes
-    whole = np.zeros((count, values), dtype=np.int64)
-    np.add.at(whole, (group, value), records)
+def _alone(counts: SparseCounts, first: Ints) -> tuple[int, float, float]:
+    """Return who guesses others best without their own records, and how often before and after.
+
+    `first` is where the entries of each pair of group and provider begin.
+    """
+    group, owner, value, records = counts.group, counts.who, counts.kind, counts.weight
+    whole = by_value(counts)
     common = whole.argmax(axis=1)
-    top = whole[np.arange(count), common]
-    own = np.bincount(owner, weights=records, minlength=providers)
-    before, gained = np.full(providers, float(top.sum())), np.zeros(providers)
+    top = whole[np.arange(len(whole)), common]
+    own = np.bincount(owner, weights=records, minlength=counts.providers)
+    before, gained = np.full(len(own), float(top.sum())), np.zeros(len(own))
     pair_of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(group))))
-    step = max(1, _PORTION // values)
+    step = max(1, _PORTION // counts.values)
     for start in range(0, len(first), step):
         some = slice(first[start], first[start + step] if start + step < len(first) else None)
         left = whole[group[first[start : start + step]]]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
 from quiltwork.tables.partitioning.provider_aware import parts_freely
@@ -18,7 +17,7 @@ from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publication import Publication
 from quiltwork.tables.spark.domains import Domains, bound, read_domains
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
-from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
+from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, measurer, sent
 from quiltwork.tables.spark.workers import (
     WIDTH,
     PartVerdict,
@@ -168,20 +167,18 @@ def anonymize_spark(
     blocks = encoded_blocks(table, frame, domains).persist(StorageLevel.DISK_ONLY)
     published: Any = None
     try:
-        router = Router(len(domains.providers) if alone else 1)
+        router = Router(len(domains.table.providers) if alone else 1)
         measure = _told(measurer(blocks, domains), progress, domains.rows, subtree_rows)
         roots = measure(router, list(range(router.roots)))
-        _check_roots(roots, domains, asked, coalition, alone)
-        smallest = Guard(asked, coalition, domains.nothing).smallest
-        leaves = grow(
-            router, roots, measure, domains.axes, asked, coalition, smallest, subtree_rows
-        )
+        guard = Guard(asked, coalition, domains.table)
+        _check_roots(roots, domains, guard, alone)
+        leaves = grow(router, roots, measure, domains.axes, guard, subtree_rows)
         splits = recipe.rules.provider_splits and parts_freely(asked)
         rules = replace(recipe.rules, provider_splits=splits)
         inside = replace(recipe, constraint=asked, m=coalition, rules=rules)
         if alone:  # a subtree is one provider's already
             inside = replace(inside, method="baseline", quality=False)
-        parts = sent(blocks, router, list(leaves)).repartition(len(leaves), "subtree")
+        parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
         published = finished(table, frame, parts, domains, inside)
         published = published.persist(StorageLevel.DISK_ONLY)
         if progress is not None:
@@ -223,15 +220,14 @@ def _told(measure: Measurer, progress: Progress | None, rows: int, most_rows: in
     return told
 
 
-def _check_roots(
-    roots: dict[int, Measure], domains: Domains, constraint: Constraint, m: int, alone: bool
-) -> None:
+def _check_roots(roots: dict[int, Measure], domains: Domains, guard: Guard, alone: bool) -> None:
     """Refuse a table, or a provider alone, that no generalization makes private."""
-    lost = {r: found.size for r, found in roots.items() if not is_private(found, constraint, m)}
+    lost = {r: found.size for r, found in roots.items() if not guard.withstand(found.holdings)[0]}
     if lost and not alone:
-        refuse_whole(roots[0].holdings.cut(0), domains.rows, constraint, m)
+        refuse_whole(roots[0].holdings.cut(0), domains.rows, guard.constraint, guard.m)
     if lost:
-        raise too_few_alone(domains.providers[min(lost)], constraint, sum(lost.values()), 0)
+        who = domains.table.providers[min(lost)]
+        raise too_few_alone(who, guard.constraint, sum(lost.values()), 0)
 
 
 def _check_verdicts(verdicts: list[PartVerdict], rows: int) -> None:

@@ -18,18 +18,23 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints.constraint import Conjunction, Constraint
 from quiltwork.tables.constraints.distributions import TCloseness
 from quiltwork.tables.encoding import (
+    MAY_BE_VALUE,
     CodedTable,
     Column,
-    Scale,
     by_meaning,
     encode_column,
     encode_product,
-    missing_values,
+    missing_cells,
     refuse_endless,
     refuse_respelled,
 )
 from quiltwork.tables.generalization.hierarchies import Hierarchy
-from quiltwork.tables.partitioning.coded_records import Axes, records_of, working_order
+from quiltwork.tables.partitioning.coded_records import (
+    Axes,
+    CodedRecords,
+    records_of,
+    working_order,
+)
 from quiltwork.tables.spark.session import quoted
 from quiltwork.tables.table import Table
 
@@ -44,59 +49,48 @@ COUNT = "quiltwork_count"
 _SET = "quiltwork_set"
 
 Counts = NDArray[np.int64]
+Codes = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Domains:
-    """The values of a table's columns; the columns themselves have no rows.
+    """The values of a table's columns, and how often they occur.
 
     Attributes:
-        quasi: the quasi-identifiers.
-        ranks: for each of them, code → working code (the order in which it is cut).
+        table: the table without its rows.
+        ranks: for each quasi-identifier, code → working code (the order in which it is cut).
         axes: how they are cut, in working codes.
-        providers: their labels.
         secrets: the sensitive columns; `codes` are those of the combinations that occur.
-        sensitive_values: the combinations, as `CodedTable` has them.
-        sensitive_kind: what order they have.
         sensitive_counts: the records of each combination.
         types: the Arrow types of provider and sensitive columns, by name.
         rows: of the whole table.
     """
 
-    quasi: tuple[Column, ...]
+    table: CodedTable
     ranks: tuple[Counts, ...]
     axes: Axes
-    providers: tuple[Any, ...]
     secrets: tuple[Column, ...]
-    sensitive_values: tuple[Any, ...]
-    sensitive_kind: Scale
     sensitive_counts: Counts
     types: dict[str, Any]
     rows: int
 
-    def encoded(
-        self,
-        quasi: tuple[Column, ...],
-        provider: NDArray[np.int32],
-        sensitive: NDArray[np.int32],
-    ) -> CodedTable:
+    def encoded(self, quasi: tuple[Column, ...], provider: Codes, sensitive: Codes) -> CodedTable:
         """Return some rows of the table as arrays with the codes of the whole."""
-        return CodedTable(
-            quasi=quasi,
-            provider=provider,
-            providers=self.providers,
-            sensitive=sensitive,
-            sensitive_values=self.sensitive_values,
-            sensitive_kind=self.sensitive_kind,
-            subject=None,
-            rows=len(provider),
+        return replace(
+            self.table, quasi=quasi, provider=provider, sensitive=sensitive, rows=len(provider)
         )
 
-    @property
-    def nothing(self) -> CodedTable:
-        """The table without its rows."""
-        none = np.zeros(0, dtype=np.int32)
-        return self.encoded(self.quasi, none, none)
+    def records(self, codes: Codes, provider: Codes, sensitive: Codes) -> CodedRecords:
+        """Return some rows for partitioning; codes are working codes, quasi-identifier × row."""
+        return CodedRecords(
+            codes,
+            provider,
+            len(self.table.providers),
+            sensitive,
+            len(self.table.sensitive_values),
+            np.arange(len(provider)),
+            self.axes,
+        )
 
 
 def read_domains(table: Table, frame: DataFrame) -> Domains:
@@ -132,19 +126,17 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
             "combinations to count per node; group small providers, or use backend='local'."
         )
     first = np.unique(codes, return_index=True)[1]
-    known = Domains(
-        quasi=tuple(quasi),
+    none = np.zeros(0, dtype=np.int32)
+    whole = CodedTable(tuple(quasi), none, providers, none, values, kind, None, 0)
+    return Domains(
+        table=whole,
         ranks=tuple(map(working_order, quasi, counts)),
-        axes=Axes((), ()),
-        providers=providers,
+        axes=records_of(whole).axes,
         secrets=tuple(replace(column, codes=column.codes[first]) for column in secrets),
-        sensitive_values=values,
-        sensitive_kind=kind,
         sensitive_counts=_by_code(codes, found, len(values)),
         types=types,
         rows=int(counts[0].sum()),
     )
-    return replace(known, axes=records_of(known.nothing).axes)
 
 
 def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:
@@ -152,10 +144,7 @@ def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None)
     column = encode_column(found, name, "value", table.orders.get(name), tree, _somewhere)
     if column.values[-1] is None and table.missing == "error":
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
-        raise InvalidInputError(
-            f"Column {name!r} has {missing_values(lost)}; drop those rows, or let missing be a "
-            "value of its own with missing='value'."
-        )
+        raise missing_cells(name, lost, MAY_BE_VALUE)
     return column
 
 
@@ -178,18 +167,15 @@ def _providers(found: Any, name: str) -> tuple[Any, ...]:
     column = encode_column(found, name, "value")
     if column.values[-1] is None:
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
-        raise InvalidInputError(
-            f"Column {name!r} has {missing_values(lost)}; every record needs a provider: fill it "
-            "in, or drop those rows."
-        )
+        raise missing_cells(name, lost, "every record needs a provider: fill it in, or drop rows")
     refuse_respelled(column, "provider", _somewhere)
     return column.values
 
 
 def bound(constraint: Constraint, domains: Domains) -> Constraint:
     """Return the constraint for this table: labels of values, and their distribution."""
-    every = np.arange(len(domains.sensitive_values), dtype=np.int32)
-    sample = domains.encoded(domains.quasi, np.zeros(len(every), dtype=np.int32), every)
+    every = np.arange(len(domains.table.sensitive_values), dtype=np.int32)
+    sample = domains.encoded(domains.table.quasi, np.zeros_like(every), every)
     parts = [part.bind(sample) for part in constraint.parts]
     counts = tuple(domains.sensitive_counts.tolist())
     parts = [

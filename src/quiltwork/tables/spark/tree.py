@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.group import SparseCounts, one_group
-from quiltwork.tables.partitioning.coded_records import Axes
+from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords
+from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.spark.domains import MOST_CELLS, Domains
-from quiltwork.tables.spark.workers import BlockRecords, packed, unpacked
-from quiltwork.tables.verification.all_groups import groups_withstand
+from quiltwork.tables.spark.workers import packed, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Counts = NDArray[np.int64]
+_LEAF = (-1, 0, 0)
 COUNT_SCHEMA = "array int, cell long, records long"
 SENT_SCHEMA = "subtree long, data binary"
 
@@ -58,41 +58,33 @@ class Router:
 
     Attributes:
         roots: how many trees there are: one, or one for each provider.
-        axis: for each node, the quasi-identifier of its cut; −1 for a leaf.
-        last: the last working code that goes left.
-        left: the left child; the right one is next to it.
+        cuts: for each node, the quasi-identifier of its cut (−1 for a leaf), the last working code
+            that goes left, and the left child; the right one is next to it.
     """
 
     roots: int
-    axis: list[int] = field(default_factory=list)
-    last: list[int] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
+    cuts: list[tuple[int, int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.axis += [-1] * self.roots
-        self.last += [0] * self.roots
-        self.left += [0] * self.roots
+        self.cuts = [_LEAF] * self.roots
 
     def cut(self, node: int, axis: int, last: int) -> tuple[int, int]:
-        """Cut a node (or cut it otherwise than before) and return its children."""
-        if self.axis[node] < 0:
-            self.left[node] = len(self.axis)
-            self.axis += [-1, -1]
-            self.last += [0, 0]
-            self.left += [0, 0]
-        self.axis[node], self.last[node] = axis, last
-        return self.left[node], self.left[node] + 1
+        """Cut a leaf and return its children."""
+        left = len(self.cuts)
+        self.cuts[node] = axis, last, left
+        self.cuts += [_LEAF, _LEAF]
+        return left, left + 1
 
     def uncut(self, node: int) -> None:
         """Make a node a leaf again; its children are never reached."""
-        self.axis[node] = -1
+        self.cuts[node] = _LEAF
 
-    def route(self, rows: BlockRecords) -> Counts:
+    def route(self, rows: CodedRecords) -> Counts:
         """Return the leaf of each record. O(records · depth)."""
-        node = np.zeros(rows.rows, dtype=np.int64)
+        node = np.zeros(rows.count, dtype=np.int64)
         if self.roots > 1:
             node = rows.provider.astype(np.int64)
-        axis, last, left = (np.array(side) for side in (self.axis, self.last, self.left))
+        axis, last, left = np.array(self.cuts).T
         going = np.flatnonzero(axis[node] >= 0)
         while len(going):
             here = node[going]
@@ -105,73 +97,59 @@ class Router:
         return node
 
 
-@dataclass
-class _Pending:
-    """A node that is being cut: the axes left to try, widest first."""
-
-    node: int
-    measure: Measure
-    axes: list[int]
-
-
 def grow(
     router: Router,
     roots: dict[int, Measure],
     measure: Measurer,
     axes: Axes,
-    constraint: Constraint,
-    m: int,
-    smallest: int,
+    guard: Guard,
     most_rows: int,
 ) -> dict[int, Measure]:
     """Cut every node with more than `most_rows` records where it can be; return the leaves.
 
-    `roots` are the roots as measured, all of them private; `smallest` is a number of records below
-    which no group is private.
+    `roots` are the roots as measured, all of them private.
     """
-    leaves = dict(roots)
-    large = [node for node, found in leaves.items() if found.size > most_rows]
-    pending = [_Pending(node, leaves[node], axes.tried(leaves[node].values)) for node in large]
+    leaves, pending = dict(roots), {}
+
+    def wait(node: int) -> None:
+        if leaves[node].size > most_rows:
+            pending[node] = axes.tried(leaves[node].values)  # what is left to try, widest first
+
+    for root in roots:
+        wait(root)
     while pending:
-        tried = [one for one in pending if _try_next(router, one, axes, smallest)]
+        tried = {}
+        for node, order in pending.items():
+            cut = _next_cut(leaves[node], order, axes, guard.smallest)
+            if cut is not None:
+                tried[node] = router.cut(node, *cut)
         if not tried:
             break
-        found = measure(router, [child for one in tried for child in _children(router, one.node)])
-        pending = []
-        for one in tried:
-            children = _children(router, one.node)
-            if all(is_private(found[child], constraint, m) for child in children):
-                del leaves[one.node]
-                for child in children:
-                    leaves[child] = found[child]
-                    if found[child].size > most_rows:
-                        order = axes.tried(found[child].values)
-                        pending.append(_Pending(child, found[child], order))
-            else:
-                router.uncut(one.node)
-                pending.append(one)
+        found = measure(router, [child for children in tried.values() for child in children])
+        pending = {node: pending[node] for node in tried}
+        for node, children in tried.items():
+            if not all(guard.withstand(found[child].holdings)[0] for child in children):
+                router.uncut(node)
+                continue
+            del leaves[node], pending[node]
+            for child in children:
+                leaves[child] = found[child]
+                wait(child)
     return leaves
 
 
-def _children(router: Router, node: int) -> tuple[int, int]:
-    return router.left[node], router.left[node] + 1
+def _next_cut(node: Measure, order: list[int], axes: Axes, smallest: int) -> tuple[int, int] | None:
+    """Return the next axis along which both sides are large enough, and the last code on the left.
 
-
-def _try_next(router: Router, one: _Pending, axes: Axes, smallest: int) -> bool:
-    """Cut the node along its next axis; leave it a leaf if none is left."""
-    while one.axes:
-        axis = one.axes.pop(0)
-        last = axes.last(axis, one.measure.values[axis])
-        below = int(one.measure.values[axis][: last + 1].sum())
-        if min(below, one.measure.size - below) >= smallest:
-            router.cut(one.node, axis, last)
-            return True
-    return False
-
-
-def is_private(measure: Measure, constraint: Constraint, m: int) -> bool:
-    """Tell whether a node is proven to withstand every coalition of at most m providers."""
-    return bool(groups_withstand(measure.holdings, constraint, m)[0])
+    Axes that were tried are taken out of `order`.
+    """
+    while order:
+        axis = order.pop(0)
+        last = axes.last(axis, node.values[axis])
+        below = int(node.values[axis][: last + 1].sum())
+        if min(below, node.size - below) >= smallest:
+            return axis, last
+    return None
 
 
 def measurer(blocks: DataFrame, domains: Domains) -> Measurer:
@@ -192,8 +170,8 @@ def measurer(blocks: DataFrame, domains: Domains) -> Measurer:
 
 def _shapes(domains: Domains) -> list[int]:
     """Return the sizes of the tables counted per node."""
-    values = [len(column.values) for column in domains.quasi]
-    return [*values, len(domains.providers) * len(domains.sensitive_values)]
+    values = [len(column.values) for column in domains.table.quasi]
+    return [*values, len(domains.table.providers) * len(domains.table.sensitive_values)]
 
 
 def _measured(
@@ -215,42 +193,37 @@ def _measured(
         counts[cell[here]] = records[here]
         tables.append(counts.reshape(len(nodes), shape))
     *known, holdings = tables
-    cells = len(domains.providers), len(domains.sensitive_values)
+    cells = len(domains.table.providers), len(domains.table.sensitive_values)
     return {
         node: Measure(tuple(table[i] for table in known), one_group(holdings[i].reshape(cells)))
         for i, node in enumerate(nodes)
     }
 
 
-def _places(router: Router, nodes: list[int]) -> Callable[[bytes], tuple[BlockRecords, Counts]]:
-    """Return the function that reads the records of some nodes from a block.
-
-    With them comes the place of each record's node among those asked.
-    """
-    position = np.full(len(router.axis), -1, dtype=np.int64)
+def _placed(
+    domains: Domains, router: Router, nodes: list[int], batches: Iterator[Any]
+) -> Iterator[tuple[CodedRecords, Counts]]:
+    """Read the records of some nodes, and the place of each one's node among those asked."""
+    position = np.full(len(router.cuts), -1, dtype=np.int64)
     position[nodes] = np.arange(len(nodes))
-
-    def read(data: bytes) -> tuple[BlockRecords, Counts]:
-        rows = unpacked(data)
-        at = position[router.route(rows)]
-        wanted = np.flatnonzero(at >= 0)
-        return (rows, at) if len(wanted) == rows.rows else (rows.take(wanted), at[wanted])
-
-    return read
+    for batch in batches:
+        for data in batch.column(0).to_pylist():
+            rows = unpacked(domains, [data])
+            at = position[router.route(rows)]
+            wanted = np.flatnonzero(at >= 0)
+            yield (rows, at) if len(wanted) == rows.count else (rows.take(wanted), at[wanted])
 
 
 def _counter(
     domains: Domains, router: Router, nodes: list[int]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    read, shapes = _places(router, nodes), _shapes(domains)
-    secrets = len(domains.sensitive_values)
+    shapes, secrets = _shapes(domains), len(domains.table.sensitive_values)
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         totals = [np.zeros(len(nodes) * shape, dtype=np.int64) for shape in shapes]
-        for data in _blocks(batches):
-            rows, at = read(data)
+        for rows, at in _placed(domains, router, nodes, batches):
             holding = rows.provider.astype(np.int64) * secrets + rows.sensitive
             for total, codes, shape in zip(totals, (*rows.codes, holding), shapes, strict=True):
                 total += np.bincount(at * shape + codes, minlength=len(total))
@@ -268,19 +241,20 @@ def _counter(
     return count
 
 
-def sent(blocks: DataFrame, router: Router, leaves: list[int]) -> DataFrame:
+def sent(blocks: DataFrame, domains: Domains, router: Router, leaves: list[int]) -> DataFrame:
     """Return blocks of records that belong to one subtree each; those of no leaf are left out."""
-    return blocks.mapInArrow(_sender(router, leaves), SENT_SCHEMA)
+    return blocks.mapInArrow(_sender(domains, router, leaves), SENT_SCHEMA)
 
 
-def _sender(router: Router, leaves: list[int]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    read, number = _places(router, leaves), np.array(leaves)
+def _sender(
+    domains: Domains, router: Router, leaves: list[int]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    number = np.array(leaves)
 
     def send(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        for data in _blocks(batches):
-            rows, at = read(data)
+        for rows, at in _placed(domains, router, leaves, batches):
             order = np.argsort(at, kind="stable")
             found, starts = np.unique(at[order], return_index=True)
             parts = [packed(rows.take(part)) for part in np.split(order, starts[1:])]
@@ -292,9 +266,3 @@ def _sender(router: Router, leaves: list[int]) -> Callable[[Iterator[Any]], Iter
             )
 
     return send
-
-
-def _blocks(batches: Iterator[Any]) -> Iterator[bytes]:
-    for batch in batches:
-        for scalar in batch.column(0):
-            yield scalar.as_py()

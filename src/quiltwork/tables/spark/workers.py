@@ -13,21 +13,22 @@ Theorem: docs/theory/m-privacy.md
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint
-from quiltwork.tables.encoding import CodedTable, code_type, group_rows
+from quiltwork.tables.distinct import distinct_rows
+from quiltwork.tables.encoding import CodedTable, code_type
 from quiltwork.tables.generalization.boxes import boxes_of
 from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.recipe import Recipe, partition
-from quiltwork.tables.spark.domains import Domains, bound, read_domains
+from quiltwork.tables.spark.domains import Codes, Domains, bound, read_domains
 from quiltwork.tables.spark.session import mapped, quoted, with_this_package
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import Verdict, verify_counts
@@ -38,44 +39,15 @@ if TYPE_CHECKING:
 BLOCK_SCHEMA = "data binary"
 
 
-class BlockRecords(NamedTuple):
-    """Some records: working codes by quasi-identifier, providers, sensitive values."""
-
-    codes: tuple[NDArray[Any], ...]
-    provider: NDArray[Any]
-    sensitive: NDArray[Any]
-
-    @property
-    def rows(self) -> int:
-        """How many there are."""
-        return len(self.provider)
-
-    def take(self, index: NDArray[Any]) -> BlockRecords:
-        """Return some of them."""
-        codes = tuple(column[index] for column in self.codes)
-        return BlockRecords(codes, self.provider[index], self.sensitive[index])
-
-
-def packed(records: BlockRecords) -> bytes:
+def packed(records: CodedRecords) -> bytes:
     """Write records as bytes."""
-    return pickle.dumps(tuple(records), protocol=5)
+    return pickle.dumps((records.codes, records.provider, records.sensitive), protocol=5)
 
 
-def unpacked(data: bytes) -> BlockRecords:
-    """Read records back, which workers of this very call wrote."""
-    return BlockRecords(*pickle.loads(data))  # noqa: S301
-
-
-def joined(parts: list[bytes]) -> BlockRecords:
-    """Read several blocks as one."""
-    codes, provider, sensitive = zip(*map(unpacked, parts), strict=True)
-    columns = tuple(map(np.concatenate, zip(*codes, strict=True)))
-    return BlockRecords(columns, np.concatenate(provider), np.concatenate(sensitive))
-
-
-def _small(codes: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return codes in the smallest type that holds so many."""
-    return codes.astype(np.min_scalar_type(max(1, size - 1)))
+def unpacked(domains: Domains, blocks: Iterable[bytes]) -> CodedRecords:
+    """Read several blocks, which workers of this very call wrote, as one."""
+    codes, *others = zip(*map(pickle.loads, blocks), strict=True)
+    return domains.records(np.hstack(codes), *map(np.concatenate, others))
 
 
 def encoded_blocks(table: Table, frame: DataFrame, domains: Domains) -> DataFrame:
@@ -90,68 +62,41 @@ def _encoder(domains: Domains, provider: str | None) -> Callable[[Iterator[Any]]
     def encode(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        reader = CodeReader(domains)
-        parts = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
-        for part in parts:
-            data = packed(_rows(reader, part, provider))
+        for part in (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows):
+            owners, secrets = _owners_and_secrets(domains, part, provider)
+            kind = code_type(max(map(len, domains.ranks)))
+            codes = [
+                rank.astype(kind)[_codes(part, column.name, column.values)]
+                for column, rank in zip(domains.table.quasi, domains.ranks, strict=True)
+            ]
+            data = packed(domains.records(np.stack(codes), owners, secrets))
             yield pa.RecordBatch.from_pydict({"data": pa.array([data], pa.binary())})
 
     return encode
 
 
-def _rows(reader: CodeReader, part: Any, provider: str | None) -> BlockRecords:
-    domains = reader.domains
-
-    def column(name: str) -> Any:
-        return part.column(name).combine_chunks()
-
-    codes = tuple(
-        _small(rank[reader.codes(place, column(known.name))], len(rank))
-        for place, (known, rank) in enumerate(zip(domains.quasi, domains.ranks, strict=True))
-    )
-    sensitive = reader.sensitive([column(secret.name) for secret in domains.secrets])
-    owner = np.zeros(part.num_rows, dtype=np.int64)
+def _owners_and_secrets(domains: Domains, part: Any, provider: str | None) -> tuple[Codes, Codes]:
+    """Return the codes of providers and of combinations of sensitive values of some rows."""
+    providers, values = domains.table.providers, domains.table.sensitive_values
+    owners = np.zeros(part.num_rows, dtype=np.int64)
     if provider is not None:
-        owner = reader.provider(column(provider))
-    secrets = _small(sensitive, len(domains.sensitive_values))
-    return BlockRecords(codes, _small(owner, len(domains.providers)), secrets)
+        owners = _codes(part, provider, providers)
+    known = np.zeros(len(values), dtype=np.int64)
+    found = np.zeros(part.num_rows, dtype=np.int64)
+    for column in domains.secrets:
+        known = known * len(column.values) + column.codes
+        found = found * len(column.values) + _codes(part, column.name, column.values)
+    order = np.argsort(known)
+    secrets = order[np.searchsorted(known, found, sorter=order)]
+    return owners.astype(code_type(len(providers))), secrets.astype(code_type(len(values)))
 
 
-class CodeReader:
-    """Looks up values of Arrow columns in the domains."""
-
-    def __init__(self, domains: Domains) -> None:
-        self.domains = domains
-        self.sizes = [len(column.values) for column in domains.secrets]
-        keys = self._key([column.codes for column in domains.secrets])
-        self.sorting = np.argsort(keys)
-        self.keys = keys[self.sorting]
-
-    def codes(self, place: int, array: Any) -> NDArray[np.int64]:
-        """Return the codes of a quasi-identifier's values."""
-        return _codes(array, self.domains.quasi[place].values)
-
-    def provider(self, array: Any) -> NDArray[np.int64]:
-        """Return the codes of providers."""
-        return _codes(array, self.domains.providers)
-
-    def sensitive(self, arrays: list[Any]) -> NDArray[np.int64]:
-        """Return the codes of combinations of sensitive values."""
-        pairs = zip(arrays, self.domains.secrets, strict=True)
-        keys = self._key([_codes(array, column.values) for array, column in pairs])
-        return self.sorting[np.searchsorted(self.keys, keys)]
-
-    def _key(self, codes: list[NDArray[Any]]) -> NDArray[np.int64]:
-        key = np.zeros(len(codes[0]), dtype=np.int64)
-        for column, size in zip(codes, self.sizes, strict=True):
-            key = key * size + column
-        return key
-
-
-def _codes(array: Any, values: tuple[Any, ...]) -> NDArray[np.int64]:
+def _codes(part: Any, name: str, values: tuple[Any, ...]) -> NDArray[np.int64]:
+    """Look up the values of a column among those that are known."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    array = part.column(name).combine_chunks()
     known = [value for value in values if value is not None]
     if pa.types.is_floating(array.type):
         array = pc.add(array, pa.scalar(0.0, array.type))
@@ -188,37 +133,21 @@ def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any],
     owner, secrets = table.provider, table.sensitive
 
     def finish(blocks: Any) -> Any:
-        rows = _in_order(joined(blocks.column("data").to_pylist()))
-        encoded, records = local_table(domains, rows)
-        labels = partition(encoded, records, recipe)
+        rows = unpacked(domains, blocks.column("data").to_pylist())
+        # By content, so that results do not depend on how records arrived.
+        order = np.lexsort((rows.sensitive, rows.provider, *rows.codes[::-1]))
+        rows = domains.records(rows.codes[:, order], rows.provider[order], rows.sensitive[order])
+        quasi = tuple(
+            replace(column, codes=np.argsort(rank)[codes].astype(np.int32))
+            for column, rank, codes in zip(
+                domains.table.quasi, domains.ranks, rows.codes, strict=True
+            )
+        )
+        encoded = domains.encoded(quasi, rows.provider, rows.sensitive)
+        labels = partition(encoded, rows, recipe)
         return _published(domains, encoded, labels, owner, secrets)
 
     return finish
-
-
-def _in_order(rows: BlockRecords) -> BlockRecords:
-    """Order records by content, so that results do not depend on how they arrived."""
-    return rows.take(np.lexsort((rows.sensitive, rows.provider, *rows.codes[::-1])))
-
-
-def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, CodedRecords]:
-    """Return some records as the local core sees them, with the codes of the whole table."""
-    quasi = tuple(
-        replace(column, codes=np.argsort(rank)[codes].astype(np.int32))
-        for column, rank, codes in zip(domains.quasi, domains.ranks, rows.codes, strict=True)
-    )
-    provider, sensitive = (a.astype(np.int32) for a in (rows.provider, rows.sensitive))
-    kind = code_type(max(len(column.values) for column in domains.quasi))
-    records = CodedRecords(
-        codes=np.stack([codes.astype(kind) for codes in rows.codes]),
-        provider=provider,
-        providers=len(domains.providers),
-        sensitive=sensitive,
-        values=len(domains.sensitive_values),
-        ids=np.arange(rows.rows),
-        axes=domains.axes,
-    )
-    return domains.encoded(quasi, provider, sensitive), records
 
 
 def _published(
@@ -234,8 +163,7 @@ def _published(
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(int(labels.max()) + 1))
     boxes = boxes_of(encoded.quasi, order, starts)
-    rank = np.empty(boxes.count, dtype=np.int64)
-    rank[np.lexsort(boxes.text_of.T[::-1])] = np.arange(boxes.count)
+    rank = np.argsort(np.lexsort(boxes.text_of.T[::-1]))
     order = np.lexsort((encoded.provider, encoded.sensitive, rank[labels]))
     group = labels[order]
     columns: dict[str, Any] = {
@@ -243,7 +171,7 @@ def _published(
         for place, (column, texts) in enumerate(zip(encoded.quasi, boxes.texts, strict=True))
     }
     if owner is not None:
-        labels_of = pa.array(domains.providers, domains.types[owner])
+        labels_of = pa.array(domains.table.providers, domains.types[owner])
         columns[owner] = labels_of.take(pa.array(encoded.provider[order]))
     for name, column in zip(secrets, domains.secrets, strict=True):
         values = pa.array(column.values, domains.types[name])
@@ -344,24 +272,18 @@ def _verified(
 ) -> PartVerdict:
     provider, quasi, sensitive = roles
     local = Table(rows, provider, quasi, sensitive, missing="value")
-    reader = CodeReader(domains)
-    columns = [rows.column(name).combine_chunks() for name in sensitive]
-    secrets = reader.sensitive(columns).astype(np.int32)
-    owners = np.zeros(rows.num_rows, dtype=np.int32)
-    if provider is not None:
-        owners = reader.provider(rows.column(provider).combine_chunks()).astype(np.int32)
+    owners, secrets = _owners_and_secrets(domains, rows, provider)
     own = local.encoded  # its codes of quasi-identifiers are enough to tell groups apart
     local.__dict__["encoded"] = domains.encoded(own.quasi, owners, secrets)
     groups = local.groups
     counts = count_groups(local.encoded, groups.labels, groups.count)
     sizes = np.bincount(groups.labels, minlength=groups.count)
-    pairs = group_rows([groups.labels, secrets], [groups.count, len(domains.sensitive_values)])
-    values = np.bincount(groups.labels[pairs.first], minlength=groups.count)
+    (held, _), _ = distinct_rows([counts.group, counts.kind], [counts.groups, counts.values])
     return PartVerdict(
         verdict=verify_counts((local.encoded, local.group_values), counts, constraint, m),
         rows=rows.num_rows,
         groups=groups.count,
         smallest=int(sizes.min()),
-        fewest_values=int(values.min()),
+        fewest_values=int(np.bincount(held).min()),
         squares=int((sizes.astype(object) ** 2).sum()),
     )

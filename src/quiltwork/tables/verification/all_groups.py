@@ -63,14 +63,16 @@ def _withstands(counts: SparseCounts, number: int, part: Constraint, m: int) -> 
 
 def decide_together(counts: SparseCounts, part: Constraint, m: int) -> Status:
     """Return SAFE or BROKEN for groups that bounds decide, else OPEN."""
-    if isinstance(part, (KAnonymity, LDiversity)):
-        return bound(counts, part, m)
+    if isinstance(part, KAnonymity):
+        return _bound_k(counts, part.k, m)
+    if isinstance(part, LDiversity):
+        return _bound_l(counts, part.l, m)
     status = np.full(counts.groups, OPEN, dtype=np.int8)
     if isinstance(part, DECIDED):  # as tables of group × value
         step = max(1, _CELLS // max(counts.values, 1))
         for first in range(0, counts.groups, step):
             some = np.arange(first, min(first + step, counts.groups))
-            status[some] = bound(subset(counts, some), part, m)
+            status[some] = _bound_histograms(subset(counts, some), part, m)
     return status
 
 
@@ -78,15 +80,6 @@ OPEN, SAFE, BROKEN = 0, 1, 2
 
 Ints = NDArray[np.int64]
 Status = NDArray[np.int8]
-
-
-def bound(counts: SparseCounts, part: Constraint, m: int) -> Status:
-    """Return SAFE or BROKEN for groups that bounds decide, else OPEN."""
-    if isinstance(part, KAnonymity):
-        return _bound_k(counts, part.k, m)
-    if isinstance(part, LDiversity):
-        return _bound_l(counts, part.l, m)
-    return _bound_histograms(counts, part, m)
 
 
 def _bound_k(counts: SparseCounts, k: int, m: int) -> Status:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,18 +41,6 @@ DECIDED = (EntropyLDiversity, RecursiveLDiversity, TCloseness)
 """The constraints that can fail when records are added and are decided here."""
 MOST_BOXES = 1024
 """Parts of one box that may be in doubt at a time; beyond, nothing is decided."""
-
-
-class Excess(Protocol):
-    """A convex function of histograms that is positive exactly where a constraint is violated."""
-
-    def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return F at each point, and how far rounding may be off (0 where it is exact)."""
-        ...
-
-    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return (constant, slopes) of a linear function that F does not exceed in the box."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +85,7 @@ class Distance:
         return float(self.whole.sum())
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return F; exact integers unless they are too large."""
+        """Return F at each point, and how far rounding may be off (0 where it is exact)."""
         number = points.sum(axis=1)
         here = np.cumsum(points, axis=1)[:, :-1] if self.ordered else points
         gaps = here * self._total - self.expected * number[:, None]
@@ -105,7 +93,10 @@ class Distance:
         return value, self.rounding * number
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Replace |gap| by its chord over the gap's range in the box."""
+        """Return (constant, slopes) of a linear function that F does not exceed in the box.
+
+        |gap| is replaced by its chord over the gap's range in the box.
+        """
         least, most = self._gaps(low, high)
         open_ = (least < 0) & (most > 0)
         width = np.where(open_, most - least, 1.0)
@@ -180,6 +171,10 @@ def _n_log_n(numbers: Floats) -> Floats:
     return result
 
 
+Excess: TypeAlias = Distance | Entropy
+"""A convex function of histograms that is positive exactly where a constraint is violated."""
+
+
 @dataclass(frozen=True, eq=False)
 class Corners:
     """What a search found in each of several boxes.
@@ -232,9 +227,7 @@ def _confirm(part: Constraint, corner: Floats, value: Floats, doubt: Floats) -> 
     """Ask the constraint itself where rounding leaves the sign open; changes `value`."""
     for i in np.flatnonzero(np.abs(value) <= doubt).tolist():
         if doubt[i] > 0:
-            counts = corner[i].astype(np.int64)
-            there = np.flatnonzero(counts)
-            holds = part.holds(SecretCounts(int(counts.sum()), there, counts[there]))
+            holds = part.holds(SecretCounts.from_histogram(corner[i].astype(np.int64)))
             value[i] = -np.inf if holds else np.inf
 
 

@@ -39,7 +39,6 @@ _SETS_EACH = 10
 """Sets of each coalition that are looked at in arrays, on average, at most."""
 LIMIT = 200_000
 """Checks within one group after which an exact verification gives up."""
-_FEW_MEMBERS = 8
 _MOST_SHRUNK = 100
 """Members of a coalition that are tried one by one for whether they are needed."""
 AnyMethod: TypeAlias = Literal["exact", Method]
@@ -54,21 +53,19 @@ def needs_trying(group: Group, part: Constraint) -> bool:
     )
 
 
-def breach_tried(
-    group: Group, part: Constraint, m: int, limit: int
-) -> tuple[SearchOutcome, Weights | None]:
-    """Try coalitions; return one that breaches, and for some constraints the set that violates."""
+def breach_tried(group: Group, part: Constraint, m: int, limit: int) -> SearchOutcome:
+    """Try coalitions until one breaches."""
     if not part.eg_monotonic:
         return breach_between(group, part, m, limit)
     checks = 0
     for _, members in _coalitions(group, m):
         if checks + len(members) > limit:
-            return SearchOutcome(None, checks, settled=False), None
+            return SearchOutcome(None, checks, settled=False)
         checks += len(members)
         hit = np.flatnonzero(_violating(group, part, _kept(group, members)))
         if len(hit):
-            return SearchOutcome(_listed(members[hit[0]]), checks), None
-    return SearchOutcome(None, checks), None
+            return SearchOutcome(_listed(members[hit[0]]), checks)
+    return SearchOutcome(None, checks)
 
 
 def _violating(group: Group, part: Constraint, kept: Weights) -> Flags:
@@ -81,16 +78,14 @@ def _violating(group: Group, part: Constraint, kept: Weights) -> Flags:
     return np.array([not part.holds(group.histogram(row)) for row in kept])
 
 
-def breach_between(
-    group: Group, part: Constraint, m: int, limit: int
-) -> tuple[SearchOutcome, Weights | None]:
-    """Look for a coalition and a set in between that violates; return both."""
+def breach_between(group: Group, part: Constraint, m: int, limit: int) -> SearchOutcome:
+    """Look for a coalition and a set in between that violates."""
     checks = tried = 0
     for number, members in _coalitions(group, m):
         if not checks:
             checks = 1
             if not part.holds(group.left(())):
-                return SearchOutcome(_listed(members[0]), checks), group.total
+                return SearchOutcome(_listed(members[0]), checks, between=group.total)
         if number > limit:
             raise _too_many(part, number, 1, limit)
         kept = _kept(group, members)
@@ -100,25 +95,21 @@ def breach_between(
             checks += found.looked
             hit = np.flatnonzero(found.violated)
             if len(hit):
-                return SearchOutcome(_listed(members[hit[0]]), checks), found.point[hit[0]]
+                first = hit[0]
+                return SearchOutcome(_listed(members[first]), checks, between=found.point[first])
             doubtful = np.flatnonzero(~found.safe).tolist()
             if checks > _SETS_EACH * limit:
                 raise _too_many(part, number, _SETS_EACH, limit)
         for i in doubtful:
-            sets = sets_between(part, group.total - kept[i])
+            may_go = [n for n in (group.total - kept[i]).tolist() if n]
+            sets = 2 ** len(may_go) if part.corners_suffice else prod(n + 1 for n in may_go)
             checks, tried = checks + sets, tried + sets
             if tried > limit:
                 raise _too_many(part, number, sets, limit)
             violating = violating_set(group, part, kept[i])
             if violating is not None:
-                return SearchOutcome(_listed(members[i]), checks), violating
-    return SearchOutcome(None, checks), None
-
-
-def sets_between(part: Constraint, known: Weights) -> int:
-    """Return how many sets `violating_set` tries, at most; `known` are those that may go."""
-    there = known[known > 0].tolist()
-    return 2 ** len(there) if part.corners_suffice else prod(n + 1 for n in there)
+                return SearchOutcome(_listed(members[i]), checks, between=violating)
+    return SearchOutcome(None, checks)
 
 
 def violating_set(group: Group, part: Constraint, kept: Weights) -> Weights | None:
@@ -154,15 +145,7 @@ def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
 
 
 def _kept(group: Group, members: Flags) -> Weights:
-    """Return, for each coalition, the weights of those whom nobody in it knows.
-
-    Coalitions are of one size, and few members are added up rather than multiplied.
-    """
-    size = int(members[0].sum())
-    if group.held is None and size <= _FEW_MEMBERS:
-        chosen = members.nonzero()[1].reshape(len(members), size)
-        left: Weights = group.total - group.weights[chosen].sum(axis=1)
-        return left
+    """Return, for each coalition, the weights of those whom nobody in it knows."""
     known = members if group.held is None else (members @ group.held.T)
     taken = known.astype(np.float64) @ group.weights.astype(np.float64)  # exact, and many times
     kept: Weights = group.total - taken.astype(np.int64)  # faster than a product of integers
@@ -209,10 +192,29 @@ def group_breach(
     method: AnyMethod = "exact",
     limit: int = LIMIT,
 ) -> GroupOutcome:
-    """Look for a breach of one group."""
-    if method == "exact":
-        return exact_breach(group, constraint.parts, m, limit)
-    return _searched(group, constraint, m, method, limit)
+    """Look for a breach of one group.
+
+    Exactly, part after part: a conjunction is breached if and only if one of them is.
+    """
+    if method != "exact":
+        outcome = search(group, constraint, m, method, limit)
+        return _found(group, constraint.parts, m, outcome, outcome.checks)
+    checks, settled = 0, True
+    refused: UnsupportedError | None = None
+    for part in constraint.parts:
+        tried = breach_tried if needs_trying(group, part) else plain_breach
+        try:
+            outcome = tried(group, part, m, limit)
+        except UnsupportedError as error:  # a breach of another part is an answer all the same
+            refused = refused or error
+            continue
+        checks += outcome.checks
+        settled = settled and outcome.settled
+        if outcome.coalition is not None:
+            return _found(group, (part,), m, outcome, checks)
+    if refused is not None:
+        raise refused
+    return GroupOutcome(None, checks, settled)
 
 
 def group_is_private(group: Group, constraint: Constraint, m: int, limit: int = LIMIT) -> bool:
@@ -236,52 +238,22 @@ def refuse_whole(group: Group, rows: int, constraint: Constraint, m: int) -> NoR
     raise never_private(rows, m, constraint)
 
 
-def exact_breach(group: Group, parts: tuple[Constraint, ...], m: int, limit: int) -> GroupOutcome:
-    """Check part after part: a conjunction is breached if and only if one of them is."""
-    checks, settled = 0, True
-    refused: UnsupportedError | None = None
-    for part in parts:
-        try:
-            if needs_trying(group, part):
-                outcome, between = breach_tried(group, part, m, limit)
-            else:
-                outcome, between = plain_breach(group, part, m, limit), None
-        except UnsupportedError as error:  # a breach of another part is an answer all the same
-            refused = refused or error
-            continue
-        checks += outcome.checks
-        settled = settled and outcome.settled
-        if outcome.coalition is not None:
-            return GroupOutcome(_shrunk(group, part, m, outcome.coalition, between), checks)
-    if refused is not None:
-        raise refused
-    return GroupOutcome(None, checks, settled)
-
-
-def _searched(
-    group: Group, constraint: Constraint, m: int, method: Method, limit: int
+def _found(
+    group: Group, parts: tuple[Constraint, ...], m: int, outcome: SearchOutcome, checks: int
 ) -> GroupOutcome:
-    outcome = search(group, constraint, m, method, limit)
+    """Say what a coalition breaches, with as few members as still do; one if any may collude."""
     if outcome.coalition is None:
-        return GroupOutcome(None, outcome.checks, outcome.settled)
-    left = group.left(outcome.coalition)
-    part = next(part for part in constraint.parts if not part.holds(left))
-    return GroupOutcome(_shrunk(group, part, m, outcome.coalition, None), outcome.checks)
-
-
-def _shrunk(
-    group: Group, part: Constraint, m: int, coalition: tuple[int, ...], between: Weights | None
-) -> Breach:
-    """Leave out members without whom the rest still breach; one is named if any may collude."""
-    outsiders = not part.holds(group.left(()))
-    if between is not None:
-        return Breach(coalition, part, group.histogram(between), outsiders)
-    members = list(coalition)
-    if len(members) <= _MOST_SHRUNK:
-        for member in coalition[::-1]:
+        return GroupOutcome(None, checks, outcome.settled)
+    members, between = list(outcome.coalition), outcome.between
+    left = group.left(members) if between is None else group.histogram(between)
+    part = next(part for part in parts if not part.holds(left))
+    if between is None:
+        for member in members[::-1] if len(members) <= _MOST_SHRUNK else ():
             rest = [other for other in members if other != member]
             if rest and not part.holds(group.left(rest)):
                 members = rest
-    if not members and next(spaces(group, m)).level > 0:
-        members = [int(np.argmax(group.weights.sum(axis=1)))] if group.held is None else [0]
-    return Breach(tuple(members), part, group.left(members), outsiders)
+        if not members and next(spaces(group, m)).level > 0:
+            members = [int(np.argmax(group.weights.sum(axis=1)))] if group.held is None else [0]
+        left = group.left(members)
+    outsiders = not part.holds(group.left(()))
+    return GroupOutcome(Breach(tuple(members), part, left, outsiders), checks)

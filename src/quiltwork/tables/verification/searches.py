@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity, score
-from quiltwork.tables.group import Group
+from quiltwork.tables.group import Group, Weights
 
 Flags = NDArray[np.bool_]
 _SLACK = 1e-6
@@ -104,11 +104,13 @@ class SearchOutcome:
         coalition: positions of providers that breach; None if there is no such coalition.
         checks: how many sets of records were checked.
         settled: False if the search hit its limit: then nothing is known.
+        between: the weights that violate, if they are more than what the coalition leaves.
     """
 
     coalition: tuple[int, ...] | None
     checks: int
     settled: bool = True
+    between: Weights | None = None
 
 
 def plain_breach(group: Group, part: Constraint, m: int, limit: int) -> SearchOutcome:
@@ -118,12 +120,16 @@ def plain_breach(group: Group, part: Constraint, m: int, limit: int) -> SearchOu
     """
     if isinstance(part, KAnonymity):
         return SearchOutcome(_strongest(group, part.k, min(m, group.size - 1)), 1)
-    checks = Checks(group, part, limit)
+    checks, holds = Checks(group, part, limit), group.weights > 0
+    spared = group.size - min(m, group.size - 1)
     try:
-        found = _who_leaves_few(group, part.l - 1, m, checks)  # type: ignore[attr-defined]
+        left = covered_by_few(holds, part.values_asked - 1, spared, checks.count)
     except LimitReached:
         return SearchOutcome(None, checks.done - 1, settled=False)
-    return SearchOutcome(found, checks.done)
+    if left is None:
+        return SearchOutcome(None, checks.done)
+    taken = np.flatnonzero((holds & ~left).any(axis=1))
+    return SearchOutcome(tuple(taken.tolist()), checks.done)
 
 
 def _strongest(group: Group, k: int, size: int) -> tuple[int, ...] | None:
@@ -133,16 +139,6 @@ def _strongest(group: Group, k: int, size: int) -> tuple[int, ...] | None:
     left = int(records.sum()) - np.concatenate([[0], np.cumsum(records[order])])
     short = np.flatnonzero(left < k)
     return tuple(sorted(order[: short[0]].tolist())) if len(short) else None
-
-
-def _who_leaves_few(group: Group, few: int, m: int, checks: Checks) -> tuple[int, ...] | None:
-    """Return a coalition that leaves at most `few` values."""
-    holds: NDArray[np.bool_] = group.weights > 0
-    spared = group.size - min(m, group.size - 1)
-    left = covered_by_few(holds, few, spared, checks.count)
-    if left is None:
-        return None
-    return tuple(np.flatnonzero((holds & ~left).any(axis=1)).tolist())
 
 
 def covered_by_few(
@@ -206,16 +202,12 @@ Breached: TypeAlias = Callable[[int], bool]
 
 
 def search(
-    group: Group,
-    constraint: Constraint,
-    m: int,
-    method: Method,
-    limit: int,
-    alpha: float = VERIFICATION_ALPHA,
+    group: Group, constraint: Constraint, m: int, method: Method, limit: int
 ) -> SearchOutcome:
     """Look for a coalition of at most m providers that breaches an EG-monotonic constraint."""
     checks = Checks(group, constraint, limit)
-    scores = [score(constraint, group.known([i]), alpha) for i in range(group.size)]
+    known = [group.known([i]) for i in range(group.size)]
+    scores = [score(constraint, one, VERIFICATION_ALPHA) for one in known]
     if method == "adaptive":
         method = "binary" if float(np.mean(scores)) < THRESHOLD else "top-down"
     try:
@@ -235,19 +227,15 @@ def search(
 
 def direct(space: Space, breached: Breached) -> int | None:
     """Check every coalition of the level's size until one breaches."""
-    for mask in _strongest_first(range(len(space.candidates)), space.level):
-        if breached(mask):
-            return mask
-    return None
+    every = _strongest_first(range(len(space.candidates)), space.level)
+    return next(filter(breached, every), None)
 
 
 def bottom_up(space: Space, breached: Breached) -> int | None:
     """Check coalitions by growing size; the first that breaches ends the search (early stop)."""
-    for size in range(space.level + 1):
-        for mask in _strongest_first(range(len(space.candidates)), size):
-            if breached(mask):
-                return mask
-    return None
+    everyone = range(len(space.candidates))
+    every = (mask for n in range(space.level + 1) for mask in _strongest_first(everyone, n))
+    return next(filter(breached, every), None)
 
 
 def top_down(space: Space, breached: Breached) -> int | None:

@@ -36,7 +36,6 @@ from quiltwork.tables.verification.one_group import (
     LIMIT,
     AnyMethod,
     GroupOutcome,
-    exact_breach,
     group_breach,
     needs_trying,
 )
@@ -80,22 +79,26 @@ def verify_m_privacy(
 
     Theorem: docs/theory/m-privacy.md
     """
-    size = read_m(m)
-    asked = _asked(constraint, method)
+    size, asked = read_m(m), as_constraint(constraint)
+    choice(method, get_args(AnyMethod), "method")
+    if method != "exact" and not asked.eg_monotonic:
+        loose = next(part for part in asked.parts if not part.eg_monotonic)
+        raise UnsupportedError(
+            f"{method} prunes coalitions, which is sound only if the constraint is EG monotonic; "
+            f"{loose} is not. Use method='exact'."
+        )
     limit = integer(limit, "limit", 1)
     if read_table(table).kind == "spark":
-        return _verify_spark(table, asked, size, method)
+        from quiltwork.tables.spark.workers import verify_spark
+
+        if method != "exact":
+            raise UnsupportedError(
+                f"Spark tables are verified by method='exact' only, not {method!r}."
+            )
+        return verify_spark(table, asked, size)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     names, bound = (table.encoded, table.group_values), asked.bind(table.encoded)
     return verify_counts(names, counts, bound, size, method, limit)
-
-
-def _verify_spark(table: Table, constraint: Constraint, m: int, method: str) -> Verdict:
-    if method != "exact":
-        raise UnsupportedError(f"Spark tables are verified by method='exact' only, not {method!r}.")
-    from quiltwork.tables.spark.workers import verify_spark
-
-    return verify_spark(table, constraint, m)
 
 
 Names: TypeAlias = tuple[CodedTable, Callable[[int], tuple[Any, ...]]]
@@ -166,21 +169,18 @@ def _first_breach(
             share = (left - searched) // (3 + waiting // 3)
             most = max(max(share, limit // counts.groups // 5) // weight, 1)
             waiting -= 1
-        if method != "exact":
-            found = group_breach(group, constraint, m, method, most)
-        else:
-            unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[at] != SAFE]
-            known = any(status[at] == BROKEN for status in statuses)
-            try:
-                found = exact_breach(group, tuple(unsafe), m, most)
-            except UnsupportedError as error:  # a breach of another group is an answer all the same
-                if first.refused is None:
-                    first = _First(replace(verdict, private=False, settled=False), g, error)
-                if left is None:
-                    continue
-                searched += weight * most if number_of_coalitions(group, m) <= most else 0
-                break
-            checks -= known  # naming the coalition is no further check
+        unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[at] != SAFE]
+        try:
+            found = group_breach(group, Conjunction(tuple(unsafe)), m, method, most)
+        except UnsupportedError as error:  # a breach of another group is an answer all the same
+            if first.refused is None:
+                first = _First(replace(verdict, private=False, settled=False), g, error)
+            if left is None:
+                continue
+            searched += weight * most if number_of_coalitions(group, m) <= most else 0
+            break
+        # Naming the coalition of a group that is known to be breached is no further check.
+        checks -= any(status[at] == BROKEN for status in statuses)
         checks, searched = checks + found.checks, searched + weight * found.checks
         if found.breach is not None or not found.settled:
             named = replace(verdict, private=False, group=names[1](g), checks=checks)
@@ -212,18 +212,6 @@ def _named(verdict: Verdict, found: GroupOutcome, group: Group, encoded: CodedTa
         left_size=found.breach.left.size,
         outsiders=found.breach.outsiders,
     )
-
-
-def _asked(constraint: Constraint | Callable[..., bool], method: str) -> Constraint:
-    asked = as_constraint(constraint)
-    choice(method, get_args(AnyMethod), "method")
-    if method != "exact" and not asked.eg_monotonic:
-        loose = next(part for part in asked.parts if not part.eg_monotonic)
-        raise UnsupportedError(
-            f"{method} prunes coalitions, which is sound only if the constraint is EG monotonic; "
-            f"{loose} is not. Use method='exact'."
-        )
-    return asked
 
 
 class MaxM(int):
