@@ -29,11 +29,11 @@ CEILINGS = {
     "report": 1130,
     "series": 5560,
     "service": 8250,
-    "tables": 14020,
+    "tables": 13620,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 80_300  # lines of the whole package: one room grows by what another has lost
+WHOLE = 79_890  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
