@@ -91,7 +91,7 @@ def _described(call: Call, t: Transaction, stored: holdouts.Held) -> Holdout:
         attempts_left=None if asked.attempts is None else max(0, asked.attempts - own),
         metrics=sorted(asked.metrics),
         state=state,
-        created=stored.created,
+        created=jobs.written(stored.created),
         remaining=remaining,
         asked=used,
         rows=None if told is None else told.rows,

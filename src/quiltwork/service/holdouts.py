@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -72,9 +72,14 @@ class NewHoldout(Document, frozen=True):
     floor: Number | None = None
 
 
-Held: TypeAlias = StoredObject[NewHoldout]
-"""A holdout; `made` has the files `train` and `holdout`, and a `transcript` once it is open."""
-HOLDOUTS = Kind("holdout", NewHoldout)
+@dataclass(frozen=True)
+class Held(StoredObject):
+    """A holdout; `made` has the files `train` and `holdout`, and a `transcript` once it is open."""
+
+    asked: NewHoldout
+
+
+HOLDOUTS = Kind("holdout", Held)
 
 
 def dataset_of(stored: Held) -> str | None:

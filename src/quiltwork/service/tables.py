@@ -64,10 +64,16 @@ class TableRules(Document, frozen=True):
 
 
 State: TypeAlias = Literal["collecting", "publishing", "published"]
-Collected: TypeAlias = StoredObject[TableRules]
-"""A table; `made` has its `job`, and once it is published a file, its `publication`, and `report`.
-"""
-TABLES = Kind("table", TableRules)
+
+
+@dataclass(frozen=True)
+class Collected(StoredObject):
+    """A table; `made` has its `job`, and once published `publication`, a file, and `report`."""
+
+    asked: TableRules
+
+
+TABLES = Kind("table", Collected)
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,7 @@ def _shown(t: Transaction, stored: Collected, caller: Caller) -> CollaborativeTa
     return shown_as(
         CollaborativeTable,
         stored,
+        created=jobs.written(stored.created),
         rules=msgspec.to_builtins(stored.asked),
         state=_state(t, stored),
         parts=[
