@@ -249,6 +249,29 @@ def test_what_was_written_since_a_checkpoint_is_checked_alone(filled, url):
         filled.verify_since(None)
 
 
+def test_what_was_before_a_checkpoint_is_not_looked_at(sqlite_url, independent):
+    """Not by the database either: its steps are counted."""
+    ledger, steps = Ledger.open(sqlite_url), []
+    ledger.create("d", independent, 4, 1)
+    ledger.allot("d", "ana", cap=0.5)
+    for before in (10, 1000):
+        ledger.create(f"{before}", independent, 4, 1)
+        ledger.debit_all(f"{before}", [Spending.dp(0.0001, 1, 4)] * before)
+        since = ledger.checkpoint()
+        ledger.debit("d", Spending.dp(0.1, 1, 4), key=f"{before}", analyst="ana").complete("answer")
+        ledger.note("act", "invited ben")
+        (connection,) = ledger._store._idle
+        steps.append(0)
+
+        def count():
+            steps[-1] += 1
+
+        connection.set_progress_handler(count, 1)
+        ledger.verify_since(since)
+        connection.set_progress_handler(None, 0)
+    assert 0 < steps[1] < 1.2 * steps[0]
+
+
 @pytest.mark.parametrize(
     ("kind", "dataset", "body", "problem"),
     [

@@ -170,6 +170,15 @@ class Tables:
             *(dataset, kind),
         )
 
+    def last_kind(self, dataset: str, until: int) -> str | None:
+        """Return what last began, used or closed a dataset by number `until`; None if nothing."""
+        rows = self._rows(
+            f"SELECT kind FROM quiltwork_entries WHERE dataset = ? AND {IS_STEP} "  # noqa: S608
+            "AND kind IN ('create', 'debit', 'retire') AND seq <= ? ORDER BY seq DESC LIMIT 1",
+            *(dataset, until),
+        )
+        return str(rows[0][0]) if rows else None
+
     def last_step_and_total(self, dataset: str) -> tuple[Head, tuple[str, str] | None] | None:
         """Return `last_step` and `total`, by one statement."""
         rows = self._asked.pop(dataset, None)
@@ -249,15 +258,8 @@ class Tables:
 
     def datasets(self) -> list[str]:
         """Return the names of all datasets, in the order of their creation."""
-        return self.named("create", self.head.count)
-
-    def named(self, kind: str, until: int) -> list[str]:
-        """Return the dataset of every entry of a kind up to number `until`, in order."""
-        rows = self._rows(
-            "SELECT dataset FROM quiltwork_entries WHERE kind = ? AND seq <= ? ORDER BY seq",
-            *(kind, until),
-        )
-        return [str(name) for (name,) in rows]
+        created = "SELECT dataset FROM quiltwork_entries WHERE kind = 'create' ORDER BY seq"
+        return [str(name) for (name,) in self._rows(created)]
 
     def notes(self, after: int = 0) -> Iterator[Entry]:
         """Yield refusals and reads, oldest first, a page at a time."""

@@ -74,38 +74,46 @@ def verified_since(tables: Tables, totals: Totals, since: Checkpoint) -> Checkpo
     before = Head(since.count, since.hash)
     new = list(follow(before, tables.all_entries(since.count)))
     head = _checked(tables, before, _progress(tables, new, since.count))
-    touched = {entry.dataset for entry in new}
-    for name in tables.datasets():
-        if name in touched:
-            if not _are_bound(tables, name):
-                raise StorageError(
-                    f"The totals kept for {name!r} are not those of its last entry: somebody "
-                    "changed them. verify() adds up all entries; find out who writes to the "
-                    "ledger's tables."
-                )
-            state = totals.found(tables, name)
-            state.check_budget()
-            for who, cap in _held_to(tables, name, new).items():
-                _check_cap(state, who, cap, totals.alone(tables, state, who))
+    for name in {entry.dataset: None for entry in new}:
+        if tables.last_step(name) is None:
+            continue  # a note may be of no dataset
+        if not _are_bound(tables, name):
+            raise StorageError(
+                f"The totals kept for {name!r} are not those of its last entry: somebody "
+                "changed them. verify() adds up all entries; find out who writes to the "
+                "ledger's tables."
+            )
+        state = totals.found(tables, name)
+        state.check_budget()
+        for who, cap in _held_to(tables, state, new).items():
+            _check_cap(state, who, cap, totals.alone(tables, state, who))
     return Checkpoint(tables.ledger_id, head.count, head.hash)
 
 
-def _held_to(tables: Tables, name: str, new: Iterable[Entry]) -> dict[str, Fraction | None]:
-    """The cap that the last of the `new` debits of each analyst with a share was granted under."""
-    debits = (entry for entry in new if (entry.dataset, entry.kind) == (name, "debit"))
-    last = {entry.content["analyst"]: entry.seq for entry in debits}
+def _held_to(
+    tables: Tables, state: DatasetState, new: Iterable[Entry]
+) -> dict[str, Fraction | None]:
+    """The cap that the last of the `new` debits of each analyst with a share was granted under.
+
+    Cost: none, if no share was set since; else the database looks at all entries.
+    """
+    own = [entry for entry in new if entry.dataset == state.name]
+    last = {one.content["analyst"]: one.seq for one in own if one.kind == "debit"}
+    if not any(one.kind == "allot" for one in own):
+        return {who: share.cap for who, share in state.shares.items() if who in last}
     caps: dict[str, Fraction | None] = {}
     for entry in tables.of_kind("allot") if any(last) else ():
         who = entry.content["analyst"]
-        if entry.dataset == name and entry.seq < last.get(who, 0):
+        if entry.dataset == state.name and entry.seq < last.get(who, 0):
             caps[who] = read_share(entry.content).cap
     return caps
 
 
 def _progress(tables: Tables, new: Iterable[Entry], until: int) -> dict[str, _Progress]:
     """How far datasets had come at entry number `until`, as far as the `new` ones rest on it."""
-    retired = set(tables.named("retire", until))
-    found = {name: _Progress(retired=name in retired) for name in tables.named("create", until)}
+    names = {entry.dataset for entry in new if entry.kind not in NOTES}
+    kinds = {name: tables.last_kind(name, until) for name in names}
+    found = {name: _Progress(retired=one == "retire") for name, one in kinds.items() if one}
     for entry in new:
         if entry.kind == "debit" and entry.dataset in found:
             found[entry.dataset].keys |= _used_before(tables, entry, until)
