@@ -5,10 +5,10 @@ full sync, one row of the same size. `python -m bench.bench_ledger 100 10000` me
 alone, in seconds of CPU, after so many debits of days, and of windows anywhere (or of one of them,
 if `days` or `anywhere` follows): the first debit of a process that has only imported the package,
 the least of five; later ones, the mean of 514, of which two write down what waits; refusals,
-opening and reading a status, `extend`, `verify` and pages of the history; and a year of `extend`
-and debit every day. `python -m bench.bench_ledger --together` lets processes and threads debit one
-dataset, beside as many that only commit a row to the bare database, in SQLite and in PostgreSQL;
-also debits for an analyst, of which each is priced.
+opening and reading a status, `extend`, `verify` and pages of the history; a year of `extend` and
+debit every day; and the first and later commits of bare SQLite. `python -m bench.bench_ledger
+--together` lets processes and threads debit one dataset, beside as many that only commit a row to
+the bare database, in SQLite and in PostgreSQL; also debits for an analyst, of which each is priced.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from bench.harness import RESULTS, compare
 from evidence.faults.server import new_database, running_server
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
+from quiltwork.influence.sweep.compiled import kernels
 
 LENGTH = 52_560
 DAY = 144
@@ -45,6 +46,7 @@ REQUESTS = (
     *("first page", "last page", "verify since", "verify"),
 )
 WARM = 514
+MANY_STATES = 20
 COMMAND = (sys.executable, "-m", "bench.bench_ledger")
 BATCH = 10_000
 LEVEL = Fraction(1, 10**8)
@@ -94,15 +96,15 @@ def requests(url: str) -> dict[str, float]:
     cpu = partial(timed, clock=time.process_time)
     spendings = daily()
     ledger = Ledger.open(url)
-    first = min(
-        float(subprocess.check_output([*COMMAND, "--first", url], text=True)) for _ in range(5)
-    )
+    first = _of_five_processes("--first", url)
     ledger.debit("d", next(spendings))
     warm = statistics.mean(cpu(lambda: ledger.debit("d", next(spendings))) for _ in range(WARM))
-    Accountant(CHAIN, LENGTH, 1).fits(Spending.dp(1, 1, DAY))  # imports what sweeps need
+    kernels(MANY_STATES)  # loads what a process loads once it has priced for half a second
+    Accountant(CHAIN, LENGTH, 1).fits(Spending.dp(1, 1, DAY))
     opened = min(cpu(lambda: Ledger.open(url).status("d")) for _ in range(3))
     ledger.status("d")
-    refused = [Spending.dp(100 - n, 1, LENGTH) for n in range(9)]  # none as large as the one before
+    # within the budget by themselves, and none as large as the one before: each is priced
+    refused = [Spending.dp(Fraction(900 - n, 1000), 1, LENGTH) for n in range(9)]
     new = statistics.median(cpu(partial(ledger.debit, "d", one)) for one in refused)
     again = statistics.median(cpu(partial(ledger.debit, "d", refused[0])) for _ in range(9))
     length = ledger.status("d").length or 0
@@ -114,6 +116,21 @@ def requests(url: str) -> dict[str, float]:
     since, all_of_it = cpu(lambda: ledger.verify_since(checkpoint)), cpu(ledger.verify)
     found = (first, warm, new, again, opened, grown, *pages, since, all_of_it)
     return dict(zip(REQUESTS, found, strict=True))
+
+
+def _of_five_processes(option: str, url: str) -> float:
+    command = [*COMMAND, option, url]
+    return min(float(subprocess.check_output(command, text=True)) for _ in range(5))
+
+
+def bare_commits(folder: Path) -> dict[str, float]:
+    """CPU seconds of the first commit of a process that has opened nothing, and of later ones."""
+    url = f"sqlite:///{folder / 'bare.db'}"
+    _prepare_bare(url)
+    first, commit = _of_five_processes("--first-bare", url), committing(url)
+    commit()
+    warm = statistics.mean(timed(commit, time.process_time) for _ in range(WARM))
+    return {"first debit": first, "warm debit": warm}
 
 
 def first_debit(url: str) -> float:
@@ -175,11 +192,12 @@ def growth(histories: tuple[int, ...], kinds: tuple[str, ...] = ()) -> None:
     if not kinds:
         with TemporaryDirectory() as folder:
             rows["a year of days"] = _milliseconds(year(Path(folder)))
+            rows["bare SQLite"] = _milliseconds(bare_commits(Path(folder)))
     _write("ledger-growth", "CPU of one request, in ms", ("after", *REQUESTS), rows)
 
 
 def _milliseconds(found: dict[str, float]) -> list[str]:
-    return [f"{1000 * one:.3g}" for one in found.values()]
+    return [f"{1000 * found[name]:.3g}" if name in found else "" for name in REQUESTS]
 
 
 def _write(name: str, title: str, head: tuple[str, ...], rows: dict[str, list[str]]) -> None:
@@ -326,6 +344,9 @@ def main(arguments: list[str]) -> None:
         return
     if arguments[:1] == ["--first"]:
         print(first_debit(arguments[1]))
+        return
+    if arguments[:1] == ["--first-bare"]:
+        print(timed(lambda: committing(arguments[1])(), time.process_time))
         return
     if arguments:
         numbers = tuple(int(one) for one in arguments if one.isdecimal())
