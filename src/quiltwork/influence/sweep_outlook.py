@@ -89,7 +89,8 @@ class SweptOutlook:
         """The worst secret at this scale."""
         levels = question.charge.levels(self.length).times(float_up(1 / scale))
         sweep = self.sweep(question.episode)
-        return _endless(sweep, levels, question.nodes) or sweep.worst(levels, question.nodes)
+        found = at_highest_levels(sweep, levels, question.nodes)
+        return found or sweep.worst(levels, question.nodes)
 
     def profile(self, question: Question, epsilon: Fraction) -> Profile:
         """The scale that each node needs: the least of some scales at which it leaks ε or less."""
@@ -111,7 +112,7 @@ class SweptOutlook:
         return combined(found, np.minimum)
 
 
-def _endless(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | None:
+def at_highest_levels(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | None:
     """The leak of an endless series of the highest levels, where states have many behind them.
 
     It bounds every node of a stationary one, and takes seconds where a sweep of all takes minutes.
@@ -124,7 +125,9 @@ def _endless(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | None:
     rows = charged.own, charged.forward, charged.backward
     found = sweep.constant(*(float(row.max()) for row in rows))
     middle = (nodes.start + nodes.stop) // 2
-    return None if found is None else replace(found, node=middle)
+    if found is None:
+        return None
+    return replace(found, node=middle, leak=found.leak * (1 + 2.0**-50))
 
 
 def _exact_if_alone(found: NoiseNeeded, exact: Fraction, bound: Fraction) -> Fraction:

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import accounting_reference as reference
-from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, HiddenChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.influence import calibrate
-from quiltwork.influence.sweep import endless
+from quiltwork.influence.sweep import Sweep, endless
 from tests.budget.accounting.test_usage import spendings
 from tests.sizes import sample
 
@@ -236,3 +236,40 @@ def test_noise_of_slow_states_is_what_an_account_of_the_whole_series_asks_for(
     account = Accountant(belief, length, budget=1)
     account.spend(dp_epsilon=float(np.nextafter(1 / calibrate(belief, length, 1).scale, 0)))
     assert 0.998 < account.epsilon() <= 1
+
+
+def hidden(size, seed=1):
+    """Three states, of which each stays for some time, as many behind them show it."""
+    inner = 0.8 * np.eye(size) + 0.2 * np.random.default_rng(seed).dirichlet(np.ones(size), size)
+    return HiddenChain(inner, [f"s{i % 3}" for i in range(size)])
+
+
+@pytest.mark.parametrize("size", [6, 16])
+def test_noise_of_hidden_states_fits_a_budget_of_its_own_epsilon(size):
+    belief, length = hidden(size), 20_000
+    level = float(np.nextafter(1 / calibrate(belief, length, 0.5).scale, 0))
+    account = Accountant(belief, length, budget=0.5)
+    account.spend(dp_epsilon=level)
+    assert 0.499 < account.epsilon() <= 0.5
+    assert account.epsilon() < 25 * level  # far from what all nodes at once would take
+
+
+def test_windows_of_states_with_too_many_behind_them_cost_no_more_than_all_nodes(monkeypatch):
+    """A sweep around every window would take minutes."""
+    monkeypatch.setattr(Sweep, "affordable", lambda self, nodes: 0)
+    belief, length = hidden(6), 20_000
+    whole, windows = (Accountant(belief, length) for _ in range(2))
+    whole.spend(0.02)
+    for start in (1, 5000, 12_000):
+        windows.spend(0.02, start, start + 3000)
+    assert windows.epsilon() == whole.epsilon()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_total_of_hidden_states_is_no_less_than_what_a_sweep_of_all_nodes_says(seed):
+    belief, length = hidden(4, seed), 700
+    account = Accountant(belief, length)
+    for start, stop in ((1, 700), (200, 230), (215, 600))[: seed + 1]:
+        account.spend(0.05, start, stop)
+        swept = float(account.profile().epsilon.max())
+        assert swept * (1 - 1e-6) <= account.epsilon() <= swept * (1 + 1e-3)

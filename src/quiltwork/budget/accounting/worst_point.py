@@ -27,7 +27,8 @@ from quiltwork.influence.quilts.families import ClusterFamily, ListedFamily
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.quilts.search import Outlook
 from quiltwork.influence.sweep import Endless, Levels, Sweep, worst_between_ends
-from quiltwork.influence.sweep_outlook import SweptOutlook
+from quiltwork.influence.sweep.endless import most_warm_up
+from quiltwork.influence.sweep_outlook import SweptOutlook, at_highest_levels
 from quiltwork.results import ResultBase
 
 _FAR = 1 << 62
@@ -124,12 +125,7 @@ class Secrets:
         if not usage.everything:
             return FoundTotal(WorstPoint())
         levels = usage.levels(self.length)
-        sweeps = [self._sweep(one) for one in self.outlooks]
-        endless = [None if one is None else _looked_at(one, levels, _ROOM) for one in sweeps]
-        found = [
-            self._under(one, usage, levels, bounds)
-            for one, bounds in zip(self.outlooks, endless, strict=True)
-        ]
+        found = [self._under(one, usage, levels) for one in self.outlooks]
         worst = max((one for one, _ in found), key=lambda one: one.exact)
         kept = [bounds for _, bounds in found if bounds is not None and not bounds.short]
         watched = len(kept) == len(self.outlooks) and bool(worst.before + worst.after)
@@ -177,17 +173,12 @@ class Secrets:
         total = max(before.worst, worst, key=lambda one: one.exact)
         return replace(before, worst=total, everything=usage.total, peaks=peaks, near=near_window)
 
-    def _sweep(self, outlook: AnyOutlook) -> Sweep | None:
-        """The sweep of a chain; None for other beliefs."""
-        sweep = outlook.sweep(self.episode) if isinstance(outlook, SweptOutlook) else None
-        return sweep if isinstance(sweep, Sweep) else None
-
     def _under(
-        self, outlook: AnyOutlook, usage: Usage, levels: Levels, endless: Endless | None
+        self, outlook: AnyOutlook, usage: Usage, levels: Levels
     ) -> tuple[WorstPoint, Endless | None]:
         """The worst secret under one belief, and the endless series that it rests on, if any."""
         if isinstance(outlook, SweptOutlook):
-            return _swept(self, outlook, usage, levels, endless)
+            return _swept(self, outlook, usage, levels)
         if isinstance(outlook, GaussianOutlook):
             return _moved(self, outlook, usage), None
         near = (worst for rows, worst in _near(outlook, usage) if _meets(rows, self.nodes))
@@ -241,24 +232,31 @@ def _moved(secrets: Secrets, outlook: GaussianOutlook, usage: Usage) -> WorstPoi
 
 
 def _swept(
-    secrets: Secrets,
-    outlook: SweptOutlook,
-    usage: Usage,
-    levels: Levels,
-    endless: Endless | None,
+    secrets: Secrets, outlook: SweptOutlook, usage: Usage, levels: Levels
 ) -> tuple[WorstPoint, Endless | None]:
-    """The worst node of a chain or tree; without `endless` where it rests on all levels at once."""
-    if endless is None:
-        found = outlook.sweep(secrets.episode).worst(levels, secrets.nodes)
+    """The worst node of a chain or tree, and what it rests on, unless that is all levels at once.
+
+    Of states with many behind them the highest levels on all nodes are looked at too, and alone
+    where they are everywhere, or a sweep would take minutes.
+    """
+    sweep, endless = outlook.sweep(secrets.episode), None
+    highest = at_highest_levels(sweep, levels, secrets.nodes)
+    if not isinstance(sweep, Sweep):
+        found = sweep.worst(levels, secrets.nodes)
+    elif highest is not None and (len(levels.first) == 1 or not sweep.affordable(most_warm_up())):
+        found = highest
     else:
-        found = endless.sweep.worst(levels, secrets.nodes, endless)
+        endless = _looked_at(sweep, levels, _ROOM)
+        found = sweep.worst(levels, secrets.nodes, endless)
         if not endless.short and not endless.settles:  # noise for one level is found so
-            other = worst_between_ends(endless.sweep, levels, secrets.nodes)
+            other = worst_between_ends(sweep, levels, secrets.nodes)
             runs = levels.flat()
             longest = int((runs.last - runs.first)[runs.own > 0].max())
             rounding = _ALIKE if longest > 2 * endless.warm_up else 0.0  # of ends that are unfelt
             if other is not None and other.leak < found.leak * (1 - rounding):
                 found, endless = other, None
+        if highest is not None and highest.leak < found.leak:
+            found, endless = highest, None
     if found.before + found.after:
         exact = Fraction(found.leak)
     else:

@@ -6,6 +6,7 @@ its entry (`totals.py`), so that a refused or failed request leaves no trace.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import Any
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
+from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
 from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything, highest
@@ -23,13 +25,14 @@ from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, un
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up, integer, written_fraction
 from quiltwork.influence.gaussian import GaussianOutlook
+from quiltwork.influence.sweep import largest_factor
 from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.lazy import cached_property
 
 _ROUNDING = Fraction(1, 10**9)
 _ROUNDING_OF_TOTALS = Fraction(1, 2**26)
-_HALVINGS, _STEPS = 40, 4
-"""How far a safe level is looked for below the budget, and how closely."""
+_HALVINGS = 40
+"""How far below the largest level of noise a safe one is looked for, where it is not safe."""
 
 
 @dataclass(frozen=True)
@@ -254,27 +257,25 @@ class DatasetState:
         return Grant(spending, account, analyst, charge, self, safe, peak)
 
     def _looked_for(self) -> Fraction | None:
-        """The highest level that is safe, to a sixteenth; looked for once, where it is swept.
+        """The highest level that is safe; looked for once, where it is swept.
 
         It saves the next debits looking for the worst time point, and costs about as much as
-        looking some dozen times at a single release.
+        finding the noise of a release.
         """
-        swept = all(isinstance(one, SweptOutlook) for one in self.base.secrets.outlooks)
-        if self.safe is not None or not swept:
+        secrets = self.base.secrets
+        swept = [one for one in secrets.outlooks if isinstance(one, SweptOutlook)]
+        if self.safe is not None or len(swept) < len(secrets.outlooks):
             return self.safe
-        level = Fraction(float_down(self.budget))
+        unit, most = Usage().plus(Spending.dp(1, 1, self.length)).levels(self.length), self.budget
+        for sweep in [one.sweep(self.episode) for one in swept]:
+            factor, _ = largest_factor(sweep, unit, secrets.nodes, float_down(self.budget))
+            most = min(most, Fraction(factor)) if math.isfinite(factor) else most
+        level = Fraction(float_down(most * (1 - 2 * _ROUNDING_OF_TOTALS)))
         for _ in range(_HALVINGS):
             if self.is_safe_level(level):
-                break
+                return level
             level /= 2
-        else:
-            return Fraction(0)
-        step = level
-        for _ in range(_STEPS):
-            step /= 2
-            if level + step < self.budget and self.is_safe_level(level + step):
-                level += step
-        return level
+        return Fraction(0)
 
     def is_safe_level(self, level: Fraction) -> bool:
         """Whether the budget is kept by whatever spends at most this on any time point.

@@ -30,6 +30,7 @@ _SPARSE = 150
 _FEW_ENTRIES = 8
 """From so many pairs of states on equations are solved by iteration: a row has k − 1 entries."""
 _ITERATIONS = 200
+_CYCLES, _PLAIN = 3, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,8 @@ class Homogeneous:
         whose slopes were taken: after some turns more is asked for.
         """
         infinite = ~np.isfinite(r)
-        last, little = np.inf, _LITTLE
+        last, little, worse, plain = np.inf, _LITTLE, 0, 0
+        alike = self.side.uniform()
         for turn in range(_NEWTON):
             r = np.where(infinite, np.inf, r)
             found, _ = self.step(level, r)
@@ -174,6 +176,11 @@ class Homogeneous:
             wild = not np.isfinite(ahead[~infinite]).all() or ahead[~infinite].max() > _FAR
             stuck = last / 2 < moved < _STUCK and moved > 4 * little
             r = found.values + little if wild or stuck else np.maximum(ahead, self.rest)
+            worse += moved > last
+            if worse == _CYCLES and alike and not infinite.any():  # trees take turns: come closer
+                worse, plain = 0, max(2 * plain, _PLAIN)
+                for _ in range(plain):
+                    r = np.maximum(self.step(level, r)[0].values, self.rest)
             last = moved
             infinite |= ~(r < _FAR)
         return None

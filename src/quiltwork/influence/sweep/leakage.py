@@ -189,6 +189,12 @@ class Sweep:
         different = ~np.eye(self.walk.size, dtype=np.bool_)
         return np.asarray(possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & different)
 
+    def affordable(self, nodes: int) -> int:
+        """So many stretches of these nodes can be swept in some seconds."""
+        programs = 1 + 2 * len(self.walk.pairs[0]) * len(self.walk.spans)
+        most = _MOST_WORK if compilable() else _MOST_WORK >> 3
+        return most // (programs * self.walk.size**2 * nodes)
+
     def known_all(self, nodes: range) -> bool:
         """Whether no node has anything to hide."""
         early = len(self.walk.possible)
@@ -251,12 +257,9 @@ class Swept:
         return float((before + after).max())
 
     def affordable(self, pieces: Pieces) -> int:
-        """So many pieces can be swept in some seconds; the others keep their quick bounds."""
-        walk = self.sweep.walk
-        programs = 1 + 2 * len(walk.pairs[0]) * len(walk.spans)
-        nodes = int((pieces.stop - pieces.start).max(initial=0)) + 1 + self.endless.warm_up
-        most = _MOST_WORK if compilable() else _MOST_WORK >> 3
-        return max(1, most // (programs * walk.size**2 * nodes))
+        """So many pieces are swept; the others keep their quick bounds."""
+        longest = int((pieces.stop - pieces.start).max(initial=0)) + 1
+        return max(1, self.sweep.affordable(longest + self.endless.warm_up))
 
     def worst(self, least: float = -1.0) -> Leak:
         """Pieces in order of their bounds, until no other can be worse or too many are left.
