@@ -347,7 +347,7 @@ def test_a_debit_that_others_overtake_is_priced_again(ledger, url, independent, 
     slow.verify()
 
 
-def test_an_auditor_reads_and_writes_nothing(ledger, url, independent):
+def test_an_auditor_reads_and_writes_nothing(ledger, url, tmp_path, independent):
     ledger.create("d", independent, 3, 1)
     ledger.debit("d", Spending.dp(0.25, 1, 3), key="k").complete("answer")
     with Ledger.open(url, read_only=True) as auditor:
@@ -359,12 +359,14 @@ def test_an_auditor_reads_and_writes_nothing(ledger, url, independent):
             lambda: auditor.create("e", independent, 3, 1),
             lambda: auditor.retire("d"),
             lambda: auditor.note("read", "looked"),
+            lambda: auditor.move(f"sqlite:///{tmp_path}/elsewhere.db"),
         ):
             with pytest.raises(StorageError, match="for reading only"):
                 write()
         again = pickle.loads(pickle.dumps(auditor))  # noqa: S301  (our own bytes)
         with again, pytest.raises(StorageError, match="for reading only"):
             again.retire("d")
+    assert not (tmp_path / "elsewhere.db").exists()
     assert ledger.checkpoint().count == 3
 
 

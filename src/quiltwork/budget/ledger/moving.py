@@ -35,6 +35,7 @@ def move(here: Totals, there: Totals) -> None:
         InvalidInputError: if both are one place, there is a ledger there, or this one was moved.
         StorageError: if one of them cannot be written.
     """
+    here.store.check_writable()
     url = there.store.database.url
     if url == here.store.database.url:
         raise InvalidInputError(f"The ledger is at {url!r} already; name another place.")

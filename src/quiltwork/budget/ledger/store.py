@@ -120,12 +120,20 @@ class Store:
         with self._lock:
             _close_all(self._idle, self.database)
 
-    def _written(self, work: Callable[[Tables], Result], access: _Access) -> Result:
+    def check_writable(self) -> None:
+        """Refuse to write to a ledger that was opened for reading only.
+
+        Raises:
+            StorageError: if it was.
+        """
         if self.database.read_only:
             raise StorageError(
                 f"The ledger {self.database.url!r} was opened for reading only; nothing can be "
                 "written to it. Open it without read_only."
             )
+
+    def _written(self, work: Callable[[Tables], Result], access: _Access) -> Result:
+        self.check_writable()
         self._let_fork()
         return self._attempt(work, access)
 
