@@ -197,7 +197,7 @@ def growth(histories: tuple[int, ...], kinds: tuple[str, ...] = ()) -> None:
 
 
 def _milliseconds(found: dict[str, float]) -> list[str]:
-    return [f"{1000 * found[name]:.3g}" if name in found else "" for name in REQUESTS]
+    return [f"{1000 * found[name]:.3g}" if name in found else "–" for name in REQUESTS]
 
 
 def _write(name: str, title: str, head: tuple[str, ...], rows: dict[str, list[str]]) -> None:
