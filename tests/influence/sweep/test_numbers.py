@@ -163,3 +163,19 @@ def test_an_endless_bound_is_found_where_trees_take_turns():
     endless = sweep_of(belief, 10**6).constant(level, level, level)
     swept = sweep_of(belief, 200).worst(Levels.constant(level, 200), range(1, 201))
     assert swept.leak <= endless.leak <= (1 + 1e-5) * swept.leak
+
+
+def test_a_window_of_durations_needs_no_more_noise_than_the_whole_series():
+    """And the node that needs it is within: not one that nothing is spent on."""
+    pytest.importorskip("numba", reason="numba is not installed")  # so many are not swept without
+    ages, inner = 12, np.zeros((36, 36))
+    for state, end in enumerate((0.3, 0.15, 0.2)):
+        for age in range(ages):
+            inner[ages * state + age, ages * state + min(age + 1, ages - 1)] = 1 - end
+            inner[ages * state + age, [ages * other for other in {0, 1, 2} - {state}]] = end / 2
+    belief = qw.HiddenChain(inner, np.repeat(range(3), ages))
+    whole = qw.calibrate(belief, 9000, 0.5)
+    for window in ((1, 900), (7000, 7900)):
+        part = qw.calibrate(belief, 9000, 0.5, query=qw.queries.count(1).on(*window))
+        assert part.scale <= whole.scale * (1 + 1e-6)
+        assert window[0] <= part.node <= window[1]

@@ -73,8 +73,8 @@ def largest_factor(
     if most == 0 or sweep.known_all(nodes):
         return math.inf, replace(NOTHING, node=nodes.start)
     low = epsilon / unit.total
+    best = low, _all_at_once(epsilon, own * low)
     if isinstance(sweep, Sweep) and own == most and unit.length > _FEW:
-        best = low, _all_at_once(epsilon, own * low)
         between = _between(sweep, unit, nodes)
         if between is not None and (rising := _in_strides(between, low, epsilon, _RISING)):
             best = secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
@@ -103,8 +103,9 @@ def largest_factor(
             return _short(factor), leak
         low = factor
     if isinstance(sweep, Sweep) and sweep.coarse is not None and _long_work(sweep, unit.length):
-        factor, leak = _whatever_the_start(sweep, sweep.coarse, unit, epsilon)
-        return _short(factor), replace(leak, node=nodes.start)
+        start = _whatever_the_start(sweep, sweep.coarse, unit, epsilon)
+        factor, leak = max(best, start, key=lambda one: one[0])
+        return _short(factor * (1 - _SETTLED)), replace(leak, node=_middle(sweep, unit, nodes))
 
     def leak_at(factor: float) -> Leak:
         return sweep.worst(unit.times(factor), nodes)
@@ -380,8 +381,9 @@ def _reach(sweep: Sweep, unit: Levels, factor: float, most: int) -> int:
 
 
 def _deepest(sweep: Sweep, unit: Levels, nodes: range) -> tuple[int, int, int]:
-    """The longest run of a level, and its first and last secret node."""
-    deep = int(np.argmax(unit.last - unit.first))
+    """The longest run of the highest level, and its first and last secret node."""
+    longest = np.where(unit.own == unit.own.max(), unit.last - unit.first, -1)
+    deep = int(np.argmax(longest))
     first = max(int(unit.first[deep]), nodes.start, len(sweep.walk.possible) + 1)
     return deep, first, min(int(unit.last[deep]), nodes.stop - 1)
 
