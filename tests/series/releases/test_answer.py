@@ -15,6 +15,7 @@ import quiltwork as qw
 from quiltwork import Clusters, InvalidInputError, MarkovChain, QuiltworkWarning, queries
 from quiltwork.beliefs import Grid, belief_from_json
 from quiltwork.series import Release, read_series
+from quiltwork.series.releases.release_page import release_page
 
 MATRIX = [[0.9, 0.1], [0.4, 0.6]]
 CHAIN = MarkovChain(MATRIX, initial=[0.8, 0.2], states=["rest", "walk"])
@@ -196,7 +197,10 @@ def test_the_record_never_holds_the_truth():
 def test_a_belief_fitted_on_the_data_warns():
     fitted = MarkovChain.fit(DATA, smoothing=0.5)
     with pytest.warns(QuiltworkWarning, match="fitted on the data"):
-        qw.release(DATA, queries.histogram(), fitted)
+        told = qw.release(DATA, queries.histogram(), fitted)
+    again = qw.Release.from_json(told.to_json())
+    for text in (told.explain(), again.explain(), release_page(again)):
+        assert "the guarantee does not hold" in text  # also for who gets it forwarded
     with pytest.warns(QuiltworkWarning, match="fitted on the data"):
         qw.release(
             [DATA[:7], DATA],
@@ -207,7 +211,8 @@ def test_a_belief_fitted_on_the_data_warns():
     fitted = MarkovChain.fit(days)
     with pytest.warns(QuiltworkWarning, match="fitted on the data"):
         qw.release(days[:-1], queries.histogram(), fitted)
-    qw.release(days.copy(), queries.histogram(), fitted)  # somebody else's, as far as can be told
+    other = qw.release(days.copy(), queries.histogram(), fitted)
+    assert "does not hold" not in other.explain()  # somebody else's, as far as can be told
 
 
 def test_a_release_from_the_file_of_the_fit_warns(tmp_path):

@@ -38,6 +38,7 @@ from quiltwork.series.releases.data import (
     read_source,
     states_are_all,
 )
+from quiltwork.series.releases.explanation import FITTED
 from quiltwork.series.releases.noise_plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     Protection,
@@ -132,6 +133,7 @@ def release(
     unanswered = replace(
         found.record(exact_epsilon, secrets, dataset),
         assumed_step=assumed_step(source, members),
+        fitted=_are_fitted(members, source),
     )
     ahead = _ahead(beginning_of, plan.length)
     request = cache(
@@ -142,7 +144,8 @@ def release(
     series = found.encoded()
     if payer is None:
         _check_without_noise(plan, members, series)
-    _warn_if_fitted(members, source)
+    if unanswered.fitted:
+        warnings.warn(FITTED, QuiltworkWarning, stacklevel=2)
 
     def draw() -> Release:
         return found.drawn(unanswered, series)
@@ -302,15 +305,9 @@ def _check_without_noise(
     )
 
 
-def _warn_if_fitted(members: tuple[Belief, ...], source: Source) -> None:
-    if any(belief.sources.include(sequence) for belief in members for sequence in source.given):
-        warnings.warn(
-            "The belief was fitted on the data being released or on the file they come from, so "
-            "the noise scale itself depends on them and the guarantee does not hold. Fit on public "
-            "data or on other subjects, or use a wide ChainBox.",
-            QuiltworkWarning,
-            stacklevel=3,
-        )
+def _are_fitted(members: tuple[Belief, ...], source: Source) -> bool:
+    """Whether a belief was fitted on the data being released, or on the file they come from."""
+    return any(one.sources.include(sequence) for one in members for sequence in source.given)
 
 
 def _ahead(beginning_of: int | None, length: int) -> dict[str, int]:

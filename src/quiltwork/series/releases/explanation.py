@@ -16,11 +16,19 @@ if TYPE_CHECKING:
 
 
 _MOST_SHOWN = 16
+FITTED = (
+    "The belief was fitted on the data being released or on the file they come from, so the noise "
+    "scale itself depends on them and the guarantee does not hold. Fit on public data or on other "
+    "subjects, or use a wide ChainBox."
+)
 
 
 def explain_release(release: Release) -> str:
     """Say what was released, with which noise and why that much, and what it protects."""
-    lines = [_what(release), _noise(release), _reason(release), _protects(release)]
+    promise = _protects(release)
+    if release.fitted:
+        promise = f"{FITTED} With a belief from elsewhere it would read: {promise}"
+    lines = [_what(release), _noise(release), _reason(release), promise]
     if release.noise_scale:
         lines.append(str(release.usefulness))
     if release.assumed_step is not None:

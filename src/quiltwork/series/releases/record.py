@@ -73,6 +73,8 @@ class Release(ChartedResult):
         before: of `influence`, what earlier time points add; 0 where the method does not say.
         assumed_step: the beliefs' step in seconds, if that of the data was not known; else None.
         period: from when to when it is about, in ISO 8601, if the times of the data are known.
+        fitted: whether a belief was fitted on the data themselves; then the guarantee does not
+            hold, since the noise depends on them.
     """
 
     value: Any
@@ -101,6 +103,7 @@ class Release(ChartedResult):
     before: float = 0.0
     assumed_step: int | None = None
     period: tuple[str, str] | None = None
+    fitted: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):

@@ -50,6 +50,8 @@ def release_to_json(release: Release) -> str:
         body |= _for_readers(release)
     if release.assumed_step is not None:
         body[_WHERE_ASSUMED] = release.assumed_step
+    if release.fitted:
+        body["fitted"] = True
     if release.period is not None:
         body["period"] = list(release.period)
     return files.dump(SCHEMA, VERSION, body)
@@ -88,6 +90,7 @@ def _read(document: dict[str, Any]) -> Release:
     body[_WHERE_ASSUMED] = None if step is None else integer(step, _WHERE_ASSUMED, 1)
     begin_and_end = document.get("period")
     body["period"] = None if begin_and_end is None else tuple(map(str, begin_and_end))
+    body["fitted"] = document.get("fitted") is True
     total = field(document, "total")
     query = from_document(field(document, "query"))
     value = field(document, "value")

@@ -124,7 +124,7 @@ def release_page(
     """Return a self-contained HTML page about one release; `others` may fit better than its own."""
     secret = _SECRETS.get(release.protects, f"any {release.episode} time points in a row")
     shown = {
-        "privacy level": f"ε = {release.epsilon:g}",
+        "privacy level": "not kept" if release.fitted else f"ε = {release.epsilon:g}",
         "protected": secret,
         "asked about": f"{release.points:,} time points of {release.subjects:,} sequences",
         "noise": f"scale {release.scale:.4g}",
