@@ -18,11 +18,13 @@ from quiltwork.exact import float_down, float_up
 from quiltwork.influence.profile import Profile, Run, combined, runs_of
 from quiltwork.influence.question import NoiseNeeded, Question
 from quiltwork.influence.sweep import Leak, Levels, Sweep, Sweepable, largest_factor, sweep_of
-from quiltwork.influence.sweep.endless import SHORT
+from quiltwork.influence.sweep.endless import SHORT, most_warm_up
+from quiltwork.influence.sweep.program import FloatArray, IntArray
 
 _ROUNDING = 1 + Fraction(1, 2**50)
 _SAME = 1 + Fraction(1, 2**28)
 _PROFILE_LEVELS = 32
+_LEVELS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,18 +118,40 @@ def at_highest_levels(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | 
     """The leak of an endless series of the highest levels, where states have many behind them.
 
     It bounds every node of a stationary one, and takes seconds where a sweep of all takes minutes.
+    Lower levels serve as well, if what is spent above them is added as a whole: few points cost
+    little so. None where no level has a bound and a sweep takes seconds.
     """
     if not isinstance(sweep, Sweep) or sweep.walk.all_told or levels.length <= SHORT:
         return None
     if sweep.walk.laws is None or len(sweep.walk.possible):
         return None
-    charged = sweep.charged(levels)
-    rows = charged.own, charged.forward, charged.backward
-    found = sweep.constant(*(float(row.max()) for row in rows))
-    middle = (nodes.start + nodes.stop) // 2
-    if found is None:
+    own, sizes = sweep.charged(levels).own, levels.last - levels.first + 1
+    level, known = float(own.max()), False
+    if level == 0:
         return None
-    return replace(found, node=middle, leak=found.leak * (1 + 2.0**-50))
+    node, rest = (nodes.start + nodes.stop) // 2, max(levels.total - level, 0.0) / 2
+    worst = Leak(levels.total, node, level, rest, rest)
+    for _ in range(_LEVELS):
+        found = sweep.constant(level, level, level)
+        known = known or found is not None
+        above = float((np.maximum(own - level, 0.0) * sizes).sum())
+        leak = math.inf if found is None else (found.leak + above) * (1 + 2.0**-40)
+        if found is not None and leak < worst.leak and (above == 0 or found.before + found.after):
+            worst = replace(found, node=node, leak=leak)
+        rate = min(math.inf if found is None else found.leak, levels.total) / level
+        lower = _cheapest(own, sizes, rate)
+        if not 0 < lower < level:
+            break
+        level = lower
+    return worst if known or not sweep.affordable(most_warm_up()) else None
+
+
+def _cheapest(own: FloatArray, sizes: IntArray, rate: float) -> float:
+    """The level that costs least, with all above it, if an endless one costs in proportion."""
+    order = np.argsort(own)
+    levels, sizes = own[order], sizes[order]
+    spent, many = (np.cumsum(row[::-1])[::-1] for row in (levels * sizes, sizes))
+    return float(levels[np.argmin(spent - levels * many + rate * levels)])
 
 
 def _exact_if_alone(found: NoiseNeeded, exact: Fraction, bound: Fraction) -> Fraction:

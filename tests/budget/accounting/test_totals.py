@@ -16,7 +16,7 @@ from evidence import accounting_reference as reference
 from quiltwork.beliefs import ChainBox, Clusters, HiddenChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.influence import calibrate
-from quiltwork.influence.sweep import Sweep, endless
+from quiltwork.influence.sweep import Sweep, endless, fixed
 from tests.budget.accounting.test_usage import spendings
 from tests.sizes import sample
 
@@ -263,6 +263,23 @@ def test_windows_of_states_with_too_many_behind_them_cost_no_more_than_all_nodes
     for start in (1, 5000, 12_000):
         windows.spend(0.02, start, start + 3000)
     assert windows.epsilon() == whole.epsilon()
+
+
+def test_few_points_of_states_with_too_many_behind_them_cost_no_more_than_their_sum(monkeypatch):
+    """Their level on all nodes would; a level that is too high for any bound costs no more."""
+    belief, length = hidden(6), 700
+    swept = Accountant(belief, length)
+    monkeypatch.setattr(fixed, "_FAR", 5.0)
+    monkeypatch.setattr(Sweep, "affordable", lambda self, nodes: 0)
+    account = Accountant(belief, length)
+    account.spend(0.02)
+    whole = account.epsilon()
+    for each in (0.05, 3):
+        account.spend(each, 300, 302)
+        assert account.epsilon() <= (whole + 3 * sum((0.05, each)[: 1 + (each > 1)])) * (1 + 1e-9)
+    monkeypatch.undo()
+    swept.add_all(account.spendings)
+    assert float(swept.profile().epsilon.max()) <= account.epsilon()
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -137,7 +137,7 @@ class Homogeneous:
     def solve(self, level: float) -> FloatArray | None:
         """Newton's method from the last solution, or from little, up to a certificate."""
         starts = [self.start(level)]
-        if self._last is not None and self._last[0] > 0:
+        if self._last is not None and self._last[0] > 0 and self._serves(level, *self._last):
             with np.errstate(invalid="ignore"):
                 guess = self.rest + (self._last[1] - self.rest) * (level / self._last[0])
             starts.insert(0, np.where(np.isnan(guess), np.inf, guess))
@@ -149,6 +149,10 @@ class Homogeneous:
                 result[0, self.x, self.y] = found
                 return result
         return None
+
+    def _serves(self, level: float, last: float, r: FloatArray) -> bool:
+        """Whether to begin from a solution: what had no bound at a high level has one at a low."""
+        return level >= last or bool(np.isfinite(r[np.isfinite(self.rest)]).all())
 
     def _newton(self, level: float, r: FloatArray) -> FloatArray | None:
         """Bounds that a step stays below by about `little`, which is the certificate.
