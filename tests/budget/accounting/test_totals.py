@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import quiltwork as qw
 from evidence import accounting_reference as reference
 from quiltwork.beliefs import ChainBox, Clusters, HiddenChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
@@ -263,6 +264,16 @@ def test_windows_of_states_with_too_many_behind_them_cost_no_more_than_all_nodes
     for start in (1, 5000, 12_000):
         windows.spend(0.02, start, start + 3000)
     assert windows.epsilon() == whole.epsilon()
+
+
+def test_noise_of_a_window_fits_where_states_have_too_many_behind_them(monkeypatch):
+    belief, length = hidden(6), 20_000
+    query = qw.queries.count("s1").on(5001, 5010)
+    level = float(np.nextafter(1 / calibrate(belief, length, 0.5, query=query).scale, 0))
+    monkeypatch.setattr(Sweep, "affordable", lambda self, nodes: 0)
+    account = Accountant(belief, length, budget=0.5)
+    account.spend(level, 5001, 5010)
+    assert 0.49 < account.epsilon() <= 0.5
 
 
 def test_few_points_of_states_with_too_many_behind_them_cost_no_more_than_their_sum(monkeypatch):

@@ -245,10 +245,14 @@ def _swept(
         found = sweep.worst(levels, secrets.nodes)
     elif highest is not None and (len(levels.first) == 1 or not sweep.affordable(most_warm_up())):
         found = highest
+        one = len(levels.first) == 1
+        between = None if one else worst_between_ends(sweep, levels, secrets.nodes)
+        if between is not None and between.leak < found.leak:
+            found = between
     else:
         endless = _looked_at(sweep, levels, _ROOM)
         found = sweep.worst(levels, secrets.nodes, endless)
-        if not endless.short and not endless.settles:  # noise for one level is found so
+        if not endless.short and (highest is not None or not endless.settles):  # noise is found so
             other = worst_between_ends(sweep, levels, secrets.nodes)
             runs = levels.flat()
             longest = int((runs.last - runs.first)[runs.own > 0].max())

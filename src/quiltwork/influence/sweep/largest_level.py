@@ -132,10 +132,12 @@ def worst_between_ends(sweep: Sweep, levels: Levels, nodes: range) -> Leak | Non
 
 def _between(sweep: Sweep, unit: Levels, nodes: range) -> TwoEndedRun | None:
     """A series of one level that is swept from end to end; None where it is not, or too long."""
-    several = sweep.walk.spans != (1,) and _long_work(sweep, unit.length)
-    if several or len(nodes) < unit.length:  # secrets near an end, say, of which less is told
+    if len(nodes) < unit.length:  # secrets near an end, say, of which less is told
         return None
-    return TwoEndedRun.of(sweep, unit, nodes)
+    run = TwoEndedRun.of(sweep, unit, nodes)
+    if run is None or sweep.walk.spans == (1,):
+        return run
+    return None if _long_work(sweep, run.last - run.first + 1) else run
 
 
 def _between_ends(

@@ -72,7 +72,8 @@ class TwoEndedRun:
         levels, total = (highest[0], highest[1], highest[2]), unit.total
         whole = cls(sweep, left, right, levels, total, first, last, asked)
         work = (last - first) * len(sweep.walk.pairs[0]) * sweep.walk.size**2
-        return whole.in_strides(1 + work // _MOST_WORK)
+        most = _MOST_WORK if sweep.walk.all_told else 8 * _MOST_WORK  # durations leave short trees
+        return whole.in_strides(1 + work // most)
 
     @property
     def steps(self) -> int:
@@ -173,7 +174,7 @@ class TwoEndedRun:
             [
                 self._strides(every - self.first),
                 self._strides(self.last - every - more),
-                np.minimum(every + more, self.last) - np.maximum(every, self.first),
+                np.maximum(np.minimum(every + more, self.last) - np.maximum(every, self.first), -1),
             ]
         )
         apart = np.append(True, (np.diff(places) != 0).any(axis=0))  # the others are like these
