@@ -30,7 +30,7 @@ _SPARSE = 150
 _FEW_ENTRIES = 8
 """From so many pairs of states on equations are solved by iteration: a row has k − 1 entries."""
 _ITERATIONS = 200
-_CYCLES, _PLAIN = 3, 16
+_CYCLES, _PLAIN = 3, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ class Homogeneous:
         whose slopes were taken: after some turns more is asked for.
         """
         infinite = ~np.isfinite(r)
-        last, little, worse, plain = np.inf, _LITTLE, 0, 0
+        last, little, worse = np.inf, _LITTLE, 0
         alike = self.side.uniform()
         for turn in range(_NEWTON):
             r = np.where(infinite, np.inf, r)
@@ -182,8 +182,8 @@ class Homogeneous:
             r = found.values + little if wild or stuck else np.maximum(ahead, self.rest)
             worse += moved > last
             if worse == _CYCLES and alike and not infinite.any():  # trees take turns: come closer
-                worse, plain = 0, max(2 * plain, _PLAIN)
-                for _ in range(plain):
+                worse += 1  # once
+                for _ in range(_PLAIN):
                     r = np.maximum(self.step(level, r)[0].values, self.rest)
             last = moved
             infinite |= ~(r < _FAR)
