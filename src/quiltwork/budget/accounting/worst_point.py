@@ -240,15 +240,12 @@ def _swept(
     where they are everywhere, or a sweep would take minutes.
     """
     sweep, endless = outlook.sweep(secrets.episode), None
-    highest = at_highest_levels(sweep, levels, secrets.nodes)
+    highest, is_flat = at_highest_levels(sweep, levels, secrets.nodes), len(levels.first) == 1
     if not isinstance(sweep, Sweep):
         found = sweep.worst(levels, secrets.nodes)
-    elif highest is not None and (len(levels.first) == 1 or not sweep.affordable(most_warm_up())):
-        found = highest
-        one = len(levels.first) == 1
-        between = None if one else worst_between_ends(sweep, levels, secrets.nodes)
-        if between is not None and between.leak < found.leak:
-            found = between
+    elif highest is not None and (is_flat or not sweep.affordable(most_warm_up())):
+        between = None if is_flat else worst_between_ends(sweep, levels, secrets.nodes)
+        found = highest if between is None or between.leak >= highest.leak else between
     else:
         endless = _looked_at(sweep, levels, _ROOM)
         found = sweep.worst(levels, secrets.nodes, endless)

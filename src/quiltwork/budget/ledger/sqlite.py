@@ -30,7 +30,7 @@ from urllib.parse import quote
 from quiltwork.budget.ledger.databases import Connection, Database
 from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
-from quiltwork.files import OWNER_ONLY
+from quiltwork.files import OWNER_ONLY, sync_folder
 
 fcntl: Any
 try:
@@ -169,7 +169,7 @@ class SqliteDatabase(Database):
                     "keeps a log for each: two budgets. Keep one name, and copy with a backup."
                 )
             if is_new:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
         except BaseException as error:
             self.close(connection)
             if isinstance(error, OSError):
@@ -411,14 +411,3 @@ def _to_disk(descriptor: int) -> None:
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new file's name durable, where folders can be synced."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
