@@ -258,6 +258,19 @@ class TestShares:
         ledger.allot("d", "ana")
         ledger.accountant("d", analyst="ana").spend(dp_epsilon=0.7)
 
+    def test_a_cap_of_0_ends_what_an_analyst_may_use(self, ledger, independent):
+        ledger.create("d", independent, 3, 1)
+        ben = ledger.accountant("d", analyst="ben")
+        ben.spend(dp_epsilon=0.1)
+        ledger.allot("d", "ben", cap=0, reserved=0)
+        ledger.allot("d", "new", cap=0.0)
+        for who in ("ben", "new"):
+            with pytest.raises(BudgetExceeded, match=r"above the cap of 0 for this analyst"):
+                ledger.debit("d", Spending.dp(Fraction(1, 10**9), 1, 3), analyst=who)
+        ledger.verify()
+        with pytest.raises(InvalidInputError, match="cap"):
+            ledger.allot("d", "ben", cap=False)
+
     def test_nobody_gets_around_a_cap_by_no_name_or_a_new_one(self, ledger, independent):
         ledger.create("d", independent, 3, 1)
         ledger.allot("d", "ben", cap=0.2)

@@ -25,6 +25,7 @@ def older(ledger, url, independent):
     ledger.close()
     with raw(url) as connection:
         connection.execute("UPDATE quiltwork_ledger SET version = 6")
+        connection.execute("DROP INDEX quiltwork_rare")  # which came later
         connection.execute("UPDATE quiltwork_totals SET body = '{}', hash = 'of another name'")
         connection.execute("INSERT INTO quiltwork_levels VALUES ('d', '', 9, '9 0 0 0')")
 
@@ -96,6 +97,26 @@ def test_a_migrated_ledger_has_what_a_new_one_has(version_6, tmp_path, independe
     files = version_6.removeprefix("sqlite:///"), tmp_path / "fresh.db"
     found, expected = (sqlite3.connect(one).execute(query).fetchall() for one in files)
     assert found == expected
+
+
+def test_datasets_shares_and_ends_are_found_without_looking_at_all_entries(sqlite_url, independent):
+    """As SQLite plans its statements: a million debits would be looked at under the write lock."""
+    asked = []
+
+    def look(tables):
+        tables._connection.set_trace_callback(asked.append)
+        tables.datasets()
+        tables.of_kind("retire")
+        tables._connection.set_trace_callback(None)
+
+    with Ledger.open(sqlite_url) as ledger, raw(sqlite_url) as connection:
+        ledger.create("d", independent, 3, 1)
+        ledger._store.read(look)
+        plans = [connection.execute(f"EXPLAIN QUERY PLAN {one}").fetchall() for one in asked]
+    assert len(plans) == 2
+    for plan in plans:
+        assert "quiltwork_rare (kind=?)" in plan[0][3]
+        assert not any(step[3].startswith("SCAN") for step in plan)
 
 
 def test_a_ledger_too_old_is_refused(older, url):

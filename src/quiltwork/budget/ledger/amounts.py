@@ -42,6 +42,12 @@ def amount(value: object, name: str) -> Fraction:
     return fraction
 
 
+def allowance(value: object, name: str) -> Fraction:
+    """Read a cap or a reserved share: as `amount`, or 0 for nothing."""
+    nothing = not isinstance(value, bool) and value == 0
+    return Fraction(0) if nothing else amount(value, name)
+
+
 def read_amount(text: object, name: str) -> Fraction:
     """Read an amount that was written as text: `1/10` or `2`.
 

@@ -25,7 +25,7 @@ from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
 from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
-from quiltwork.budget.ledger.amounts import amount, identifier, points
+from quiltwork.budget.ledger.amounts import allowance, amount, identifier, points
 from quiltwork.budget.ledger.catching_up import Overtaken
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
@@ -173,7 +173,7 @@ class Ledger(ReadableLedger):
         Args:
             dataset: whose budget.
             analyst: a name.
-            cap: the most that may be debited for this analyst; None for no limit of her own.
+            cap: the most that may be debited for her, 0 for nothing more; None for no limit.
             reserved: what others must leave for this analyst; None for nothing.
 
         Raises:
@@ -183,8 +183,8 @@ class Ledger(ReadableLedger):
         """
         named, name = identifier(dataset, "dataset"), identifier(analyst, "analyst")
         share = Share(
-            None if cap is None else amount(cap, "cap"),
-            *(() if reserved is None else (amount(reserved, "reserved"),)),
+            None if cap is None else allowance(cap, "cap"),
+            allowance(0 if reserved is None else reserved, "reserved"),
         )
 
         def keep(tables: Tables, state: DatasetState, draft: Draft) -> None:

@@ -18,7 +18,7 @@ from quiltwork.budget.ledger.entries import (
     origin,
     scoped_key,
 )
-from quiltwork.budget.ledger.schema import FIRST, IS_NOTE, IS_STEP, VERSION
+from quiltwork.budget.ledger.schema import FIRST, IS_NOTE, IS_RARE, IS_STEP, VERSION
 from quiltwork.errors import StorageError
 
 _ENTRY = "SELECT seq, id, dataset, kind, body, hash FROM quiltwork_entries"
@@ -154,8 +154,8 @@ class Tables:
             found = self._entries(statement, dataset, last) if len(found) == page else []
 
     def of_kind(self, kind: str) -> list[Entry]:
-        """Return the entries of a kind, oldest first. Cost: the database looks at all entries."""
-        return self._entries(f"{_LINKED} WHERE e.kind = ? ORDER BY e.seq", kind)
+        """Return the entries of a rare kind, oldest first."""
+        return self._entries(f"{_LINKED} WHERE e.{IS_RARE} AND e.kind = ? ORDER BY e.seq", kind)
 
     def last_step(self, dataset: str) -> Head | None:
         """Return number and hash of a dataset's last entry without answers; None without any."""
@@ -258,7 +258,10 @@ class Tables:
 
     def datasets(self) -> list[str]:
         """Return the names of all datasets, in the order of their creation."""
-        created = "SELECT dataset FROM quiltwork_entries WHERE kind = 'create' ORDER BY seq"
+        created = (
+            f"SELECT dataset FROM quiltwork_entries WHERE {IS_RARE} "  # noqa: S608
+            "AND kind = 'create' ORDER BY seq"
+        )
         return [str(name) for (name,) in self._rows(created)]
 
     def notes(self, after: int = 0) -> Iterator[Entry]:

@@ -9,17 +9,20 @@ computed from the log at any time.
 - Version 6: the first that is still read.
 - Version 7: a dataset's own row no longer repeats its latest debits; totals are added up anew.
 - Version 8: the levels of an account are one row; totals are added up anew.
+- Version 9: an index of the few entries that begin, share out and close datasets.
 """
 
 from __future__ import annotations
 
-FIRST, VERSION = 6, 8
+FIRST, VERSION = 6, 9
 """The first version that can be brought to the present one, and that."""
 
 _NOTED = "'refusal', 'read', 'act'"
 IS_STEP = f"kind NOT IN ('answer', {_NOTED})"
 """Entries that change what a dataset grants, by which its total is told; indexed as it is here."""
 IS_NOTE = f"kind IN ({_NOTED})"
+IS_RARE = "kind IN ('create', 'allot', 'retire')"
+"""Entries that are few beside the debits, and looked for by their kind."""
 
 _TABLES = (
     """CREATE TABLE quiltwork_ledger (
@@ -59,6 +62,7 @@ _TABLES = (
         PRIMARY KEY (dataset, analyst, time)
     )""",
 )
+_RARE = (f"CREATE INDEX quiltwork_rare ON quiltwork_entries (kind, seq) WHERE {IS_RARE}",)
 _NO_TOTALS = ("DELETE FROM quiltwork_totals", "DELETE FROM quiltwork_levels")
 _REFUSAL = "entries of the ledger are final"
 
@@ -74,6 +78,7 @@ SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     _NO_TOTALS,
     _NO_TOTALS,
+    _RARE,
 )
 """Statements from nothing to the first version, from that to the next, and so on."""
 
@@ -87,4 +92,5 @@ POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     _NO_TOTALS,
     _NO_TOTALS,
+    _RARE,
 )
