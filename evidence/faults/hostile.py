@@ -65,14 +65,21 @@ def numbers() -> Outcome:
 
 
 def places(ledger: Ledger, number: Any) -> list[Callable[[], object]]:
-    """Everything that takes a number; the last takes a number of time points."""
+    """Everything that takes a number; the last takes a number of time points.
+
+    A share may be 0, which is no hostile number there.
+    """
+    is_nothing = isinstance(number, int | float) and not isinstance(number, bool) and number == 0
+    shares: list[Callable[[], object]] = [
+        lambda: ledger.allot("d", "ana", cap=number),
+        lambda: ledger.allot("d", "ana", reserved=number),
+    ]
     return [
         lambda: ledger.create("e", INDEPENDENT, LENGTH, number),
         lambda: ledger.accountant("d").spend(dp_epsilon=number),
         lambda: ledger.debit("d", Spending.dp(number, 1, LENGTH)),
         lambda: ledger.debit("d", {"dp_epsilon": number}),
-        lambda: ledger.allot("d", "ana", cap=number),
-        lambda: ledger.allot("d", "ana", reserved=number),
+        *(() if is_nothing else shares),
         lambda: ledger.extend("d", number),
     ]
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
+import multiprocessing
+import multiprocessing.connection
 import os
+import socket
 import sqlite3
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from quiltwork.budget import Ledger, Spending
+from quiltwork.budget.ledger.queueing import Line
 from quiltwork.errors import InvalidInputError, StorageError
 
 
@@ -46,27 +50,63 @@ def test_the_lock_of_another_process_is_waited_for(sqlite_url, independent):
 
 
 def _refused(*_):
-    raise PermissionError
+    raise OSError
 
 
-@pytest.mark.parametrize("how", ["taken", "unlisted", "without such locks"])
-def test_only_speed_rests_on_whose_turn_it_is(sqlite_url, independent, monkeypatch, how):
-    """A lock on the folder says who looks for SQLite's own; a process may never give it up."""
+@pytest.mark.parametrize("how", ["taken", "without such sockets"])
+def test_only_speed_rests_on_who_is_next(sqlite_url, independent, monkeypatch, how):
+    """A process may be the next, or the first of the line, and never do anything."""
     ledger = Ledger.open(sqlite_url, timeout=20)
     ledger.create("d", independent, 3, 1)
     path = Path(sqlite_url.removeprefix("sqlite:///"))
-    folder = os.open(path.parent, os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    failing = {"unlisted": "os.open", "without such locks": "fcntl.flock"}.get(how)
-    if failing is not None:
-        monkeypatch.setattr(f"quiltwork.budget.ledger.sqlite.{failing}", _refused)
-    threading.Timer(0.05, lambda: other.execute("ROLLBACK")).start()
-    ledger.debit("d", Spending.dp(0.1, 1, 3))
-    monkeypatch.undo()
-    os.close(folder)
-    other.close()
+    found = path.stat()
+    name = f"\0quiltwork-{os.geteuid()}-{found.st_dev}-{found.st_ino}"
+    with socket.socket(socket.AF_UNIX) as is_next, socket.socket(socket.AF_UNIX) as is_first:
+        is_next.bind(f"{name}-next")
+        is_first.bind(f"{name}-line")
+        if how == "without such sockets":
+            monkeypatch.setattr("quiltwork.budget.ledger.queueing.socket.socket", _refused)
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.05, lambda: other.execute("ROLLBACK")).start()
+        ledger.debit("d", Spending.dp(0.1, 1, 3))
+        monkeypatch.undo()
+        other.close()
+
+
+def _in_line(file):
+    """How many wait, as Linux lists them: the line itself, and who is connected to it."""
+    return Path("/proc/net/unix").read_text().count(f"-{file}-line")
+
+
+def _wait_in_line(file, own):
+    with Line().next(file, time.monotonic() + 60) as is_next:
+        own.send(is_next)
+        own.recv()
+
+
+def test_who_has_waited_longest_is_next_also_when_processes_are_killed():
+    """Three wait behind the next one, who ends; the one after is killed while it is next."""
+    context, file = multiprocessing.get_context("fork"), uuid.uuid4().hex
+    ends, processes = [], []
+    for number in range(4):
+        end, own = context.Pipe()
+        ends.append(end)
+        processes.append(context.Process(target=_wait_in_line, args=(file, own)))
+        processes[-1].start()
+        while number and _in_line(file) < number:
+            time.sleep(0.001)
+
+    for number, process in enumerate(processes):
+        (heard,) = multiprocessing.connection.wait(ends[number:])
+        assert heard is ends[number]
+        assert heard.recv() is True
+        if number == 1:
+            process.kill()
+        else:
+            heard.send("go")
+    for process in processes:
+        process.join()
 
 
 def test_the_lock_of_another_session_is_waited_for(postgres_url, independent):

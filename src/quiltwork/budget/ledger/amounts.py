@@ -6,7 +6,7 @@ import sys
 from fractions import Fraction
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, positive_fraction, shortened, written_fraction
+from quiltwork.exact import integer, positive_fraction, shortened, to_fraction, written_fraction
 
 _SMALLEST = Fraction(sys.float_info.min)
 _LARGEST = Fraction(sys.float_info.max)
@@ -44,8 +44,7 @@ def amount(value: object, name: str) -> Fraction:
 
 def allowance(value: object, name: str) -> Fraction:
     """Read a cap or a reserved share: as `amount`, or 0 for nothing."""
-    nothing = not isinstance(value, bool) and value == 0
-    return Fraction(0) if nothing else amount(value, name)
+    return amount(value, name) if to_fraction(value, name) else Fraction(0)
 
 
 def read_amount(text: object, name: str) -> Fraction:
