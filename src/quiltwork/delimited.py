@@ -94,7 +94,7 @@ class Dialect:
         decimal: the decimal point of numbers.
         encoding: of the text; a byte order mark is left out.
         na_values: words for a missing value, beside `MISSING_WORDS`.
-        date_format: how times are written, as in `strptime`; None is ISO 8601 or whole seconds.
+        date_format: how times are written, as in `strptime`; None is ISO 8601 or whole numbers.
     """
 
     delimiter: str = ","

@@ -190,12 +190,12 @@ def test_pieces_of_one_subject_are_released_and_previewed_as_one(cli, folder):
     text = (folder / "volunteers.csv").read_text().splitlines()
     kept = [line for line in text if not line.split(",")[1].endswith("50")]
     (folder / "gaps.csv").write_text("\n".join(kept))
-    asked = ("release", "gaps.csv", *READ, "--every", "1s", "--missing", "split", "--belief")
+    asked = ("release", "gaps.csv", *READ, "--every", "1min", "--missing", "split", "--belief")
     asked = (*asked, "belief.json", "--epsilon", "60", "--no-config")
     each = cli(*asked, "--apart", "--json").document["releases"]
     assert list(each) == ["v0", "v1", "v2", "v3", "v4"]
     assert [sum(one["value"]) for one in each.values()] == [396] * 5
-    part = cli(*asked, "--apart", "--json", "--window", "1970-01-01 00:01..1970-01-01 00:02")
+    part = cli(*asked, "--apart", "--json", "--window", "1970-01-01 01:00..1970-01-01 02:00")
     assert [sum(one["value"]) for one in part.document["releases"].values()] == [60] * 5
     seen = cli(*asked, "--preview")
     assert "each person" not in seen.out
@@ -279,7 +279,9 @@ def meters(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     chain = MarkovChain([[0.95, 0.05], [0.1, 0.9]], states=[0.25, 1.25])
     for seed, name in enumerate(("pilot", "home")):
-        rows = [f"{900 * i},{kw}" for i, kw in enumerate(chain.sample(800, seed=seed))]
+        rows = [
+            f"{1_767_225_600 + 900 * i},{kw}" for i, kw in enumerate(chain.sample(800, seed=seed))
+        ]
         (tmp_path / f"{name}.csv").write_text("\n".join(["time,kw", *rows]))
     return tmp_path
 

@@ -30,7 +30,7 @@ class Reading:
 
     value: str | None = option("The column with states, or numbers with --edges.", "COLUMN")
     time: str | None = option(
-        "Sort by this column: whole seconds or dates. Without it, the file's order.", "COLUMN"
+        "Sort by this column: dates or whole numbers. Without it, the file's order.", "COLUMN"
     )
     duration: str | None = option(
         "How long a row holds: seconds or 00:15:00 with --time and --every, else a number of time "
@@ -69,7 +69,11 @@ class Reading:
     decimal: str | None = option("Decimal point.  [found]", kind=(".", ","))
     encoding: str | None = encoding_option
     na_values: str | None = option("Further words for missing: -,n.d.", "LIST", names="--na")
-    date_format: str | None = option("Of times: %d.%m.%Y %H:%M.  [found]", "FORMAT")
+    date_format: str | None = option(
+        "Of times: %d.%m.%Y %H:%M; or what whole numbers count: seconds, minutes, hours, days.  "
+        "[found]",
+        "FORMAT",
+    )
 
 
 def read(

@@ -321,6 +321,7 @@ def test_pieces_are_told_by_how_they_were_read_and_not_by_numbers_in_names():
         time="t",
         subject=["house", "meter"],
         every="1s",
+        date_format="seconds",
         missing="split",
     ).data
     for given in (gaps, dict(gaps), list(gaps.values())):

@@ -216,7 +216,8 @@ def test_run_lengths_and_intervals_hold_for_as_long_as_they_say(tmp_path, by):
 def test_numbers_of_a_duration_are_in_the_unit_that_its_name_says(tmp_path, name, number, word):
     path = tmp_path / "runs.csv"
     path.write_text(f"state,from,{name}\nsleep,0,{number}\nwalk,90,{number}\n")
-    found = read_series(path, "state", time="from", duration=name, every="30s")
+    at = {"time": "from", "date_format": "seconds"}
+    found = read_series(path, "state", **at, duration=name, every="30s")
     assert found.data[None].tolist() == ["sleep"] * 3 + ["walk"] * 3
     assert found.reading.endswith(f"Numbers of {name!r} are {word}.")
 
@@ -286,12 +287,12 @@ WHOLE, LOST = range(0, 480 * 900, 900), [*range(0, 86400, 900), *range(172800, 4
 @pytest.mark.parametrize("edges", [None, [0.5]])  # files are read together, or one by one
 def test_fleets_do_not_go_on_over_a_lost_day_in_silence(tmp_path, times, starts, edges):
     for name, seconds in zip("abc", times, strict=False):
-        rows = "".join(f"{second + 10**6},{second % 7 % 2}\n" for second in seconds)
+        rows = "".join(f"{second + 10**9},{second % 7 % 2}\n" for second in seconds)
         (tmp_path / f"{name}.csv").write_text(f"t,kw\n{rows}")
     options = {"time": "t", "subject": "filename", "edges": edges}
     with pytest.warns(QuiltworkWarning, match="Times are 15min apart, and some are missing"):
         read = read_series(tmp_path, "kw", **options)
-    begins = [one.start and one.start - 10**6 for one in read.data.coded.values()]
+    begins = [one.start and one.start - 10**9 for one in read.data.coded.values()]
     assert (begins, read.grid.step) == (starts, 900)
     with pytest.raises(InvalidInputError, match="every='15min' too, so that missing='split'"):
         read_series(tmp_path, "kw", missing="split", **options)
@@ -303,13 +304,13 @@ def test_a_lost_day_of_times_that_are_about_regular_or_of_other_steps_is_told(tm
     for seconds, other in ((drifting, drifting), (LOST, range(0, 480 * 1800, 1800))):
         frame = pd.DataFrame(
             {
-                "t": [*seconds, *other],
+                "t (s)": [*seconds, *other],
                 "who": [*len(seconds) * "a", *len(other) * "b"],
                 "s": "x",
             }
         )
         with pytest.warns(QuiltworkWarning, match=r"about \w+ apart, and once 1 day, .* as every="):
-            read_series(frame, "s", time="t", subject="who")
+            read_series(frame, "s", time="t (s)", subject="who")
     events = pd.DataFrame({"t": random.exponential(900, 500).astype(int).cumsum(), "s": "x"})
     with warnings.catch_warnings():
         warnings.simplefilter("error", QuiltworkWarning)

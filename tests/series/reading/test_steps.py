@@ -21,7 +21,7 @@ def moments(step, start="2026-01-01"):
 
 
 def seconds(count):
-    return [count * i for i in range(4)]
+    return [1_767_225_600 + count * i for i in range(4)]
 
 
 TIMED = {
@@ -46,6 +46,48 @@ def test_regular_times_show_their_step(kind, step, agrees):
             with pytest.raises(InvalidInputError, match="for steps of 1h, but the data are on st"):
                 release(data, queries.count("b"), HOURLY)
     assert MarkovChain.fit(read.data).grid.step == read.grid.step
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "apart", "unit"),
+    [
+        ("minutes", None, 1, "minutes"),
+        ("t (h)", None, 1, "hours"),
+        ("second", None, 60, "seconds"),
+        ("t", "minutes", 1, "minutes"),
+        ("hours", "days", 1, "days"),
+        ("minute", None, 10**8, "seconds"),
+    ],
+)
+def test_whole_numbers_count_what_is_said_or_what_their_column_is_called(
+    tmp_path, name, said, apart, unit
+):
+    far = apart if apart == 10**8 else 0
+    numbers = [far + (60 if far else apart) * i for i in range(4)]
+    path = tmp_path / "counted.csv"
+    pd.DataFrame({name: numbers, "state": STATES}).to_csv(path, index=False)
+    step = {"hours": "1h", "days": "1d"}.get(unit, "1min")
+    for source in (path, pd.read_csv(path)):
+        options = {"time": name, "date_format": said}
+        read = read_series(source, "state", **options, every=step)
+        assert read.data[None].tolist() == STATES
+        assert read.reading == f"Numbers of {name!r} are {unit} since 1970."
+        assert read_series(source, "state", **options).grid == read.grid
+
+
+def test_a_grid_refuses_whole_numbers_of_which_nobody_knows_what_they_count(tmp_path):
+    path = tmp_path / "counted.csv"
+    for name in ("t", "minute_of_hour"):  # the second speaks of two units
+        path.write_text(f"{name},state\n" + "".join(f"{10 * i},a\n" for i in range(120)))
+        for source in (path, pd.read_csv(path)):
+            for grid in ({"every": "10min"}, {"beliefs": HOURLY}):
+                with pytest.raises(InvalidInputError, match=f"column '{name}' count seconds, min"):
+                    read_series(source, "state", time=name, **grid)
+            order = read_series(source, "state", time=name)
+            assert (order.points, order.grid.step, order.reading) == (120, None, "")
+    path.write_text("t,state\n0,a\n10,a\n20,b\n40,a\n")
+    with pytest.warns(QuiltworkWarning, match=r"Times are 10 apart.* \(date_format='minutes'\)"):
+        read_series(path, "state", time="t")
 
 
 @pytest.mark.parametrize(("step", "agrees"), [("1h", True), ("15min", False), ("2h", False)])

@@ -51,7 +51,8 @@ def several_blocks(tmp_path_factory):
 def test_steps_are_gathered_as_pandas_gathers_them(several_blocks, kind, rule):
     rows, path = several_blocks[kind]
     options = {"time": "t", "subject": "who", "edges": EDGES, "labels": LABELS}
-    read = read_series(path, "kw", **options, every="30min", rule=rule, missing="state")
+    options |= {"every": "30min", "date_format": "seconds"}
+    read = read_series(path, "kw", **options, rule=rule, missing="state")
     assert list(read.data) == list(dict.fromkeys(rows.who))
     for who, own in rows.groupby("who"):
         present = own.dropna().sort_values("t", kind="stable")
@@ -112,6 +113,7 @@ def test_many_small_files_are_read_as_one_by_one(tmp_path, missing):
     for name in ("m3", "m6"):
         (tmp_path / f"{name}.csv").write_text(long)
     options = {"time": "t", "subject": "filename", "edges": EDGES, "every": "30min"}
+    options["date_format"] = "seconds"
     found = read_series(tmp_path, "kw", **options, missing=missing)
     alone = [
         read_series(path, "kw", **options, missing=missing)

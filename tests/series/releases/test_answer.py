@@ -232,8 +232,8 @@ LABELS = ("low", "middle", "high")
 @pytest.fixture
 def meter(tmp_path):
     path = tmp_path / "meter.csv"
-    rows = [f"{900 * i},{kw}" for i, kw in enumerate(METER)]
-    path.write_text("\n".join(["time,kw", *rows]))
+    rows = [f"{15 * i},{kw}" for i, kw in enumerate(METER)]
+    path.write_text("\n".join(["minutes,kw", *rows]))
     return path
 
 
@@ -245,7 +245,7 @@ def hourly(**grid):
 def test_data_read_on_another_grid_are_refused_and_nothing_is_spent(meter, tmp_path):
     def read(**options):
         options = {"every": "1h", "edges": [0.5, 2], "labels": LABELS, **options}
-        return read_series(meter, "kw", time="time", **options).data
+        return read_series(meter, "kw", time="minutes", **options).data
 
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path / 'budget.db'}")
     chain = hourly()

@@ -14,7 +14,8 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.series import read_fleet, read_series
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.2, 0.8]], states=["<1", ">=1"])
-OPTIONS = {"time": "time", "subject": "filename", "edges": [1], "beliefs": CHAIN}
+TIMED = {"time": "time", "date_format": "seconds"}
+OPTIONS = {**TIMED, "subject": "filename", "edges": [1], "beliefs": CHAIN}
 
 
 @pytest.fixture

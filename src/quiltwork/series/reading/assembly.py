@@ -63,7 +63,7 @@ class Paths:
     """What was read: the paths of all subjects, by codes of `states`.
 
     Attributes:
-        counted: whether times are plain whole numbers.
+        counted: whether times are whole numbers of nobody knows what, which show no step.
         holes: the step of times that would be regular if none were missing; None if none is.
         pause: without such a step, about how far apart the times of a path are that has a much
             longer pause, and how long that is.
@@ -88,14 +88,15 @@ class Paths:
         often, least, common, longest, span, number = np.array(rows, dtype=np.int64).T
         step = int(least.min())
         most = 2 * int(often[least == step].sum()) > int(number.sum())
-        if most and np.gcd.reduce(common) == step and not (step == 1 and self.counted):
+        if most and np.gcd.reduce(common) == step:
             whole = [gap in (step, 0) for gap in longest.tolist()]  # 0 of a path of one record
             paths = [
-                one if keeps else replace(one, start=None)
+                one if keeps and not self.counted else replace(one, start=None)
                 for one, keeps in zip(self.paths, whole, strict=True)
             ]
             holes = None if all(whole) else step
-            return replace(self, paths=paths, grid=replace(self.grid, step=step), holes=holes)
+            grid = self.grid if self.counted else replace(self.grid, step=step)
+            return replace(self, paths=paths, grid=grid, holes=holes)
         usual = (span - longest) / np.maximum(number - 1, 1)
         pauses = np.flatnonzero((number >= _MANY) & (2 * least > usual) & (longest > 2 * usual))
         pause = (int(least[pauses[0]]), int(longest[pauses[0]])) if len(pauses) else None

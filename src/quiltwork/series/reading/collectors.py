@@ -23,7 +23,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.columns import AwareMoments
 from quiltwork.series.reading.streamed import Spilled
-from quiltwork.series.reading.times import TimeReader
+from quiltwork.series.reading.times import TimeReader, named_units
 from quiltwork.series.reading.values import as_numbers, as_seconds
 
 GAP = -1
@@ -31,6 +31,9 @@ GAP = -1
 
 _MOST = 10**11
 """Whole numbers from here on are finer: as seconds they would be after the year 5000."""
+SINCE_1970 = 10**8
+"""Whole numbers from here on are seconds since 1970: as those they are after March 1973, as minutes
+after the year 2160."""
 _HASHABLE = {str, int, float, bool, type(None)}
 
 
@@ -182,7 +185,10 @@ class TimeCollector(Collector):
     Attributes:
         date_format: how they are written, where that is not ISO 8601.
         aware: whether they are known to be in UTC; None as long as there are none.
+        counted: whether they are whole numbers, of which `least` is nearest to 0.
     """
+
+    least = _MOST
 
     def __init__(self, name: str) -> None:
         """Begin with no rows."""
@@ -220,6 +226,7 @@ class TimeCollector(Collector):
         if self.counted:
             for _ in ("milliseconds", "microseconds", "nanoseconds"):
                 seconds = np.where(np.abs(seconds) < _MOST, seconds, seconds // 1000)
+            self.least = min(self.least, int(np.abs(seconds).min(initial=_MOST)))
         self._keep(seconds)
 
     def _from_arrow(self, cells: Any) -> tuple[bool | None, NDArray[np.int64]]:
@@ -277,21 +284,14 @@ def _arrow_codes(cells: Any) -> Any:
     return codes, [*distinct, None]
 
 
-_UNITS = (
-    (r"minut|(?<![a-z])mins?(?![a-z])", 60, "minutes"),
-    (r"hour|stunde|(?<![a-z])(h|hrs?)(?![a-z])", 3600, "hours"),
-)
-
-
 class DurationCollector(LabelCollector):
     """How long rows hold: whole seconds, 00:15:00, 15min, or a number of time points."""
 
     plain = False
 
-    def unit(self) -> tuple[int, str]:
-        """Return what a plain number stands for, in seconds and in words, by the column's name."""
-        name = str(self.name).lower()
-        return next((one[1:] for one in _UNITS if re.search(one[0], name)), (1, "seconds"))
+    def unit(self) -> str:
+        """Return what a plain number counts, by the column's name."""
+        return (*named_units(str(self.name)), "seconds")[0]
 
     def checked(self, unit: int) -> NDArray[np.int64]:
         """Return whole seconds, or the number, by codes; plain ones are in a unit of so many."""

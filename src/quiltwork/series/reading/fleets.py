@@ -157,7 +157,8 @@ def _together(read: Sequence[Series], source: Any, places: Any, task: _Task) -> 
     steps = sorted(one.step for one in grids if one.step is not None)
     uneven = len(steps) > 1 and not any(step % steps[0] for step in steps)  # of few records
     holes = steps[0] if uneven else next((one.holes for one in read if one.holes), None)
-    tell_holes(holes, next((one.pause for one in read if one.pause), None), "error")
+    pause = next((one.pause for one in read if one.pause), None)
+    tell_holes(replace(first, holes=holes, pause=pause), "error")
     sequences = [pair for one in read for pair in one.data.coded.items()]
     origin = Origin(grid, resolved(source), len(sequences), first.clock.zone, first.clock.local)
     coded = {

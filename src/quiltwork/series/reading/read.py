@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
@@ -19,7 +19,7 @@ from quiltwork.beliefs.states import Label, list_states
 from quiltwork.beliefs.zones import read_zone
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
-from quiltwork.series.reading.assembly import ReadingRules, refuse_gaps, sequences
+from quiltwork.series.reading.assembly import Paths, ReadingRules, refuse_gaps, sequences
 from quiltwork.series.reading.binning import Bins, agreed_grid, asked_grid
 from quiltwork.series.reading.clock import (
     Clock,
@@ -52,6 +52,7 @@ class Series:
             on them keeps it, and a release from them compares it.
         reading: how the file is written, where that was found and is not plain; else empty.
         clock: the zone of the times.
+        counted: whether times are whole numbers of nobody knows what, which only order rows.
         holes: the step of regular times of which some are missing, over which sequences go on.
         pause: about how far apart irregular times are, and the longest pause, if that is longer.
     """
@@ -64,6 +65,7 @@ class Series:
     grid: Grid
     reading: str = ""
     clock: Clock = field(default_factory=Clock)
+    counted: bool = False
     holes: int | None = None
     pause: tuple[int, int] | None = None
 
@@ -198,14 +200,16 @@ def read_series(
 
     How a CSV file is written is found, and told in `Series.reading`, unless it is given here:
     `delimiter`, `decimal`, `encoding`, further words for missing values (`na_values`), and
-    `date_format` as in `strptime`.
+    `date_format` as in `strptime`; of whole numbers it is what they count: seconds, minutes, hours
+    or days. Otherwise they are seconds since 1970 if all are 10^8 or more, or what the column's
+    name says, and are refused where that leaves a grid without a unit.
 
     Args:
         source: a path (`.csv`, `.csv.gz`, `.parquet`, `.arrow`, `-`), a folder or pattern of files,
             or a pandas, Polars (also lazy) or Arrow table or what can be read as one (DuckDB).
         value: the column with states, or with numbers if `edges` are given.
-        time: the column to sort by: whole seconds, ISO 8601 or another format of dates. Without it,
-            the file's order.
+        time: the column to sort by: ISO 8601, another format of dates, or whole numbers. Without
+            it, the file's order.
         subject: the column, or columns, that tell subjects apart; each is an independent sequence.
             "filename" is the name of the file.
         edges: public bin edges that turn numbers into states; `labels` names the bins.
@@ -263,7 +267,7 @@ def read_series(
     rules = ReadingRules(wanted, given, bins, grid, clock, public, limits, bool(members), free)
     read = rules.read(source)
     if all(belief.length is None for belief in members):
-        tell_holes(read.holes, read.pause, missing)
+        tell_holes(read, missing)
     if missing == "state" and missing_state in (public or () if free else read.states):
         raise InvalidInputError(
             f"The state for missing values, {missing_state!r}, is a state already; name another "
@@ -290,24 +294,26 @@ def read_series(
     points = sum(len(path.codes) for path in read.paths)
     return Series(
         *(data, found, public is not None, points, gone, read.grid, read.note, clock),
-        holes=read.holes,
-        pause=read.pause,
+        *(read.counted, read.holes, read.pause),
     )
 
 
-def tell_holes(holes: int | None, pause: tuple[int, int] | None, missing: Missing) -> None:
+def tell_holes(read: Paths | Series, missing: Missing) -> None:
     """Say that series go on over time points that are missing, of which only a grid knows."""
-    if holes is not None:
-        step = duration_words(holes)
-        told = f"Times are {step} apart, and some are missing"
+    words: Callable[[int], object] = str if read.counted else duration_words
+    if read.holes is not None:
+        told = f"Times are {words(read.holes)} apart, and some are missing"
+        grid = f"every={words(read.holes)!r}"
+        if read.counted:
+            grid = "every='10min' with their unit (date_format='minutes')"
         if missing != "error":
             raise InvalidInputError(
-                f"{told}: say every={step!r} too, so that missing={missing!r} sees them."
+                f"{told}: say {grid} too, so that missing={missing!r} sees them."
             )
-        unless = f"over the holes, unless every={step!r} is said"
-    elif pause is not None:
-        least, longest = duration_words(pause[0]), timedelta(seconds=pause[1])
-        told = f"Times of a series are about {least} apart, and once {longest}"
+        unless = f"over the holes, unless {grid} is said"
+    elif read.pause is not None:
+        longest = read.pause[1] if read.counted else timedelta(seconds=read.pause[1])
+        told = f"Times of a series are about {words(read.pause[0])} apart, and once {longest}"
         unless = "over such a pause, unless its steps are said, as every='15min'"
     else:
         return

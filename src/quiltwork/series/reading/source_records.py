@@ -16,6 +16,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import Clock
 from quiltwork.series.reading.collectors import (
+    SINCE_1970,
     DurationCollector,
     LabelCollector,
     NumberCollector,
@@ -23,6 +24,7 @@ from quiltwork.series.reading.collectors import (
 )
 from quiltwork.series.reading.columns import read_columns
 from quiltwork.series.reading.streamed import Block, check_points, spread
+from quiltwork.series.reading.times import UNITS, named_units
 from quiltwork.series.reading.values import as_labels
 
 
@@ -65,7 +67,7 @@ class Records:
     Attributes:
         value: the collector of the value column.
         subjects: the names of the subjects.
-        counted: whether times are plain whole numbers.
+        counted: whether times are whole numbers of nobody knows what, which only order rows.
         note: how the file is written.
         blocks: yields the records, some rows after the other: the number of each one's subject,
             when it is on the clock of the series, and its value.
@@ -115,10 +117,17 @@ def read_records(
         raise InvalidInputError(
             "Rows that hold for a while need a grid of time points; add every='10min' (--every)."
         )
-    unit, word = held[0].unit() if held and times else (1, "")
-    table = held[0].checked(unit) if held else None
-    if word and held[0].plain:
-        note = f"{note} Numbers of {wanted.duration!r} are {word}.".strip()
+    lasts = held[0].unit() if held and times else ""
+    table = held[0].checked(UNITS.get(lasts, 1)) if held else None
+    numbers = any(one.counted for one in times)
+    counts = _counts(times, given.date_format, step) if numbers else ""
+    told = [
+        (wanted.time, counts and f"{counts} since 1970"),
+        (wanted.duration, lasts if held and held[0].plain else ""),
+    ]
+    said = (f"Numbers of {name!r} are {word}." for name, word in told if word)
+    note = " ".join(filter(None, (note, *said)))
+    unit = UNITS[counts or "seconds"]
     subjects, places = _subjects(owners)
 
     def blocks() -> Iterator[Block]:
@@ -128,7 +137,7 @@ def read_records(
             rows = len(values)
             who = places(others[: len(owners)], rows)
             moments = [
-                _on_clock(column, part, who, clock, seen)
+                _on_clock(column, part if unit == 1 else part * unit, who, clock, seen)
                 for column, part, seen in zip(times, others[len(owners) :], passed, strict=False)
             ]
             when = moments[0] if moments else None
@@ -139,7 +148,27 @@ def read_records(
             yield who, when, values
             before += rows
 
-    return Records(value, subjects, bool(times) and times[0].counted, note, blocks)
+    return Records(value, subjects, numbers and not counts, note, blocks)
+
+
+def _counts(times: Sequence[TimeCollector], given: str | None, step: int | None) -> str:
+    """Return what times that are whole numbers count; nothing if they only order rows.
+
+    Seconds since 1970 are known by their size, others by what is said, or by a column's name.
+    """
+    if given in UNITS:
+        return str(given)
+    if min(one.least for one in times) >= SINCE_1970:
+        return "seconds"
+    named = named_units(" ".join(one.name for one in times))
+    if len(named) == 1:
+        return named[0]
+    if step is not None:
+        raise InvalidInputError(
+            f"Do the whole numbers of column {times[0].name!r} count seconds, minutes, hours or "
+            "days? A grid must know: say it, for example date_format='minutes'."
+        )
+    return ""
 
 
 def _spread(

@@ -1,7 +1,8 @@
-"""Times as they are written: whole seconds, ISO 8601, or a format found in the first of them."""
+"""Times as they are written: whole numbers, ISO 8601, or a format found in the first of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,23 @@ _FORMATS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 _DIGITS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 """Dates without marks between their parts, by how many digits they have."""
 
+UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
+"""What whole numbers may count, in seconds."""
+_NAMED = {
+    "minutes": r"minut|(?<![a-z])mins?(?![a-z])",
+    "hours": r"hour|stunde|(?<![a-z])(h|hrs?)(?![a-z])",
+    "seconds": r"second|sekund|(?<![a-z])(s|secs?)(?![a-z])",
+}
+
+
+def named_units(column: str) -> list[str]:
+    """Return the units that the name of a column speaks of.
+
+    >>> named_units("Dauer (min)"), named_units("minute_of_hour"), named_units("time")
+    (['minutes'], ['minutes', 'hours'], [])
+    """
+    return [unit for unit, spelled in _NAMED.items() if re.search(spelled, column.lower())]
+
 
 class AmbiguousTimesError(InvalidInputError):
     """Times whose days and months could be either way round, as far as they were looked at."""
@@ -30,7 +48,7 @@ class TimeReader:
 
     Attributes:
         name: the column.
-        kind: whole seconds, ISO 8601, or another format.
+        kind: whole numbers, of seconds or another unit, ISO 8601, or another format.
         date_format: that format, as in `strptime`.
         aware: whether the first times have an offset from UTC.
         fine: whether they have parts of a second.
@@ -50,6 +68,8 @@ class TimeReader:
         '%d.%m.%Y %H:%M'
         """
         cells = [cell.strip() for cell in sample if cell.strip()]
+        if date_format in UNITS:
+            return cls(name, "seconds", aware=True)
         if date_format is not None:
             return cls(name, "format", date_format, "%z" in date_format)
         if cells and _whole(cells[0]):
@@ -90,8 +110,8 @@ class TimeReader:
                 return True, np.array(list(cells), dtype=np.int64)
             at = next((i for i, cell in enumerate(cells, 1) if not _whole(cell)), 1)
             raise InvalidInputError(
-                f"Row {before + at} of column {self.name!r} holds no time in whole seconds, as the "
-                "first row does."
+                f"Row {before + at} of column {self.name!r} holds no time in whole numbers, as "
+                "the first row does."
             )
         kinds: set[bool] = set()
         known: dict[str, int] = {}
