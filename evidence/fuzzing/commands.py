@@ -32,7 +32,7 @@ ORDINARY = (
     "calibrate --belief chain.json --length 20 --epsilon 1",
     "calibrate --belief chain.json --belief box.json --length 9 --epsilon 1 "
     "--query count:walk --window 2:8 --compare",
-    "release series.csv --value state --belief chain.json --epsilon 1",
+    "release series.csv --value state --belief chain.json --epsilon 1 --polish",
     "release series.csv --value on --belief numbered.json --query mean:0:1 --epsilon 1 --preview",
     "release series.csv --value state --belief chain.json --query count:walk --window 2:9 "
     "--secrets 1:20 --epsilon 1 --ledger sqlite:///budget.db --dataset d --key q -o answer.json",

@@ -92,7 +92,13 @@ def release(
     beginning: bool = option(
         "With --ledger: FILE has the dataset from its first time point on, and more is to come."
     ),
-    curator: str | None = curator_option("--query, --window, --epsilon, --key, --preview"),
+    curator: str | None = curator_option(
+        "--query, --window, --epsilon, --key, --preview, --polish"
+    ),
+    polish: bool = option(
+        "Make the numbers possible ones, which costs nothing: none below 0 or above all there is, "
+        "adding up to what is public. Intervals stay those of the noise."
+    ),
     confidence: Fraction = confidence_option("Of the intervals."),
     to: Targets = gathered(Targets),
     others: tuple[str, ...] = option(
@@ -106,15 +112,15 @@ def release(
     for all of them is that of one subject.
     """
     if curator is not None:
-        refuse_with_curator("question", "window", "epsilon", "preview")
+        refuse_with_curator("question", "window", "epsilon", "preview", "polish")
         asked_of = open_curator(curator)
         query = read_question(asked_of, file, question, window)
-        _check_delivery(query, to)
+        _check_delivery(query, to, polish)
         if preview:
             told = asked_of.preview(file, query, epsilon)
             to.deliver(files.dump("curator-preview", 1, asdict(told)), preview_lines(told))
         else:
-            released = asked_of.ask(file, query, epsilon, payer.key).result
+            released = _polished(asked_of.ask(file, query, epsilon, payer.key).result, polish)
             to.deliver(released.to_json(), _lines(released, confidence), released, confidence)
         return
     if apart and (payer.ledger or to.plot or to.report):
@@ -133,7 +139,7 @@ def release(
             "each alone; use --missing state"
         )
     alternatives = _alternatives(others, to.report, beliefs)
-    _check_delivery(query, to)
+    _check_delivery(query, to, polish)
     check: Callable[..., None] | None = None
     if debit:
         from quiltwork.series.registration import refuse_unregistered
@@ -183,11 +189,14 @@ def release(
             subjects.setdefault(subject[0] if split else subject, {})[subject] = one
         with progress(subjects.items(), "Releasing") as bar:
             each = {
-                str(who): answer(
-                    CodedSequences(data),
-                    query if window is None else query.on_runs(series.windows(window, who)),
-                    beliefs,
-                    **asked,
+                str(who): _polished(
+                    answer(
+                        CodedSequences(data),
+                        query if window is None else query.on_runs(series.windows(window, who)),
+                        beliefs,
+                        **asked,
+                    ),
+                    polish,
                 )
                 for who, data in bar
             }
@@ -202,7 +211,7 @@ def release(
         whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
         if whole and whole > max(series.lengths):
             debit["beginning_of"] = whole
-        released = answer(series.data, query, beliefs, **asked, **debit)
+        released = _polished(answer(series.data, query, beliefs, **asked, **debit), polish)
         to.deliver(
             released.to_json(),
             _lines(released, confidence),
@@ -278,9 +287,18 @@ def _protected(
     return {"episode": read_episode(text, beliefs, every)}
 
 
-def _check_delivery(query: Query, to: Targets) -> None:
+def _polished(released: Release, polish: bool) -> Release:
+    """Return what is shown of a release."""
+    from quiltwork.series import possible
+
+    return possible(released) if polish else released
+
+
+def _check_delivery(query: Query, to: Targets, polish: bool) -> None:
     """Refuse, before anything is spent, what would keep the answer from being delivered."""
     to.check()
+    if polish and query.mechanism == "exponential":
+        raise click.UsageError("--polish is for numbers, and this query answers with a state")
     if to.plot is not None:
         from quiltwork.series.releases.error_bars import refuse_label_interval
 

@@ -13,6 +13,7 @@ from .releases.postprocess import clip as clip
 from .releases.postprocess import consistent as consistent
 from .releases.postprocess import nonnegative as nonnegative
 from .releases.postprocess import normalize as normalize
+from .releases.postprocess import possible as possible
 from .releases.postprocess import round_to_integers as round_to_integers
 from .releases.previews import Preview as Preview
 from .releases.previews import preview as preview

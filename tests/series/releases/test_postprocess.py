@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork import InvalidInputError, UnsupportedError, queries
-from quiltwork.series import clip, consistent, nonnegative, normalize, round_to_integers
+from quiltwork.series import (
+    clip,
+    consistent,
+    nonnegative,
+    normalize,
+    possible,
+    round_to_integers,
+)
 from quiltwork.series.releases.postprocess import project
 
 VALUES = st.lists(st.integers(-30, 30), min_size=1, max_size=6)
@@ -83,6 +90,30 @@ def test_rounding_elsewhere_is_half_up(make_release):
     assert round_to_integers(nonnegative(matrix)).value.sum() == 9
 
 
+@given(VALUES, st.integers(1, 40))
+def test_what_is_possible_is_whole_and_adds_up_or_lies_between_the_ends(
+    make_release, noisy, points
+):
+    counts = possible(make_release(noisy=tuple(noisy), points=points)).value
+    assert (counts.dtype, counts.sum(), counts.min() >= 0) == (np.int64, points, True)
+    shares = possible(make_release(queries.frequencies(), tuple(noisy), points=points)).value
+    assert shares.sum() == pytest.approx(1)
+    one = noisy[:1]
+    count = possible(make_release(queries.count("a"), one, points=points)).value
+    assert (count, type(count)) == (min(max(one[0], 0), points), int)
+    for query, low, high in (
+        (queries.mean(-3, 5), -3, 5),
+        (queries.sum(-3, 5), -3 * points, 5 * points),
+        (queries.sum(0, 1e30), 0, 1e30 * points),
+    ):
+        noise = make_release(
+            query.refined(Fraction(2), points), [v * 10**5 for v in one], 2, points
+        )
+        found = possible(noise)
+        assert found.value == pytest.approx(min(max(noise.value, low), high))
+        assert found.interval() == noise.interval()
+
+
 @pytest.mark.parametrize("step", [clip, consistent, nonnegative, round_to_integers])
 def test_intervals_and_price_stay_those_of_the_noisy_answer(step, make_release):
     release = make_release()
@@ -112,9 +143,12 @@ def test_what_cannot_be_processed_is_refused(make_release):
     for step in (consistent, nonnegative, normalize):
         with pytest.raises(UnsupportedError, match="public total"):
             step(count)
-    for step in (clip, round_to_integers):
+    for step in (clip, round_to_integers, possible):
         with pytest.raises(UnsupportedError, match="label"):
             step(label)
+    custom = make_release(queries.custom(len, lipschitz=1), noisy=(3,))
+    with pytest.raises(UnsupportedError, match="give its bounds to clip"):
+        possible(custom)
     empty = make_release(queries.transitions(), noisy=(1,), points=1, states=("a",))
     with pytest.raises(UnsupportedError):
         normalize(empty)

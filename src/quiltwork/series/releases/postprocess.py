@@ -17,9 +17,33 @@ from numpy.typing import NDArray
 from quiltwork.arguments import instance
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
+from quiltwork.queries.custom import CustomQuery
 from quiltwork.series.releases.record import Release
 
-_LARGEST_BOUND = 2**62  # beyond, integers are no machine words
+_LARGEST_BOUNDS = {"i": 2**62, "f": 10**300}  # beyond, numbers are no machine words
+
+
+def possible(release: Release) -> Release:
+    """Return an answer near the released one that the truth could be, as `--polish` does.
+
+    Cells with a public total are projected (`nonnegative`); others are moved between the least and
+    the most that so many time points can add up to. Counts are whole again.
+
+    Raises:
+        UnsupportedError: for a label, and for a custom query, of which nobody knows what is
+            possible.
+    """
+    whole = _numbers(release).dtype.kind == "i"
+    if isinstance(release.query, CustomQuery):
+        raise UnsupportedError(
+            "What a custom query may answer is not known; give its bounds to clip(release, low, "
+            "high)."
+        )
+    if release.total is not None:
+        near = nonnegative(release)
+        return round_to_integers(near) if whole else near
+    most = release.points * release.query.subdivision
+    return clip(release, release.offset, release.offset + most * release.unit)
 
 
 def clip(release: Release, low: Number | None = 0, high: Number | None = None) -> Release:
@@ -29,11 +53,12 @@ def clip(release: Release, low: Number | None = 0, high: Number | None = None) -
     """
     bounds = [None if b is None else to_fraction(b, "A bound") for b in (low, high)]
     below, above = bounds
-    if any(b is not None and abs(b) > _LARGEST_BOUND for b in bounds):
+    values = _numbers(release)
+    most = _LARGEST_BOUNDS[values.dtype.kind]
+    if any(b is not None and abs(b) > most for b in bounds):
         raise InvalidInputError("A bound is far beyond every answer; leave it open with None.")
     if below is not None and above is not None and below > above:
         raise InvalidInputError(f"low must not exceed high, not {low!r} and {high!r}.")
-    values = _numbers(release)
     exact = values.dtype.kind == "i" and all(b is None or b.denominator == 1 for b in bounds)
     clipped = values
     if below is not None:
