@@ -10,6 +10,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import files
+from quiltwork.series import Release
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 
@@ -39,6 +40,7 @@ def debits(dataset):
 @pytest.mark.parametrize(
     "options",
     [
+        ["--polish", "--query", "most-common"],
         ["--plot", "x.foo"],
         ["--plot", "/dev/full"],
         ["--plot", "nodir/x.png"],
@@ -164,3 +166,14 @@ def test_a_wrong_public_total_is_no_test_of_the_true_one(cli, folder):
         ran = cli(*COUNT, "--adjacency", "replace", "--total", str(total), "--json")
         assert ran.code == 0, ran.err
         assert sum(ran.document["table"]["values"]) == total
+
+
+def test_polished_numbers_are_possible_ones_and_intervals_those_of_the_noise(cli, folder):
+    asked = (*RELEASE[:-1], "0.01", "--no-config", "--polish")
+    ran = cli(*asked, "--json")
+    assert sum(ran.document["value"]) == 50
+    assert min(ran.document["value"]) >= 0
+    released = Release.from_json(ran.out)
+    half = released.law.simultaneous_quantile(0.95, 1)
+    assert released.interval().low.tolist() == [count - half for count in released.noisy]
+    assert "Post-processed at no cost" in cli(*asked).out

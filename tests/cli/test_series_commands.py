@@ -186,19 +186,6 @@ def test_release_apart_gives_each_subject_its_own(cli, folder):
     assert [sum(release.value) for release in each] == [400] * 5
 
 
-def test_polished_numbers_are_possible_ones_and_intervals_those_of_the_noise(cli, folder):
-    asked = ("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "0.01")
-    ran = cli(*asked, "--polish", "--json", "--no-config")
-    assert sum(ran.document["value"]) == 300
-    assert min(ran.document["value"]) >= 0
-    released = Release.from_json(ran.out)
-    half = released.law.simultaneous_quantile(0.95, 1)
-    assert released.interval().low.tolist() == [count - half for count in released.noisy]
-    assert "Post-processed at no cost" in cli(*asked, "--polish", "--no-config").out
-    refused = cli(*asked, "--polish", "--query", "most-common", "--no-config")
-    assert (refused.code, "--polish is for numbers" in refused.err) == (2, True)
-
-
 def test_pieces_of_one_subject_are_released_and_previewed_as_one(cli, folder):
     text = (folder / "volunteers.csv").read_text().splitlines()
     kept = [line for line in text if not line.split(",")[1].endswith("50")]
