@@ -22,8 +22,8 @@ ORDINARY = (
     "--sure 0.1 -o made.json --plot noise.svg",
     "belief check --belief chain.json --against series.csv --value state",
     "belief check --belief chain.json --belief box.json --against series.csv --value state "
-    "--time when --date-format seconds --subject who --every 20min --missing split --length 9 --epsilon 0.5 "
-    "--report page.html --plot fit.svg",
+    "--time when --date-format seconds --subject who --every 20min --missing split --length 9 "
+    "--epsilon 0.5 --report page.html --plot fit.svg",
     "belief turn chain.json --begins 08:00 --begins 2026-03-01T20:00 -o turned.json",
     "fit series.csv --value state",
     "fit series.csv --value heat --edges 2,4 --labels a,b,c --time when --subject who "
@@ -66,6 +66,7 @@ ORDINARY = (
     "remap --n 9 --epsilon 1 --prior binomial:0.1 --value 3 --value 0",
     "remap released.csv --column count --n 9 --alpha 1/2 --prior poisson:3 --loss power:3/2 "
     "--output read.csv",
+    "remap counts.json --n 9 --prior uniform --output read.csv",
     "remap --n 2 --alpha 1/2 --prior prior.csv --loss asymmetric:3:1 --value 1",
     "holdout ask study --predictions guesses.csv",
     "holdout ask study --share age>=30 --label old",

@@ -16,7 +16,9 @@ import numpy as np
 import quiltwork as qw
 from evidence.fuzzing.values import JSON_VALUES, NUMBER_TEXTS
 from papers.examples.hospitals import PATIENTS, table_a
+from quiltwork import files
 from quiltwork.cli.boundary import run
+from quiltwork.counts import release_table
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 DAY = ["rest", "walk", "walk", "rest", "rest"] * 4
@@ -175,6 +177,8 @@ def _series(folder: Path) -> None:
     sexes = [f"{i // 2},{'fm'[i % 2]},{20 + i}" for i in range(6)]
     (folder / "people.csv").write_text("\n".join(["id,sex,age", *sexes]) + "\n")
     (folder / "released.csv").write_text("count\n3\n5\n-1\n")
+    counts = json.loads(release_table({"f": 3, "m": 2}, epsilon=1).to_json())
+    (folder / "counts.json").write_text(files.dump("counts", 1, {"table": counts}))
     (folder / "prior.csv").write_text("0.5\n0.25\n0.25\n")
 
 

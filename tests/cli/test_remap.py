@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+from fractions import Fraction
 
 import pytest
+from scipy import stats
 
 import quiltwork as qw
 from quiltwork import files
@@ -49,12 +51,39 @@ def test_a_column_is_remapped_into_a_new_file(cli, tmp_path):
     with out.open() as file:
         rows = list(csv.DictReader(file))
     mechanism = qw.GeometricMechanism(20, epsilon=1)
-    from scipy import stats
-
     remap = mechanism.remap(qw.Consumer(stats.poisson(4), "asymmetric:3:1"))
     assert [int(row["count_remapped"]) for row in rows] == [remap(-3), remap(12)]
     assert [row["town"] for row in rows] == ["Ghent", "Bruges"]
     assert (int(rows[0]["count_low"]), int(rows[0]["count_high"])) == remap.interval(-3)
+
+
+def test_what_count_wrote_is_read_with_its_noise_and_its_names(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("sex,town\n" + "f,Ghent\nm,Bruges\n" * 6)
+    asked = ("--by", "sex,town", "--categories", "sex=f,m", "--categories", "town=Ghent,Bruges")
+    wrote = cli("count", "people.csv", *asked, "--epsilon", "0.2", "-o", "counts.json", "--json")
+    ran = cli("remap", "counts.json", "--n", "12", "--prior", "poisson:3", "-o", "read.csv")
+    mechanism = qw.GeometricMechanism(12, epsilon=Fraction(1, 5))
+    remap = mechanism.remap(qw.Consumer(stats.poisson(3)))
+    noisy = wrote.document["table"]["noisy"]
+    with open("read.csv") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["sex", "town", "count", "count_remapped", "count_low", "count_high"]
+    assert [row[:2] for row in rows[2:4]] == [["f", "Bruges"], ["m", "Ghent"]]
+    assert [row[2:4] for row in rows[1:]] == [[str(one), str(remap(one))] for one in noisy]
+    assert ran.out.splitlines()[1].split()[:2] == ["f", "Ghent"]
+    for options, words in (
+        ([], "number of people with --n"),
+        (["--n", "12", "--epsilon", "0.2"], "leave the level out"),
+        (["--n", "12", "--column", "sex"], "Column 'sex' is not there"),
+    ):
+        refused = cli("remap", "counts.json", *options)
+        assert (refused.code, words in refused.err) == (2, True)
+    cli("count", "--value", "4", "--n", "9", "--epsilon", "0.2", "-o", "one.json")
+    assert cli("remap", "one.json", "--json").document["remap"]["n"] == 9
+    for text in ('{"schema": "quiltwork/counts", "version": 1, "table": []}', "{}", '{"a"'):
+        (tmp_path / "odd.json").write_text(text)
+        assert "is not what `quiltwork count -o` writes" in cli("remap", "odd.json", "--n", "9").err
 
 
 def test_priors_from_a_belief_and_from_an_earlier_release(cli, tmp_path):
@@ -97,7 +126,8 @@ def test_a_heat_map_is_drawn(cli, prior, tmp_path):
         (["--n", "5", "--epsilon", "1", "--prior", "earlier:2.5:1"], "they are integers"),
         (["--n", "5", "--epsilon", "1", "--loss", "l2"], "is no file and none of"),
         (["--n", "5", "--epsilon", "1", "--output", "x.csv"], "FILE"),
-        (["x.csv", "--n", "5", "--epsilon", "1"], "--column"),
+        ([__file__, "--n", "5", "--epsilon", "1"], "--column"),
+        (["--column", "c", "--n", "5", "--epsilon", "1"], "--column is one of FILE"),
         (["/no/such.csv", "--column", "c", "--n", "5", "--epsilon", "1"], "Cannot read"),
     ],
 )

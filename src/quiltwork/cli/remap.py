@@ -20,7 +20,7 @@ from quiltwork.cli.output import as_json, check_targets, emit, progress, text_ta
 from quiltwork.cli.tabulate import header_of
 from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import typed_fraction
+from quiltwork.exact import integer, typed_fraction, written_fraction
 
 if TYPE_CHECKING:
     from quiltwork.counts.consumers.gains import Gain
@@ -130,13 +130,14 @@ _MOST_SHOWN = 40
     quiltwork remap --n 5 --alpha 1/2 --prior prior.csv --loss power:3/2 --plot heat.png
     quiltwork remap released.csv --column count --n 1000 --epsilon 1 \\
         --prior poisson:30 --loss asymmetric:3:1 --output read.csv
+    quiltwork remap counts.json --n 1000 --prior poisson:30
     """
 )
 def remap(
     file: str | None = argument(),
-    column: str | None = option("With FILE: the column of released counts.", "NAME"),
+    column: str | None = option("Of a CSV file: the column of released counts.", "NAME"),
     values: tuple[int, ...] = option("A released count; repeatable.", names="--value"),
-    n: int = option("The number of people: counts lie in 0..n."),
+    n: int | None = option("The number of people: counts lie in 0..n."),
     epsilon: Fraction | None = option("The level of one count."),
     alpha: Fraction | None = option("The level as e^-epsilon."),
     prior: str = option(
@@ -161,12 +162,11 @@ def remap(
 
     What is released is the same for everybody; each consumer reads it with its own prior and
     loss, which costs no privacy. For monotone losses no other mechanism of the same level would
-    serve this consumer better. FILE is CSV with a header (.gz is read too, - is standard input).
+    serve this consumer better. FILE is what `quiltwork count -o` wrote, which says its level, or
+    CSV with a header and --column (.gz is read too, - is standard input).
     """
-    if (file is None) != (column is None):
-        raise click.UsageError(
-            "FILE and --column go together: name the column that holds the counts"
-        )
+    if file is None and column is not None:
+        raise click.UsageError("--column is one of FILE: give the file that holds the counts")
     if output is not None and file is None:
         raise click.UsageError("--output writes the rows of FILE: give one")
     from quiltwork.counts import Consumer, GeometricMechanism
@@ -174,10 +174,18 @@ def remap(
     from quiltwork.report.figures import write_figure
 
     check_targets(output, None, plot, [] if file is None else [file])
+    table = None
+    if file is not None:
+        table = _written_counts(file) if column is None else _released(file, column)
+    if table is not None and table.alpha is not None:
+        if not epsilon is alpha is None:
+            raise click.UsageError("FILE says how much noise is on its counts: leave the level out")
+        n, alpha = table.people if n is None else n, table.alpha
+    if n is None:
+        raise click.UsageError("Give the number of people with --n: no count can be above it")
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
     consumer = Consumer(read_prior_text(prior, n), read_loss_text(loss))
-    table = None if file is None or column is None else _released(file, column)
-    added = [] if output is None or table is None else _names(table.header, str(column))
+    added = [] if output is None or table is None else _names(table.header, column or "count")
     with progress(1, "Remapping") as bar:
         gain = consumer_gain(mechanism, consumer)
         bar.update(1)
@@ -193,7 +201,7 @@ def remap(
     if plot is not None:
         write_figure(plot, *charts)
     document = _document(gain, readings, confidence) if as_json() else ""
-    emit(document, _lines(gain, readings, confidence, plot, output))
+    emit(document, _lines(gain, readings, confidence, plot, output, table))
 
 
 def _readings(
@@ -212,11 +220,45 @@ def _readings(
 
 @dataclass(frozen=True)
 class ReleasedColumn:
-    """A file with a column of released counts: its header, its rows, and the counts."""
+    """A file with a column of released counts: its header, its rows, and the counts.
+
+    What `count` wrote also says the noise on each, and how many people there are if it knows.
+    """
 
     header: list[str]
     rows: list[list[str]]
     counts: list[int]
+    alpha: Fraction | None = None
+    people: int | None = None
+
+
+def _written_counts(path: str) -> ReleasedColumn:
+    """Read what `quiltwork count -o` wrote: the numbers with noise, not what was made of them."""
+    from quiltwork.counts import CountTable
+
+    text = files.contents(path)
+    if not text.lstrip().startswith(b"{"):
+        raise click.UsageError("Name the column of FILE that holds the counts, with --column")
+    try:
+        if files.parse(text).get("schema") == "quiltwork/count":
+            body = files.load(text, "count", (1,))
+            counts, people = [integer(body["value"], "value", 0)], integer(body["n"], "n", 1)
+            alpha = written_fraction(body["alpha"], "alpha")
+            return ReleasedColumn(["count"], [[str(counts[0])]], counts, alpha, people)
+        table = CountTable.from_json(json.dumps(files.load(text, "counts", (1,))["table"]))
+        counts = [integer(one, "A count", -(2**62), 2**62) for one in table.noisy]
+        (alpha,) = set(table.alphas)
+        cells = [one if isinstance(one, tuple) else (one,) for one in table.cells]
+        header = [*map(str, table.dimensions or ("cell",) * len(cells[0])), "count"]
+        rows = [[*map(str, c), str(n)] for c, n in zip(cells, counts, strict=True)]
+        if any(len(row) != len(header) for row in rows):
+            raise ValueError
+    except (LookupError, TypeError, ValueError):
+        raise InvalidInputError(
+            f"{path!r} is not what `quiltwork count -o` writes; name the column of a CSV file with "
+            "--column."
+        ) from None
+    return ReleasedColumn(header, rows, counts, alpha, table.people or table.total)
 
 
 def _released(path: str, column: str) -> ReleasedColumn:
@@ -281,11 +323,17 @@ def _lines(
     confidence: Fraction,
     plot: str | None,
     output: str | None,
+    table: ReleasedColumn | None,
 ) -> Iterator[str]:
     header, rows = ["released", "remapped"], _runs(gain.remap)
     if readings:
         header.append(f"{float(100 * confidence):g} % interval")
         rows = [(r, m, f"[{low}, {high}]") for r, m, low, high in readings]
+    if table is not None and table.alpha is not None:
+        names = [row[:-1] for row in table.rows]
+        names = [[""] * len(names[0])] * (len(rows) - len(names)) + names
+        header = [*table.header[:-1], *header]
+        rows = [(*name, *row) for name, row in zip(names, rows, strict=True)]
     yield from text_table(header, rows[:_MOST_SHOWN])
     if len(rows) > _MOST_SHOWN:
         yield f"… {len(rows) - _MOST_SHOWN} more"
