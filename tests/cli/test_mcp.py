@@ -143,6 +143,8 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
     url, _ = served
     status, told = post(url, {"predictions": {"0": 1}})
     assert (status, "1,999 have no prediction" in told) == (400, True)
+    status, told = post(url, {"predictions": {str(i): 0.3 for i in range(len(LABELS))}})
+    assert (status, "accuracy compares labels" in told) == (400, True)
     status, told = post(url, {"predictions": 5})
     assert (status, "Submit {" in told) == (400, True)
     before = json.loads(request.urlopen(f"{url}/left").read())["left"]  # noqa: S310

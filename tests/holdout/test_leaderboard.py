@@ -84,6 +84,8 @@ def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing():
         submit("race", "ada", {**whole, "7": " "})
     with pytest.raises(qw.InvalidInputError, match="accuracy needs numbers here"):
         submit("race", "ada", dict.fromkeys(whole, "yes"))
+    with pytest.raises(qw.InvalidInputError, match="are probabilities, and accuracy compares"):
+        submit("race", "ada", {row: f"{0.1 + 0.8 * int(one)}" for row, one in whole.items()})
     with pytest.raises(qw.InvalidInputError, match="no name"):
         submit("race", " ", whole)
     for team in ("\x1b[2Jada", "ada\nbob", "=cmd|' /C calc'!A0", "ada\u202e"):
@@ -132,6 +134,19 @@ def make_again(**options):
 def test_boards_that_could_not_keep_a_promise_are_refused(change, words):
     with pytest.raises(qw.InvalidInputError, match=words):
         make(**change)
+
+
+def test_labels_that_would_be_taken_for_probabilities_make_no_board(tmp_path):
+    rows = [f"{i},{LABELS[i] / 2}" for i in range(ROWS)]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,label", *rows]) + "\n")
+    with pytest.raises(qw.InvalidInputError, match="Name the labels by words"):
+        make()
+    stars = [f"{i},{(i % 4 + 1) / 2}" for i in range(ROWS)]  # 0.5 to 2
+    (tmp_path / "labels.csv").write_text("\n".join(["id,label", *stars]) + "\n")
+    make()
+    assert submit("race", "ada", {str(i): str((i % 4 + 1) / 2) for i in range(ROWS)}).better
+    make_again(scoring=Scoring("neg_mean_absolute_error", limits=(0, 2)))
+    assert submit("race", "ada", dict.fromkeys(map(str, range(ROWS)), "0.5")).better
 
 
 def test_metrics_of_several_means_are_scored():

@@ -103,7 +103,12 @@ def board_tools(
         submit_predictions,
     )
     from quiltwork.holdout.storage import check_text
-    from quiltwork.holdout.studies import check_ids, is_number, predictions_from_pairs
+    from quiltwork.holdout.studies import (
+        check_ids,
+        check_labels,
+        is_number,
+        predictions_from_pairs,
+    )
 
     _check_separated(folder)
     read_leaderboard(folder)
@@ -120,6 +125,7 @@ def board_tools(
     def hand_in(predictions: dict[str, Any]) -> dict[str, Any]:
         said = predictions_from_pairs(predictions.items(), "predictions")
         check_ids(rows, said)
+        check_labels(said, metric)
         for row, one in said.items():
             check_text(one, "a prediction")
             if not (one.strip() if metric.labels else is_number(one)):

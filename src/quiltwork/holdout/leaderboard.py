@@ -33,7 +33,9 @@ from quiltwork.holdout.metrics import Metric, Scoring, pair_rows
 from quiltwork.holdout.one_bit import OneBit, last_width
 from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
 from quiltwork.holdout.studies import (
+    are_probabilities,
     check_ids,
+    check_labels,
     check_readable,
     is_number,
     plain_label,
@@ -204,9 +206,11 @@ class ScoredRows:
     def question(self, said: Mapping[str, str], metric: Metric) -> Any:
         """Ask how good predictions are, after what is public was checked.
 
-        That is which rows there are, what the metric takes, and whether targets are numbers.
+        That is which rows there are, what the metric takes, whether targets are numbers, and that
+        they are no probabilities.
         """
         check_ids(self.ids, said)
+        check_labels(said, metric)
         check_readable(said, self.cells[:, 1], metric)
         places = range(0, self.cells.shape[1], 2)
         return prediction_question(list(places), [at + 1 for at in places], said, metric)
@@ -241,6 +245,12 @@ def _check_targets(target: NDArray[Any], metric: Metric, path: str) -> None:
     cells = target.tolist()
     if metric.labels:
         wrong = [not cell.strip() for cell in cells]
+        if are_probabilities(cells):
+            raise InvalidInputError(
+                f"The targets of {path!r} are numbers from 0 to 1, and {metric.name} compares "
+                "labels: predictions of them would be taken for probabilities. Name the labels by "
+                "words."
+            )
     elif metric.predicts == "predict_proba":
         wrong = [plain_label(cell) not in ("0", "1") for cell in cells]
     else:

@@ -133,6 +133,21 @@ def check_ids(known: Iterable[str], predictions: Mapping[str, str], hint: str = 
         )
 
 
+def are_probabilities(cells: Iterable[str]) -> bool:
+    """Whether all cells are numbers from 0 to 1, and some lie between."""
+    numbers = [_number(cell) for cell in set(cells)]
+    return all(0 <= one <= 1 for one in numbers) and any(0 < one < 1 for one in numbers)
+
+
+def check_labels(predictions: Mapping[str, str], metric: Metric) -> None:
+    """Refuse probabilities where labels are compared: none of them could be right."""
+    if metric.labels and are_probabilities(predictions.values()):
+        raise InvalidInputError(
+            f"The predictions are probabilities, and {metric.name} compares labels: give each row "
+            "its label, such as 1 from a probability of 0.5 on. Nothing was asked."
+        )
+
+
 def check_readable(predictions: Mapping[str, str], targets: NDArray[Any], metric: Metric) -> None:
     """Refuse predictions that are no numbers where the metric or the targets are, or no labels.
 
@@ -158,6 +173,8 @@ def check_known(predictions: Mapping[str, str], training: NDArray[Any], metric: 
             "Nothing was asked."
         )
     check_readable(predictions, training, metric)
+    if not are_probabilities(training.tolist()):
+        check_labels(predictions, metric)
     labels = {plain_label(str(label)) for label in training}
     for row, said in predictions.items():
         if metric.labels and kind != "numbers" and plain_label(said) not in labels:
