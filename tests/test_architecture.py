@@ -27,7 +27,7 @@ CEILINGS = {
     "noise": 670,
     "queries": 1790,
     "report": 1130,
-    "series": 5600,
+    "series": 5630,
     "service": 8240,
     "tables": 13620,
 }

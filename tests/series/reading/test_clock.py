@@ -327,3 +327,12 @@ def test_pieces_are_told_by_how_they_were_read_and_not_by_numbers_in_names():
     for given in (gaps, dict(gaps), list(gaps.values())):
         with pytest.raises(InvalidInputError, match="several series"):
             release(given, query, None, protect="person")
+
+
+def test_positions_beyond_a_piece_are_refused_by_the_gaps_that_cut_it():
+    rows = pd.DataFrame({"s": ["a", "b", None, "a"]})
+    pieces = read_series(rows, "s", missing="split")
+    assert pieces.windows("1:1") == [(1, 1)]
+    assert pieces.windows("1:2", (None, 1)) == [(1, 2)]
+    with pytest.raises(InvalidInputError, match="cut at gaps, and some pieces end before 2"):
+        pieces.windows("1:2")

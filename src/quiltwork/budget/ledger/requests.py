@@ -89,8 +89,7 @@ def _check_it_is_about(
             f"first let it grow: ledger.extend({dataset!r}, {found})."
             if found > length
             else "give all of them and ask about a part with query.on(start, stop), or, if the "
-            f"rest is still to come, say so with beginning_of={length}. Of series cut at gaps the "
-            f"longest piece counts: create a dataset with length={found} for these."
+            f"rest is still to come, say so with beginning_of={length}."
         )
     )
 

@@ -86,11 +86,17 @@ class Series:
                 sequences begin at different times, or it is not known when.
         """
         parts = [part.strip() for part in instance(text, str, "A window").split(":")]
-        if len(parts) == 2 and all(part.isdecimal() for part in parts):
-            return [(int(parts[0]), int(parts[1]))]
-        check_window(text)
         every = self.data.coded
         chosen = list(every.values()) if subject is ... else [every[subject]]
+        if len(parts) == 2 and all(part.isdecimal() for part in parts):
+            if any(one.piece and len(one) < int(parts[1]) for one in chosen):
+                raise InvalidInputError(
+                    "Positions are counted in each piece of a series that was cut at gaps, and "
+                    f"some pieces end before {int(parts[1])}. Say when, as '2026-03-01:2026-03-07';"
+                    " or keep the gaps, with missing='state'."
+                )
+            return [(int(parts[0]), int(parts[1]))]
+        check_window(text)
         starts, lengths = {self._begin(one, text) for one in chosen}, [len(one) for one in chosen]
         if len(starts) > 1:
             raise InvalidInputError(

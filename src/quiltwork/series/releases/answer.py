@@ -46,6 +46,7 @@ from quiltwork.series.releases.protection import (
     any_series,
     read_protection,
     refuse_pieces,
+    refuse_short_pieces,
 )
 from quiltwork.series.releases.record import Release
 
@@ -136,6 +137,8 @@ def release(
         fitted=_are_fitted(members, source),
     )
     ahead = _ahead(beginning_of, plan.length)
+    if payer is not None and not ahead and protection.who != "person":
+        refuse_short_pieces(data, plan.length, payer)
     request = cache(
         lambda: _request(unanswered, key, payer if protection.who == "person" else None, ahead)
     )

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from quiltwork.influence import Calibration, calibrate
 from quiltwork.influence.calibration_arguments import answer_unit
 from quiltwork.influence.question import Question
 from quiltwork.queries.base import Query
+
+if TYPE_CHECKING:
+    from quiltwork.budget.payment import Payer
 
 Who: TypeAlias = Literal["moment", "episode", "person"]
 WHO: tuple[Who, ...] = ("moment", "episode", "person")
@@ -86,6 +89,21 @@ def refuse_pieces(data: Any) -> None:
         raise InvalidInputError(
             "Some persons have several series here, as missing='split' makes them, and "
             "protect='person' would hide each alone; use missing='state'."
+        )
+
+
+def refuse_short_pieces(data: Any, longest: int, payer: Payer) -> None:
+    """Refuse series that were cut at gaps and are shorter than the dataset for no other reason."""
+    held = data.coded.values() if isinstance(data, CodedSequences) else ()
+    if not has_pieces(data) and not any(one.piece for one in held):
+        return
+    length = payer.ledger.status(payer.dataset).length
+    if length is not None and longest < length:
+        raise InvalidInputError(
+            "The series were cut at gaps, and to a ledger each piece is a series of its own: the "
+            f"longest has {longest} time points, and dataset {payer.dataset!r} has {length}. "
+            f"Create a dataset with length={longest} for the pieces; or keep the gaps, with "
+            "missing='state', under a belief that has the state 'missing' too."
         )
 
 
