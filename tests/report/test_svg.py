@@ -3,6 +3,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from quiltwork.report import Estimate, IntervalChart, inline_svg, standalone_svg
+from quiltwork.report.svg import NARROW
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -46,3 +47,10 @@ def test_an_empty_chart_still_draws():
 
 def test_a_drawing_keeps_a_policy_that_forbids_styles_in_the_markup(chart):
     assert "style=" not in inline_svg(chart)
+
+
+def test_a_legend_says_no_more_than_fits_its_drawing():
+    rows = (Estimate("rest", 3, 1, 5, truth=4), Estimate("bicycle", 3, 1, 5, truth=4))
+    chart = IntervalChart("t", "d", "steps", rows)
+    assert ">truth (simulated data)<" in inline_svg(chart)
+    assert ">truth<" in inline_svg(chart, NARROW)

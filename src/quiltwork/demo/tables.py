@@ -117,7 +117,8 @@ def _parts(
         ),
         paragraph("The same from one file per hospital:"),
         code(
-            "quiltwork anonymize north.csv east.csv south.csv west.csv --quasi age,zip \\\n"
-            f"    --sensitive disease --k {K} --l {L} --m {M} --output published.csv"
+            "quiltwork anonymize north.csv east.csv south.csv west.csv \\\n"
+            f"    --quasi age,zip --sensitive disease --k {K} --l {L} --m {M} \\\n"
+            "    --output published.csv"
         ),
     )

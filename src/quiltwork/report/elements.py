@@ -116,5 +116,7 @@ def _row(tag: str, attributes: str, cells: Sequence[object], numeric: Sequence[b
 
 
 def _readable(cell: object) -> object:
-    """Show a float with six digits at most, everything else as it is."""
-    return f"{cell:.6g}" if isinstance(cell, float) else cell
+    """Show numbers as charts do, floats with six digits at most, and everything else as it is."""
+    if isinstance(cell, bool) or not isinstance(cell, (int, float)):
+        return cell
+    return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.6g}"

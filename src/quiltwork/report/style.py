@@ -53,8 +53,9 @@ th,td{padding:.4rem .6rem .4rem 0;text-align:left;border-bottom:1px solid var(--
 th{font-weight:600;border-bottom-color:var(--muted)}
 .number{text-align:right;white-space:nowrap;padding-right:1.8rem}
 td:first-child{min-width:6rem}
-.facts{display:flex;flex-wrap:wrap;gap:.75rem;margin:1.1rem 0}
-.facts div{background:var(--panel);border-radius:.5rem;padding:.7rem 1rem;flex:1 1 11rem}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr));gap:.75rem;
+  margin:1.1rem 0}
+.facts div{background:var(--panel);border-radius:.5rem;padding:.7rem 1rem}
 .facts dt{font-size:.85rem;color:var(--muted)}
 .facts dd{margin:0;font-size:1.05rem;font-weight:600;line-height:1.35}
 .note{border-left:3px solid var(--c2);background:var(--panel);padding:.7rem 1rem;margin:1.1rem 0;
@@ -67,7 +68,8 @@ figcaption{color:var(--muted);font-size:.94rem;margin-top:.3rem}
 footer{padding-top:1.5rem;padding-bottom:3rem;color:var(--muted);font-size:.9rem}
 figure .narrow{display:none}
 @media screen and (max-width:40rem){figure .wide{display:none}figure .narrow{display:block}
-  td:first-child{min-width:0}.number{padding-right:.6rem}}
+  td:first-child{min-width:0}.number{padding-right:.6rem}th.number{white-space:normal}
+  .facts{grid-template-columns:1fr}}
 @media print{body{font-size:11pt}nav{display:none}section,figure,table{break-inside:avoid}
   section+section{border:0}main,header,footer{max-width:none}.scroll,pre{overflow:visible}}
 """

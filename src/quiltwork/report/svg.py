@@ -68,7 +68,7 @@ def _intervals(chart: IntervalChart, width: float) -> tuple[str, float]:
     axis = chart.scale(left, width - right)
     places = [top + step * i + (12 if below else step / 2) for i in range(len(rows))]
     marks = "".join(_estimate(one, axis, y, below) for one, y in zip(rows, places, strict=True))
-    legend = _interval_legend(chart, left)
+    legend = _interval_legend(chart, left, width)
     return legend + _x_axis(axis, top, bottom, chart.axis) + marks, bottom + 44
 
 
@@ -96,7 +96,7 @@ def _reading(one: Estimate) -> str:
     return f"{label(one.value)}  [{label(one.low)}, {label(one.high)}]"
 
 
-def _interval_legend(chart: IntervalChart, left: float) -> str:
+def _interval_legend(chart: IntervalChart, left: float, width: float) -> str:
     drawn = f'<circle class="value" cx="{left + 6:.1f}" cy="12" r="4.5"/>'
     drawn += _text(left + 16, 16.5, "released", css="small")
     x = left + 22 + _LETTER * len("released")
@@ -104,7 +104,9 @@ def _interval_legend(chart: IntervalChart, left: float) -> str:
         drawn += _line("interval", x, 12, x + 22, 12) + _text(x + 30, 16.5, "interval", css="small")
         x += 44 + _LETTER * len("interval")
     if any(one.truth is not None for one in chart.estimates):
-        drawn += _diamond(x, 12) + _text(x + 12, 16.5, "truth (simulated data)", css="small")
+        truth = "truth (simulated data)"
+        truth = truth if x + 12 + _LETTER * len(truth) < width else "truth"
+        drawn += _diamond(x, 12) + _text(x + 12, 16.5, truth, css="small")
     return drawn
 
 

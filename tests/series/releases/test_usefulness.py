@@ -83,8 +83,10 @@ def test_a_page_and_a_notebook_show_numbers_picture_and_verdict(make_release, tm
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     low, high = (end[0] for end in release.interval())
-    for part in ("<svg", "Useful.", "ε = 0.1", "each time point", "1000", str(low), str(high)):
+    for part in ("<svg", "Useful.", "ε = 0.1", "each time point", "1,000", f"{low}", f"{high:,}"):
         assert part in page
+    assert "1000" not in page  # one way of writing numbers
+    assert "1 sequences" not in page
     assert "<svg" in release._repr_html_()
     assert "Released" in release._repr_html_()
     assert "<svg" in qw.counts.release_table({"f": 9}, epsilon=1)._repr_html_()
@@ -101,7 +103,7 @@ def test_hours_are_one_sentence_and_the_page_names_the_period(tmp_path):
     assert lines[1].startswith("Noise: ")
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "2026-03-01T00:00 to 2026-03-03T00:00" in page
+    assert "From 2026-03-01 00:00 to 2026-03-03 00:00." in page
     assert "<li>[" not in page
 
 

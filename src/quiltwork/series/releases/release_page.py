@@ -126,13 +126,14 @@ def release_page(
     shown = {
         "privacy level": "not kept" if release.fitted else f"ε = {release.epsilon:g}",
         "protected": secret,
-        "asked about": f"{release.points:,} time points of {release.subjects:,} sequences",
+        "asked about": f"{release.points:,} time points"
+        + (f" of {release.subjects:,} sequences" if release.subjects > 1 else ""),
         "noise": f"scale {release.scale:.4g}",
     }
-    if release.period is not None:
-        shown["period"] = f"{release.period[0]} to {release.period[1]}"
     said = release.explain().splitlines()
     answer = [*_answer(release, confidence), facts(shown)]
+    if release.period is not None:
+        answer.append(paragraph(f"From {' to '.join(release.period)}.".replace("T", " ")))
     if release.noise_scale:
         found = release.usefulness
         answer.insert(0, note(f"{found.verdict.capitalize()}.", _sentence(found.reason)))

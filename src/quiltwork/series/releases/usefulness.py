@@ -50,7 +50,7 @@ def usefulness_of(release: Release) -> Usefulness:
     query, values = release.query, np.asarray(release.value, dtype=float)
     signed = isinstance(query, CustomQuery) or (isinstance(query, Sum) and query.lo < 0)
     largest = float(np.max(np.abs(values) if signed else values))
-    found = judged(release.expected_error, largest, f"the largest number, {largest:.6g}")
+    found = judged(release.expected_error, largest, f"the largest number, {largest:,.6g}")
     if signed:
         return found
     together = release.interval(simultaneous=True)  # of many cells some stand out by chance
