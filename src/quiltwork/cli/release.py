@@ -111,6 +111,9 @@ def release(
     believes any of the beliefs. Subjects are independent of each other: the noise of an answer
     for all of them is that of one subject.
     """
+    from quiltwork.series import possible
+
+    shown: Callable[[Release], Release] = possible if polish else lambda released: released
     if curator is not None:
         refuse_with_curator("question", "window", "epsilon", "preview", "polish")
         asked_of = open_curator(curator)
@@ -120,7 +123,7 @@ def release(
             told = asked_of.preview(file, query, epsilon)
             to.deliver(files.dump("curator-preview", 1, asdict(told)), preview_lines(told))
         else:
-            released = _polished(asked_of.ask(file, query, epsilon, payer.key).result, polish)
+            released = shown(asked_of.ask(file, query, epsilon, payer.key).result)
             to.deliver(released.to_json(), _lines(released, confidence), released, confidence)
         return
     if apart and (payer.ledger or to.plot or to.report):
@@ -189,17 +192,15 @@ def release(
             subjects.setdefault(subject[0] if split else subject, {})[subject] = one
         with progress(subjects.items(), "Releasing") as bar:
             each = {
-                str(who): _polished(
-                    answer(
-                        CodedSequences(data),
-                        query if window is None else query.on_runs(series.windows(window, who)),
-                        beliefs,
-                        **asked,
-                    ),
-                    polish,
+                str(who): answer(
+                    CodedSequences(data),
+                    query if window is None else query.on_runs(series.windows(window, who)),
+                    beliefs,
+                    **asked,
                 )
                 for who, data in bar
             }
+        each = {who: shown(released) for who, released in each.items()}
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
         lines = [
             line
@@ -211,7 +212,7 @@ def release(
         whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
         if whole and whole > max(series.lengths):
             debit["beginning_of"] = whole
-        released = _polished(answer(series.data, query, beliefs, **asked, **debit), polish)
+        released = shown(answer(series.data, query, beliefs, **asked, **debit))
         to.deliver(
             released.to_json(),
             _lines(released, confidence),
@@ -285,13 +286,6 @@ def _protected(
             )
         return {"episode": episode}
     return {"episode": read_episode(text, beliefs, every)}
-
-
-def _polished(released: Release, polish: bool) -> Release:
-    """Return what is shown of a release."""
-    from quiltwork.series import possible
-
-    return possible(released) if polish else released
 
 
 def _check_delivery(query: Query, to: Targets, polish: bool) -> None:
