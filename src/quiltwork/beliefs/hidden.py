@@ -54,7 +54,7 @@ class HiddenChain(SimulatedBelief):
     ...     [[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.3, 0.0, 0.7]], ["awake", "asleep", "asleep"]
     ... )
     >>> naps
-    HiddenChain(2 states: 'awake', 'asleep'; 3 inner states behind them; initial='stationary')
+    HiddenChain(2 states: 'awake', 'asleep'; 3 inner states for longer memory; initial='stationary')
     >>> naps.marginal(1).round(3)
     array([0.652, 0.348])
     """
@@ -111,7 +111,7 @@ class HiddenChain(SimulatedBelief):
         Inner states are pairs of a hidden state and what it shows, n·k of them.
 
         >>> HiddenChain.from_emissions([[0.9, 0.1], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])
-        HiddenChain(2 states: 0, 1; 4 inner states behind them; initial='stationary')
+        HiddenChain(2 states: 0, 1; 4 inner states for longer memory; initial='stationary')
         """
         steps = read_stochastic(transition, "transition")
         shares = read_numbers(emissions, "emissions", dimensions=2)
@@ -189,4 +189,5 @@ class HiddenChain(SimulatedBelief):
 
     def __repr__(self) -> str:
         """Name the states, how many inner ones there are, the start and the grid."""
-        return f"{self._words(f'; {self.inner.size} inner states behind them', self.initial)})"
+        memory = f"; {self.inner.size} inner states for longer memory"
+        return f"{self._words(memory, self.initial)})"
