@@ -166,7 +166,8 @@ def _counts(times: Sequence[TimeCollector], given: str | None, step: int | None)
     if step is not None:
         raise InvalidInputError(
             f"Do the whole numbers of column {times[0].name!r} count seconds, minutes, hours or "
-            "days? A grid must know: say it, for example date_format='minutes'."
+            "days? A grid must know: say it, for example date_format='minutes', or in the column's "
+            "name."
         )
     return ""
 
