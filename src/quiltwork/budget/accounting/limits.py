@@ -19,6 +19,7 @@ _MOST_REPETITIONS = 10**12
 _LARGEST_FACTOR = Fraction(10**300)
 _LARGEST_OF_NUMBERS = 1e200
 _CLOSE = 2.0**-34
+_FIRST, _SOON, _BEYOND = 2.0**-6, 2.0**-20, 2.0**-36
 _TINY = 2.0**-100
 _JUST_ABOVE = 1 + 2.0**-44
 _PATIENCE = 3
@@ -83,29 +84,34 @@ def largest_level(
 
     `total` never falls from total(0) = `now`; if total(high) fits, the answer is high. Totals are
     smooth or made of straight pieces, so secants find the answer in few steps, and halving takes
-    over where they do not. Whatever is returned, if not 0, was tried and fits.
+    over where they do not. Close to it a guess goes a little further, so that the answer lies
+    between it and the one before. Whatever is returned, if not 0, was tried and fits.
     """
-    above = total(high) - limit
-    if above <= 0:
-        return high
-    low, below = 0.0, now - limit
-    least = high * _TINY
+    low, below, least = 0.0, now - limit, high * _TINY
     if below > 0 or (below == 0 and total(least) > limit):
         return 0.0
-    older, newer = (low, below), (high, above)
-    waited, width = 0, high
+    older, newer, tried = (low, below), (low, below), False
+    waited, width, guess = 0, high, high * _FIRST
     while high - low > _CLOSE * high and high > least:
-        guess = _secant(*older, *newer) if waited < _PATIENCE else math.inf
-        if not low < guess < high:
+        if not tried and not guess < high:
+            guess = high
+        elif not low < guess < high:
             guess = low + (high - low) / 2
             waited, width = 0, high - low
         excess = total(guess) - limit
-        older, newer = newer, (guess, excess)
+        if excess <= 0 and guess == high:
+            return high
+        older, newer, tried = newer, (guess, excess), tried or excess > 0
         low, high = (guess, high) if excess <= 0 else (low, guess)
         if excess == 0 and total(guess * _JUST_ABOVE) > limit:
             return guess
         waited = waited + 1 if high - low > width / 2 else 0
         width = min(width, high - low) if waited == 0 else width
+        guess = math.inf
+        if waited < _PATIENCE:
+            guess = _secant(*older, *newer)
+            if excess and abs(guess - newer[0]) < _SOON * guess:
+                guess *= 1 - math.copysign(_BEYOND, excess)
     return low
 
 

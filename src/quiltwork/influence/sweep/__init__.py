@@ -11,6 +11,7 @@
 | `stretches` | stretches of nodes swept in step, each from some nodes further out |
 | `endless` | what holds for all series of some levels, and how far an end is felt |
 | `leakage` | which stretches need a look, where levels change; the worst node, the profile |
+| `steady_runs` | a whole series of few runs, all that is steady in them as one node |
 | `largest_level`, `secants` | the largest level at which the worst node leaks no more than ε |
 | `beliefs` | which sides a belief has, also against adversaries who know rows |
 | `compiled`, `loops`, `pivots`, `starting_trees` | the same as loops for Numba, if installed |
@@ -29,6 +30,7 @@ from quiltwork.influence.sweep.largest_level import (
 )
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Charge, Levels
+from quiltwork.influence.sweep.steady_runs import worst_of_runs
 
 __all__ = [
     "Charge",
@@ -42,4 +44,5 @@ __all__ = [
     "sweep_against_known_rows",
     "sweep_of",
     "worst_between_ends",
+    "worst_of_runs",
 ]

@@ -31,6 +31,7 @@ _FEW_ENTRIES = 8
 """From so many pairs of states on equations are solved by iteration: a row has k − 1 entries."""
 _ITERATIONS = 200
 _CYCLES, _PLAIN = 3, 24
+_SETTLES = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,8 @@ class Homogeneous:
         late = side.walk.limits
         self._kernel = late[0] if side.to_left and late is not None else 1.0
         self._last: tuple[float, FloatArray] | None = None
+        self.settles = _SETTLES
+        """After so many steps of a level bounds have settled, as far as was seen."""
 
     def forget(self) -> None:
         """Begin as if nothing had been asked before, so that equal questions get equal answers."""

@@ -127,6 +127,23 @@ class Sweep:
         period = self.walk.period
         return -(-(len(self.walk.possible) + 1) // period) * period + 1
 
+    def leaks(
+        self, levels: Levels, nodes: IntArray, left: FloatArray, right: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What the secrets that begin at these nodes leak, and the three parts of that.
+
+        `left` bounds the side before their first node, `right` that after their last.
+        """
+        own = levels.block(nodes, nodes + self.episode - 1)
+        before, after = self.told(nodes, own, left, right)
+        leak = np.minimum((own + before + after) * (1 + 2.0**-50), levels.total)
+        if not self.walk.all_secret:
+            known = self.walk.known_at(nodes)
+            for further in range(1, self.episode if known.any() else 0):
+                known = known & self.walk.known_at(nodes + further)
+            leak[known] = 0.0
+        return leak, own, before, after
+
     def told(
         self, nodes: IntArray, own: FloatArray, left: FloatArray, right: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -326,14 +343,8 @@ class Swept:
         piece = np.repeat(np.arange(len(pieces)), sizes)
         place = np.arange(len(piece)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         nodes = pieces.start[piece] + place
-        own = self.levels.block(nodes, nodes + more)
-        before, after = self.sweep.told(nodes, own, left[piece, place], right[piece, place])
-        leak = np.minimum((own + before + after) * (1 + 2.0**-50), self.levels.total)
-        if not self.sweep.walk.all_secret:
-            known = self.sweep.walk.known_at(nodes)
-            for further in range(1, self.sweep.episode if known.any() else 0):
-                known = known & self.sweep.walk.known_at(nodes + further)
-            leak[known] = 0.0
+        sides = left[piece, place], right[piece, place]
+        leak, own, before, after = self.sweep.leaks(self.levels, nodes, *sides)
         return nodes, piece, leak, own, before, after
 
     def _lane(

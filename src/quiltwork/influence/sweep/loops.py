@@ -121,6 +121,7 @@ def sweep(
     to_left: bool,
     any_start: bool,
     start: Any,
+    known: int,
     begin: Any,
     steps: Any,
     levels: Any,
@@ -131,7 +132,8 @@ def sweep(
     """Sweep stretches of nodes, one after the other.
 
     `above` and `below` are (spans, phases, pairs, k). Stretch g begins at node begin[g] with the
-    bounds start[g] and takes steps[g] steps; node first[g] + j is written to result[g, j].
+    bounds start[g], which hold at the `known` nodes after it too, and takes steps[g] steps; node
+    first[g] + j is written to result[g, j].
     `levels[g, j]` and `possible[g, j]` belong to the node after j steps.
     """
     count, phases, pairs, size = len(start), above.shape[1], above.shape[2], above.shape[3]
@@ -147,11 +149,11 @@ def sweep(
     order = np.empty((len(spans) * pairs, size), dtype=np.int64)
     for g in range(count):
         order[:, 0] = -2
-        _copy(start[g], ring[0])
         for j in range(steps[g] + 1):
             node = begin[g] + toward * j
-            if j == 0:
+            if j <= known:
                 _copy(start[g], now)
+                _copy(start[g], ring[j % widest])
             else:
                 now[:] = np.inf
                 for s in range(len(spans)):

@@ -180,8 +180,12 @@ def sweep_stretches(
     first: IntArray,
     result: FloatArray,
     gap: float = 0.0,
+    known: int = 0,
 ) -> None:
-    """Sweep stretches with the compiled loops, which are compiled again for every other layout."""
+    """Sweep stretches with the compiled loops, which are compiled again for every other layout.
+
+    What they begin with holds at `known` nodes more.
+    """
     walk = side.walk
     if _plain_two(side, spent) and not gap and np.isfinite(start).all():
         rows = np.ascontiguousarray(walk.steps[0].T if side.to_left else walk.steps[0])
@@ -204,6 +208,7 @@ def sweep_stretches(
         side.to_left,
         side.any_start,
         np.ascontiguousarray(start),
+        known,
         begin.astype(np.int64),
         steps.astype(np.int64),
         spent,
