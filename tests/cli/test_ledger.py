@@ -238,6 +238,15 @@ def test_a_dataset_may_protect_stretches(cli, url, belief, tmp_path):
     assert episodes == [18, 1]
 
 
+def test_a_plan_says_how_much_of_it_was_spent_before(cli, url, made):
+    plan = ["ledger", "plan", url, "d", "--ask", "histogram"]
+    assert cli(*plan).out.endswith("Nothing was spent before.\n")
+    made.debit("d", Spending.dp(0.01, 1, 10))
+    total = made.status("d").total
+    assert cli(*plan, "--json").document["spent"] == total
+    assert f"That includes what was spent before, which costs {total:.6g} alone." in cli(*plan).out
+
+
 def test_refusals_are_noted_and_pages_can_be_asked_for(cli, url, made, tmp_path):
     seen = tmp_path / "seen.json"
     assert cli("ledger", "export", url, "--checkpoint", str(seen)).code == 0

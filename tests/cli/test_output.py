@@ -4,7 +4,9 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 
+from quiltwork.cli import output
 from quiltwork.cli.output import emit, progress, text_table, working
 from quiltwork.influence.sweep import compiled
 
@@ -68,6 +70,25 @@ def test_long_work_without_numba_names_what_takes_less(monkeypatch):
     assert [" … with quiltwork[fast]" in working(s) for s in (9, 10, 44)] == [False, True, True]
     monkeypatch.setattr(compiled, "compilable", lambda: True)
     assert working(44) == "Working, 44 s …"
+
+
+def test_long_work_says_so_in_lines_where_there_is_no_terminal(cli, probe, monkeypatch):
+    monkeypatch.setattr(output, "_LOGGED", 0.02)
+
+    def work() -> None:
+        """Work."""
+        with progress([1], "Reading") as bar:
+            for _ in bar:
+                threading.Event().wait(0.3)
+        emit("{}", ["done"])
+
+    probe(work)
+    ran = cli("probe")
+    lines = ran.err.splitlines()
+    assert 1 <= len(lines) <= 3, "ever more rarely"
+    assert all(line.startswith("Working, ") for line in lines)
+    assert ran.out == "done\n"
+    assert cli("probe", "--json").err == ""
 
 
 def test_a_table_for_the_terminal_aligns():

@@ -378,7 +378,8 @@ def plan(
         episode=max(status.episode, read_episode(protect, status.beliefs)),
     )
     document = files.dump("ledger-plan", 1, {"dataset": dataset, **plan_document(found)})
-    emit(document, [*found.table().splitlines(), "", *found.explain().splitlines()])
+    nothing = [] if found.spent else ["Nothing was spent before."]
+    emit(document, [*found.table().splitlines(), "", *found.explain().splitlines(), *nothing])
 
 
 def _read_checkpoint(path: str | None) -> Checkpoint | None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
 Read = TypeVar("Read")
+_LOGGED = 10
+"""Seconds after which work says so where nobody watches a terminal."""
 
 
 def as_json() -> bool:
@@ -142,7 +144,11 @@ class Targets:
 
 
 class _Patience:
-    """Tells after two seconds that work goes on, unless a progress bar does."""
+    """Tells that work goes on, unless a progress bar does.
+
+    On a terminal from two seconds on, in one line; elsewhere, in a log, by a line after ten seconds
+    and then ever more rarely.
+    """
 
     def __init__(self) -> None:
         self._done = threading.Event()
@@ -160,6 +166,13 @@ class _Patience:
             self._clock = None
 
     def _tell(self) -> None:
+        if not _has_terminal():
+            seconds = waited = _LOGGED
+            while not self._done.wait(waited):
+                sys.stderr.write(f"{working(seconds)}\n")
+                sys.stderr.flush()
+                seconds, waited = 3 * seconds, 2 * seconds
+            return
         seconds, told = 2, False
         while not self._done.wait(2 if not told else 1):
             sys.stderr.write(f"\r{working(seconds)}")
@@ -182,8 +195,8 @@ _PATIENCE = _Patience()
 
 @contextmanager
 def patience(quiet: bool) -> Iterator[None]:
-    """Show on a terminal that work goes on, from two seconds on; nothing if `quiet`."""
-    if not quiet and _has_terminal():
+    """Show that work goes on; nothing if `quiet`."""
+    if not quiet:
         _PATIENCE.start()
     try:
         yield
@@ -206,20 +219,21 @@ def prompted(question: str, read: Callable[[str], Read], default: str | None = N
             question, default, value_proc=taken, show_default=default != "", err=True
         )
     finally:
-        if _has_terminal() and not as_json():
+        if not as_json():
             _PATIENCE.start()
     return found
 
 
 def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[ProgressBar[Any]]:
-    """Draw a progress bar on stderr; nothing at all if that is no terminal, or under `--json`.
+    """Draw a progress bar on stderr; none if that is no terminal, or under `--json`.
 
     with progress(paths, "Reading") as bar:
         for path in bar: …
     with progress(1000, "Drawing") as bar:
         bar.update(10)
     """
-    _PATIENCE.stop()  # the bar tells more
+    if _has_terminal():
+        _PATIENCE.stop()  # the bar tells more
     steps = {"length": work} if isinstance(work, int) else {"iterable": work}
     stream = sys.stderr if _has_terminal() and not as_json() else StringIO()
     return click.progressbar(**steps, label=label, file=stream)

@@ -69,6 +69,8 @@ def plan_words(plan: ReleasePlan) -> str:
         f"{float(plan.budget):.6g}.",
         f"Splitting the budget evenly would need up to {gain:.3g} times as much noise.",
     ]
+    if plan.spent:
+        lines.insert(1, f"That includes what was spent before, which costs {plan.spent:.6g} alone.")
     useless = Counter(item.kind for item in plan.useless)
     for kind, number in useless.items():
         every = sum(item.kind == kind for item in plan.items)

@@ -80,13 +80,17 @@ def verdict(error: float, signal: float) -> str:
 
 @dataclass(frozen=True)
 class ReleasePlan(ChartedResult):
-    """Releases with their noise, and their joint cost: `total`, at or below `budget`."""
+    """Releases with their noise, and their joint cost: `total`, at or below `budget`.
+
+    What was released before is in the total; `spent` is what that cost by itself, rounded up.
+    """
 
     drawn_at_once = False
 
     items: tuple[PlannedRelease, ...]
     budget: Fraction
     total: float
+    spent: float = 0.0
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
@@ -108,7 +112,8 @@ class ReleasePlan(ChartedResult):
 
     def body(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        return {"budget": str(self.budget), "total": self.total, "releases": self.records()}
+        told = {"budget": str(self.budget), "total": self.total, "spent": self.spent}
+        return {**told, "releases": self.records()}
 
     def table(self) -> str:
         """Return a table with one line per kind of release and length of window, as text."""
@@ -182,7 +187,7 @@ def plan(
     naive = _naive_scales(account, planned)
     columns = zip(planned, scales, spendings, alone, naive, strict=True)
     items = tuple(_item(account, *column) for column in columns)
-    return ReleasePlan(items, limit, account.cost_after(*spendings))
+    return ReleasePlan(items, limit, account.cost_after(*spendings), account.epsilon())
 
 
 def _item(
