@@ -16,14 +16,14 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2850,
     "beliefs": 6310,
-    "budget": 9850,
-    "cli": 6840,
+    "budget": 9860,
+    "cli": 6890,
     "client": 800,
     "counts": 4100,
     "demo": 530,
     "foundations": 1470,
     "holdout": 6080,
-    "influence": 10850,
+    "influence": 10890,
     "noise": 670,
     "queries": 1790,
     "report": 1130,
@@ -33,7 +33,7 @@ CEILINGS = {
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 79_970  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_360  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from quiltwork.budget import Ledger, Spending
-from quiltwork.budget.ledger.queueing import Line
+from quiltwork.budget.ledger.queueing import WaitingLine
 from quiltwork.errors import InvalidInputError, StorageError
 
 
@@ -80,7 +80,7 @@ def _in_line(file):
 
 
 def _wait_in_line(file, own):
-    with Line().next(file, time.monotonic() + 60) as is_next:
+    with WaitingLine().next(file, 60) as is_next:
         own.send(is_next)
         own.recv()
 

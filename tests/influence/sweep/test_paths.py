@@ -57,6 +57,23 @@ def test_compiled_loops_and_numpy_agree(shape, monkeypatch):
         assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-9)
 
 
+def test_two_states_by_ratios_leak_what_programs_say(monkeypatch):
+    """NumPy goes along all stretches by ratios, or solves a program for every step."""
+    monkeypatch.setattr(compiled._Work, "seconds", -(10**9))
+    monkeypatch.setattr(endless, "SHORT", 4)
+    monkeypatch.setattr(stretches, "SMALL_PIECE", 8)
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        stay, length = rng.uniform(0.02, 0.98, 2), int(rng.integers(5, 90))
+        chain = MarkovChain([[stay[0], 1 - stay[0]], [1 - stay[1], stay[1]]])
+        levels = windows(rng, length)
+        found = [node_by_node(chain, levels)]
+        with monkeypatch.context() as patch:
+            patch.setattr(leakage, "are_ratios", lambda *_: False)
+            found.append(node_by_node(chain, levels))
+        assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-12)
+
+
 @pytest.mark.parametrize("done", [-(10**9), 10**9])
 @pytest.mark.parametrize(
     "belief",

@@ -32,7 +32,7 @@ _MOST = 1024
 """So many processes wait in line."""
 
 
-class Line:
+class WaitingLine:
     """The processes of one user that wait for one file, as one of them sees it."""
 
     def __init__(self) -> None:
@@ -40,11 +40,11 @@ class Line:
         self._streak_ends = 0.0
 
     @contextmanager
-    def next(self, file: str, until: float) -> Iterator[bool]:
-        """Wait until one is the next, and be that meanwhile; False if one is not by then."""
+    def next(self, file: str, wait: float) -> Iterator[bool]:
+        """Wait so many seconds to be the next, and be that meanwhile; False if one is not."""
         place = None
         with suppress(OSError):  # of a process with too many files
-            place = self._place(file, until)
+            place = self._place(file, time.monotonic() + wait)
         if place is None:
             yield False
         else:

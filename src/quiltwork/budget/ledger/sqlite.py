@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from quiltwork.budget.ledger.databases import Connection, Database
-from quiltwork.budget.ledger.queueing import Line
+from quiltwork.budget.ledger.queueing import WaitingLine
 from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY, sync_folder
@@ -92,7 +92,7 @@ class SqliteDatabase(Database):
         self._names = self._found()
         self._opened: dict[int, list[_Identity]] = {}
         self._logs: dict[int, int] = {}
-        self._line = Line()
+        self._line = WaitingLine()
         self._first: _Identity = None  # the file that was opened first, and then always
         self.url = f"sqlite:///{path}"
 
@@ -291,7 +291,7 @@ class SqliteDatabase(Database):
         if self._locked(connection, last=False):
             return
         start, file = time.monotonic(), "{}-{}".format(*(self._first or (0, 0)))
-        with self._line.next(file, start + min(_PATIENCE, wait)) as is_next:
+        with self._line.next(file, min(_PATIENCE, wait)) as is_next:
             while not self._locked(connection, last=time.monotonic() > start + wait):
                 time.sleep(_LOOK if is_next else _LOOK_BESIDES)
 

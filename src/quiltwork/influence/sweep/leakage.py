@@ -24,6 +24,7 @@ from quiltwork.influence.sweep.sides import Contracted, Exact, Side
 from quiltwork.influence.sweep.stretches import (
     SMALL_PIECE,
     Pieces,
+    are_ratios,
     capped,
     pieces_around,
 )
@@ -33,6 +34,8 @@ from quiltwork.influence.sweep.walks import Walk
 _CELLS = 1 << 24
 _MOST_WORK = 1 << 32
 """So many entries of programs are looked at for one set of levels: seconds, compiled."""
+_CHEAP = 8
+"""So many ratios take NumPy as long as one program."""
 
 
 @dataclass(frozen=True)
@@ -376,7 +379,11 @@ class Swept:
             side.unknown(lanes) if outer is None else outer[(begin - 1) % len(outer)],
         )
         result = np.empty((lanes, size, *fresh.shape[1:]))
-        if isinstance(side, Exact) and (fast := kernels(walk.size, longest)) is not None:
+        ratios = isinstance(side, Exact) and are_ratios(side, fresh, values)
+        fast = None
+        if isinstance(side, Exact):
+            fast = kernels(walk.size, longest // _CHEAP if ratios else longest)
+        if isinstance(side, Exact) and (ratios or fast is not None):
             offsets = np.minimum(np.arange(longest + 1), steps[:, None])
             visited = begin[:, None] + toward * offsets
             spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
