@@ -191,6 +191,32 @@ def test_release_and_count_pay_from_the_ledger(cli, url, belief, made, tmp_path)
     assert cli(*asked).code == 2
 
 
+def test_a_paid_release_says_what_is_left_and_a_preview_what_it_would_take(
+    cli, url, belief, made, tmp_path
+):
+    data = tmp_path / "walk.csv"
+    data.write_text("state\n" + "rest\nwalk\n" * 50)
+    asked = [
+        *("release", str(data), "--belief", belief, "--query", "histogram", "--epsilon", "0.2"),
+        *("--ledger", url, "--dataset", "d"),
+    ]
+    first = cli(*asked, "--preview").err
+    cli(*asked, "--key", "monday")
+    total, budget = made.status("d").total, made.status("d").budget
+    assert (
+        first == f"The total of 'd' would rise from 0 to {total:.6g}, of a budget of {budget:g}.\n"
+    )
+    left = f"{budget - total:.6g} of {budget:g} is left of 'd'.\n"
+    again = cli(*asked, "--key", "monday")
+    assert again.err == f"The answer was stored under the key 'monday' and cost nothing. {left}"
+    assert "costs nothing" in cli(*asked, "--key", "monday", "--preview").err
+    asked[asked.index("0.2")] = "2"
+    more = cli(*asked, "--preview")
+    assert more.code == 0
+    assert more.err.startswith("It would be refused. This would raise the total of 'd' from ")
+    assert len(made.history("d")) == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -28,6 +28,7 @@ from quiltwork.cli.paying import (
     asked_counts,
     curator_option,
     refuse_with_curator,
+    telling_what_is_left,
 )
 from quiltwork.cli.series import read_beliefs
 from quiltwork.delimited import GivenDialect
@@ -183,8 +184,9 @@ def count(
         written = {"delimiter": delimiter, "encoding": encoding}
         refuse_unregistered(paid["ledger"], paid["dataset"], file, "", written)
     counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, given)
-    table = released(limited(counts), people=people if beliefs else None, **paid)
-    _show_table(table, where, confidence, to)
+    with telling_what_is_left(paid):
+        table = released(limited(counts), people=people if beliefs else None, **paid)
+        _show_table(table, where, confidence, to)
 
 
 def _show_errors(table: CountTable, confidence: Fraction, to: Targets) -> None:
@@ -298,7 +300,8 @@ def _release_number(
         raise click.UsageError("With --value, give the public number of people with --n")
     believed = read_beliefs(beliefs) if beliefs else None
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon, beliefs=believed)
-    released = mechanism.release(value, **payer.open())
+    with telling_what_is_left(paid := payer.open()):
+        released = mechanism.release(value, **paid)
     low, high = mechanism.interval(released, confidence)
     body = {
         "value": released,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork.cli.command import option
+from quiltwork.cli.output import note
 from quiltwork.cli.series import read_query
 
 if TYPE_CHECKING:
     from quiltwork.client import AnswerPreview, Curator
     from quiltwork.counts import CountTable
     from quiltwork.queries import Query
+    from quiltwork.series import Release
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,38 @@ class TypedLedger:
         from quiltwork.budget import Ledger
 
         return {**vars(self), "ledger": Ledger.open(self.ledger)}
+
+
+def tell_quote(debit: dict[str, Any], asked: Release) -> None:
+    """Say what a release that was not made would do to its ledger."""
+    ledger, dataset, who = debit["ledger"], debit["dataset"], debit["analyst"]
+    if debit["key"] is not None and ledger.answer(dataset, debit["key"], who) is not None:
+        note(f"An answer is stored under the key {debit['key']!r}: asking again costs nothing.")
+        return
+    quote = ledger.preview(dataset, asked, who)
+    if quote.fits:
+        note(
+            f"The total of {dataset!r} would rise from {quote.before:.6g} to {quote.after:.6g}, of "
+            f"a budget of {quote.budget:.6g}."
+        )
+    else:
+        note(f"It would be refused. {quote.refusal}")
+
+
+@contextmanager
+def telling_what_is_left(debit: dict[str, Any]) -> Iterator[None]:
+    """Say after an answer what its ledger has left, or that the answer was stored before."""
+    if not debit:
+        yield
+        return
+    ledger, dataset, key = debit["ledger"], debit["dataset"], debit["key"]
+    stored = key is not None and ledger.answer(dataset, key, debit["analyst"]) is not None
+    yield
+    status = ledger.status(dataset)
+    said = f"{status.remaining:.6g} of {status.budget:.6g} is left of {dataset!r}."
+    if stored:
+        said = f"The answer was stored under the key {key!r} and cost nothing. {said}"
+    note(said)
 
 
 TOKEN = "QUILTWORK_TOKEN"  # noqa: S105  (the name of a variable)

@@ -30,6 +30,8 @@ from quiltwork.cli.paying import (
     preview_lines,
     read_question,
     refuse_with_curator,
+    tell_quote,
+    telling_what_is_left,
 )
 from quiltwork.cli.series import (
     QUERY_HELP,
@@ -181,6 +183,10 @@ def release(
             said = "Whole persons are protected with --missing state, which cuts no series."
             foreseen = replace(foreseen, others=less, advice=(*foreseen.advice, said))
         to.deliver(foreseen.to_json(), foreseen.explain().splitlines(), foreseen)
+        if debit and not persons:
+            from quiltwork.series.releases.answer import described
+
+            tell_quote(debit, described(series.data, query, beliefs, **asked))
         return
 
     from quiltwork.beliefs.origins import CodedSequences
@@ -212,14 +218,15 @@ def release(
         whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
         if whole and whole > max(series.lengths):
             debit["beginning_of"] = whole
-        released = shown(answer(series.data, query, beliefs, **asked, **debit))
-        to.deliver(
-            released.to_json(),
-            _lines(released, confidence),
-            released,
-            confidence,
-            others=alternatives,
-        )
+        with telling_what_is_left(debit):
+            released = shown(answer(series.data, query, beliefs, **asked, **debit))
+            to.deliver(
+                released.to_json(),
+                _lines(released, confidence),
+                released,
+                confidence,
+                others=alternatives,
+            )
 
 
 def _on_window(

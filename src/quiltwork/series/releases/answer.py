@@ -258,6 +258,8 @@ def described(
     beliefs: Belief | Sequence[Belief],
     epsilon: Number = 1.0,
     episode: int = 1,
+    method: str | None = None,
+    secrets: tuple[int, int] | None = None,
 ) -> Release:
     """Return everything about a release that a ledger would pay but its answer.
 
@@ -265,9 +267,9 @@ def described(
     """
     exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
     read_query(query)
-    protection = read_protection(None, None, None, episode, members)
+    protection = read_protection(None, method, secrets, episode, members)
     found = prepared(data, query, members, exact_epsilon, protection, paid=True)
-    return found.record(exact_epsilon, None, None)
+    return found.record(exact_epsilon, secrets, None)
 
 
 def believed(
