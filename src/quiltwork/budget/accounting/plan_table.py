@@ -67,7 +67,8 @@ def plan_words(plan: ReleasePlan) -> str:
     lines = [
         f"{count} releases cost {plan.total:.6g} together, for every time point; the budget is "
         f"{float(plan.budget):.6g}.",
-        f"Splitting the budget evenly would need up to {gain:.3g} times as much noise.",
+        f"Splitting the budget evenly, each release by quilts, would need up to {gain:.3g} times "
+        "as much noise.",
     ]
     if plan.spent:
         lines.insert(1, f"That includes what was spent before, which costs {plan.spent:.6g} alone.")
