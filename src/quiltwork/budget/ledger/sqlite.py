@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from quiltwork.budget.ledger.databases import Connection, Database
-from quiltwork.budget.ledger.queueing import WaitingLine
+from quiltwork.budget.ledger.queueing import Turns
 from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY, sync_folder
@@ -38,7 +38,7 @@ _PRAGMAS = (
 )
 _LOOK = 0.0001
 """Seconds between two attempts to take the write lock, of the one who is next."""
-_LOOK_BESIDES, _PATIENCE = 0.002, 0.5
+_LOOK_BESIDES, _PATIENCE = 0.002, 0.1
 """The same of one who is not, which it looks for after so many seconds all the same."""
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
 _SENTENCES = {
@@ -92,7 +92,7 @@ class SqliteDatabase(Database):
         self._names = self._found()
         self._opened: dict[int, list[_Identity]] = {}
         self._logs: dict[int, int] = {}
-        self._line = WaitingLine()
+        self._turns = Turns()
         self._first: _Identity = None  # the file that was opened first, and then always
         self.url = f"sqlite:///{path}"
 
@@ -283,7 +283,7 @@ class SqliteDatabase(Database):
 
         SQLite itself looks for the lock ever more rarely, up to ten times a second, while a debit
         holds it for less than a millisecond. So it is looked for here: by one process at short
-        intervals, while the others wait in line.
+        intervals, while the others sleep.
         """
         if wait is None:
             connection.execute("BEGIN")
@@ -291,7 +291,7 @@ class SqliteDatabase(Database):
         if self._locked(connection, last=False):
             return
         start, file = time.monotonic(), "{}-{}".format(*(self._first or (0, 0)))
-        with self._line.next(file, min(_PATIENCE, wait)) as is_next:
+        with self._turns.next(file, min(_PATIENCE, wait / 2)) as is_next:
             while not self._locked(connection, last=time.monotonic() > start + wait):
                 time.sleep(_LOOK if is_next else _LOOK_BESIDES)
 
