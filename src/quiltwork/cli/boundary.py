@@ -31,6 +31,8 @@ from quiltwork.errors import (
 COMPLETION_VARIABLE = "_QUILTWORK_COMPLETE"
 INTERRUPTED = 130
 READER_GONE = 141
+_SERVERS = {"serve", "worker", "mcp"}
+"""Commands that wait for others, and are not at work meanwhile."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -51,7 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             _show_own_warnings(as_json)
-            with patience(quiet=as_json):
+            with patience(quiet=as_json or not _SERVERS.isdisjoint(arguments[:1])):
                 code = _invoke(arguments)
             sys.stdout.flush()
             return code

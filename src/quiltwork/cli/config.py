@@ -54,7 +54,8 @@ def config_options(function: Function) -> Function:
         used = [name for name, parameter in _options(context).items() if from_config(parameter)]
         if used:
             named = ", ".join(f"--{name}" for name in used)
-            note(f"Options not typed are those of {path}: {named}; --no-config does without.")
+            less = ", --subject '' without subjects" if "subject" in used else ""
+            note(f"Options not typed are those of {path}: {named}; --no-config does without{less}.")
         result = function(**options)
         if save_config:
             files.write(path, _written(context))

@@ -52,7 +52,7 @@ def tell_quote(debit: dict[str, Any], asked: Release) -> None:
     if debit["key"] is not None and ledger.answer(dataset, debit["key"], who) is not None:
         note(f"An answer is stored under the key {debit['key']!r}: asking again costs nothing.")
         return
-    quote = ledger.preview(dataset, asked, who)
+    quote = ledger.preview(dataset, asked.spending, who)
     if quote.fits:
         note(
             f"The total of {dataset!r} would rise from {quote.before:.6g} to {quote.after:.6g}, of "

@@ -25,7 +25,6 @@ def older(ledger, url, independent):
     ledger.close()
     with raw(url) as connection:
         connection.execute("UPDATE quiltwork_ledger SET version = 6")
-        connection.execute("DROP INDEX quiltwork_rare")  # which came later
         connection.execute("UPDATE quiltwork_totals SET body = '{}', hash = 'of another name'")
         connection.execute("INSERT INTO quiltwork_levels VALUES ('d', '', 9, '9 0 0 0')")
 

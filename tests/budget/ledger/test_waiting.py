@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from quiltwork.budget import Ledger, Spending
-from quiltwork.budget.ledger.queueing import Turns
+from quiltwork.budget.ledger.queueing import TurnsOfProcesses
 from quiltwork.errors import InvalidInputError, StorageError
 
 
@@ -74,7 +74,7 @@ def test_only_speed_rests_on_who_is_next(sqlite_url, independent, monkeypatch, h
 
 
 def _be_next(file, own):
-    with Turns().next(file, 60) as is_next:
+    with TurnsOfProcesses().next(file, 60) as is_next:
         own.send(is_next)
         own.recv()
 

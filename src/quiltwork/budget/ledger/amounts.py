@@ -44,7 +44,10 @@ def amount(value: object, name: str) -> Fraction:
 
 def allowance(value: object, name: str) -> Fraction:
     """Read a cap or a reserved share: as `amount`, or 0 for nothing."""
-    return amount(value, name) if to_fraction(value, name) else Fraction(0)
+    found = to_fraction(value, name)
+    if found < 0:
+        raise InvalidInputError(f"{name} must be 0 or more, not {shortened(value)}.")
+    return amount(value, name) if found else found
 
 
 def read_amount(text: object, name: str) -> Fraction:

@@ -212,7 +212,10 @@ class PostgresDatabase(Database):
         elif state == "25006":
             known = "cannot be written: the server or the session is read-only"
         elif state == "42501":
-            known = f"cannot be used by this user ({first}). Grant SELECT, INSERT, UPDATE, DELETE"
+            known = (
+                f"cannot be used by this user ({first}). Grant SELECT, INSERT, UPDATE, DELETE; "
+                "tables of an older version are changed when their owner opens the ledger"
+            )
         elif state == "53100":
             known = "is on a full disk. Nothing was granted; make room and ask again"
         else:

@@ -24,7 +24,7 @@ _NAP, _SHARE = 0.003, 0.3
 """Seconds after which a process asks again, at least, and as a share of what it usually waits."""
 
 
-class Turns:
+class TurnsOfProcesses:
     """The processes that wait for one file, as one of them sees it."""
 
     def __init__(self) -> None:

@@ -62,7 +62,9 @@ _TABLES = (
         PRIMARY KEY (dataset, analyst, time)
     )""",
 )
-_RARE = (f"CREATE INDEX quiltwork_rare ON quiltwork_entries (kind, seq) WHERE {IS_RARE}",)
+_RARE = (
+    f"CREATE INDEX IF NOT EXISTS quiltwork_rare ON quiltwork_entries (kind, seq) WHERE {IS_RARE}",
+)
 _NO_TOTALS = ("DELETE FROM quiltwork_totals", "DELETE FROM quiltwork_levels")
 _REFUSAL = "entries of the ledger are final"
 

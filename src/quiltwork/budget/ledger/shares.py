@@ -116,5 +116,6 @@ def refuse_above_cap(analyst: str, cap: Fraction, charged: Fraction, own: Fracti
     if max(charged, own) > cap:
         raise BudgetExceeded(
             f"This would take {analyst!r} to {float_up(max(charged, own)):.9g}, above the cap of "
-            f"{float_down(cap):.9g} for this analyst. Nothing was recorded. Ask for more noise."
+            f"{float_down(cap):.9g} for this analyst. Nothing was recorded. "
+            f"{'Ask for more noise' if cap else 'Let the owner allot more'}."
         )

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from quiltwork.budget.ledger.databases import Connection, Database
-from quiltwork.budget.ledger.queueing import Turns
+from quiltwork.budget.ledger.queueing import TurnsOfProcesses
 from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY, sync_folder
@@ -92,7 +92,7 @@ class SqliteDatabase(Database):
         self._names = self._found()
         self._opened: dict[int, list[_Identity]] = {}
         self._logs: dict[int, int] = {}
-        self._turns = Turns()
+        self._turns = TurnsOfProcesses()
         self._first: _Identity = None  # the file that was opened first, and then always
         self.url = f"sqlite:///{path}"
 
