@@ -238,8 +238,9 @@ def refuse_twice(blocks: Iterator[Block], twice: tuple[int, int]) -> NoReturn:
     )
     _, row, *_ = (number for number, is_there in enumerate(rows, 1) if is_there)
     raise InvalidInputError(
-        f"Row {row} repeats a time of its subject; remove duplicates, or gather records on a "
-        "regular grid with every='10min'."
+        f"Row {row} repeats a time of its subject. If the time is told by several columns, write "
+        "it into one; else remove duplicates, or gather records on a regular grid with "
+        "every='10min'."
     )
 
 
