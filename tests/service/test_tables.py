@@ -112,7 +112,7 @@ def test_every_provider_checks_its_own_rows_and_sees_only_its_own_part(clinic):
         seen = clinic.told(name, "GET", "/v1/tables/clinic")
         assert seen["parts"] == [{"provider": name, "rows": 40}]
         assert seen["job"] is None
-    assert clinic.told("anna", "GET", "/v1/tables/clinic")["parts"] == []
+    assert clinic.told("anna", "GET", "/v1/tables/clinic")["parts"] is None
     assert len(clinic.told("olga", "GET", "/v1/tables/clinic")["parts"]) == 3
     for method, path in (
         ("GET", "/v1/tables/clinic"),

@@ -183,14 +183,14 @@ class GivenPart:
 
 @dataclass(frozen=True)
 class CollaborativeTable:
-    """A table; a provider sees its own part, the owner and auditors how many rows each gave."""
+    """A table; a provider sees its own part, the owner and auditors all, analysts None."""
 
     name: str
     owner: str
     rules: dict[str, Any]
     state: Literal["collecting", "publishing", "published"]
     created: str
-    parts: list[GivenPart]
+    parts: list[GivenPart] | None
     admitted: list[str]
     job: Job | None
 

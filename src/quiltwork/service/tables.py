@@ -170,7 +170,9 @@ def _shown(t: Transaction, stored: Collected, caller: Caller) -> CollaborativeTa
             GivenPart(part.provider, part.row_count)
             for part in _parts_of(t, stored.name)
             if everything or part.provider == caller.member
-        ],
+        ]
+        if everything or caller.role == "provider"
+        else None,
         admitted=TABLES.admitted(t, stored, caller),
         job=None if job is None else jobs.shown(t, job),
     )

@@ -72,6 +72,15 @@ def test_an_owner_sees_counts_of_rows_and_a_provider_only_her_own(stories):
     assert not {"east", "south", "west"} & {*re.findall(r"\w+", main)}
 
 
+def test_an_analyst_sees_what_is_published_and_nothing_of_who_gave_how_much(stories):
+    anna = stories.visitor("anna")
+    page = anna.get("/tables/admissions").text.partition("<main")[2]
+    assert "What is published" in page
+    assert "Providers" not in page
+    assert "No rows" not in page
+    assert not re.search(r"\d+ (provider|row)s?\b", anna.get("/").text)
+
+
 def test_an_auditor_verifies_the_log_and_sees_no_answers(stories):
     udo = stories.visitor("udo")
     shown = udo.post("/log", "/log")
