@@ -25,7 +25,10 @@ class MemberShare:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset at a glance; other members' `shares` are for its owner and auditors."""
+    """A dataset at a glance; other members' `shares` are for its owner and auditors.
+
+    The budget covers `length` time points, of which so many have `arrived`; None if not known.
+    """
 
     name: str
     kind: Literal["series", "counts"]
@@ -37,6 +40,7 @@ class Dataset:
     remaining: float
     releases: int
     length: int | None
+    arrived: int | None
     episode: int
     beliefs: list[str]
     states: list[Any] | None

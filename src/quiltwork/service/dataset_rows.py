@@ -177,12 +177,14 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
     place = len(before)
 
     def work(t: Transaction, file: str) -> tuple[str, ...]:
-        if DATASETS.named(t, name=found.name).deleted:
+        about = DATASETS.named(t, name=found.name)
+        if about.deleted:
             raise _retired()  # while these were read
         taken = _ROWS.one(t, dataset=found.name, place=place)
         if taken is not None and taken.file != file:
             raise Problem(409, "conflict", "Somebody else has just added rows; send these again.")
         _ROWS.add(t, StoredRows(found.name, place, file, by, now(), piece.rows))
+        DATASETS.update(t, {"name": found.name}, about={**about.about, "arrived": length})
         t.note("act", f"added {piece.rows} rows", by, found.name)
         return ()
 
@@ -333,7 +335,8 @@ def _delete_rows(call: Call) -> None:
     def work(t: Transaction) -> list[str]:
         files = [file for file, _ in _files(t, dataset)]
         _ROWS.delete(t, dataset=dataset)
-        DATASETS.update(t, {"name": dataset}, deleted=now())
+        about = {**DATASETS.named(t, name=dataset).about, "arrived": 0}
+        DATASETS.update(t, {"name": dataset}, deleted=now(), about=about)
         t.note("act", "deleted all rows", by, dataset)
         return files
 

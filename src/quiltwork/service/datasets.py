@@ -42,7 +42,7 @@ Column: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
 
 @dataclass(frozen=True)
 class Registered:
-    """A dataset as it was registered; `about` has its text, and what it `holds` as plain values."""
+    """A dataset; `about` has its text, what it `holds` as plain values, and how many `arrived`."""
 
     name: str
     kind: Kind
@@ -55,6 +55,11 @@ class Registered:
     def text(self) -> str:
         """What it is about, in a sentence."""
         return str(self.about["text"])
+
+    @property
+    def arrived(self) -> int | None:
+        """How many time points of a series have rows, None if that was not noted; it is public."""
+        return None if self.kind == "counts" else self.about.get("arrived")
 
     @cached_property
     def holds(self) -> SeriesOf | CountsOf:
@@ -203,7 +208,7 @@ def _register_dataset(call: Call) -> Dataset:
         found = (old.beliefs, old.exact_budget, old.episode, old.debits)
         if found != (believed, budget, episode, 0):
             raise taken from None
-    document = {"about": msgspec.to_builtins(about), "text": asked.text}
+    document = {"about": msgspec.to_builtins(about), "text": asked.text, "arrived": 0}
     made = Registered(asked.name, kind, call.who, now(), document)
 
     def work(t: Transaction) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from quiltwork.demo.series import LENGTH
 from quiltwork.service import jobs
 from quiltwork.service.dashboard import demo
 from quiltwork.service.dashboard.web import TOLD
@@ -79,6 +80,18 @@ def test_an_analyst_sees_what_is_published_and_nothing_of_who_gave_how_much(stor
     assert "Providers" not in page
     assert "No rows" not in page
     assert not re.search(r"\d+ (provider|row)s?\b", anna.get("/").text)
+
+
+def test_time_points_are_offered_as_far_as_there_are_data(stories):
+    """The budget covers a schedule's days to come too."""
+    anna = stories.visitor("anna")
+    covered = stories.service.ledger.status("activity").length
+    page, form = anna.get("/datasets/activity").text, anna.get("/datasets/activity/ask").text
+    assert covered > LENGTH
+    assert f"{LENGTH:,} moments, " in page
+    assert f"{covered:,} moments" in page
+    assert {*re.findall(r'max="(\d+)"', form)} == {str(LENGTH)}
+    assert f"the budget covers {covered:,}" in form
 
 
 def test_an_auditor_verifies_the_log_and_sees_no_answers(stories):

@@ -57,7 +57,13 @@ def summary(one: Any) -> str:
     """Say in a line what a dataset is about."""
     if one.kind == "counts":
         return f"People by {', '.join(one.columns)}."
-    return f"{one.length:,} moments in {len(one.states)} states."
+    return f"{_moments(one)} in {len(one.states)} states."
+
+
+def _moments(one: Any) -> str:
+    """Say for how many moments there are data."""
+    number = one.length if one.arrived is None else one.arrived
+    return f"{number:,} {'moment' if number == 1 else 'moments'}"
 
 
 def new(visit: Visit, refused: Problem | None = None) -> Shown:
@@ -137,11 +143,10 @@ def _facts(found: Any) -> dict[str, str]:
         cells = " · ".join(f"{name} ({len(of)})" for name, of in found.columns.items())
         return {"protects": "every person", "columns": cells}
     secret = "every moment" if found.episode == 1 else f"every {found.episode} moments in a row"
-    return {
-        "protects": secret,
-        "series": f"{found.length:,} moments, {len(found.states)} states",
-        "against": _believed(found.beliefs),
-    }
+    facts = {"protects": secret, "series": f"{_moments(found)}, {len(found.states)} states"}
+    if found.length > max(found.episode, found.length if found.arrived is None else found.arrived):
+        facts["budget covers"] = f"{found.length:,} moments"
+    return {**facts, "against": _believed(found.beliefs)}
 
 
 def _believed(beliefs: list[str]) -> str:
