@@ -8,6 +8,7 @@ import subprocess
 import sys
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import quiltwork as qw
@@ -97,6 +98,16 @@ def test_tables_holdouts_schedules_and_jobs_go_through_the_client(curator, tmp_p
     said = {f"{side}{n}": str(n % 2) for side in sides for n in range(50)}
     score = anna.score("board", said, key="s")
     assert anna.score("board", said, key="s") == score == anna.standings("board")[0]
+    for label in (int, np.int64, np.str_):
+        typed = {one: label(text) for one, text in said.items()}
+        assert anna.score("board", typed, key="s") == score
+    for wrong in (tmp_path / "said.csv", "said.csv", [1, 0], None):
+        with pytest.raises(InvalidInputError, match="must map every id"):
+            anna.score("board", wrong)
+    with pytest.raises(InvalidInputError, match="must be text or a number"):
+        anna.score("board", {**said, "train0": None})
+    with pytest.raises(InvalidInputError, match="An id occurs twice"):
+        anna.score("board", {17: 0, "17": 1})
     assert anna.holdout("board").asked == 1 == len(anna.holdouts())
     olga.delete_tables("board")
     assert (anna.holdout("board").state, anna.scores("board")) == ("deleted", [score])

@@ -107,7 +107,7 @@ def board_tools(
         check_ids,
         check_labels,
         is_number,
-        predictions_from_pairs,
+        predictions_by_id,
     )
 
     _check_separated(folder)
@@ -123,7 +123,7 @@ def board_tools(
         return {**told, "scoring": scoring, "about": about, "how": found.explain()}
 
     def hand_in(predictions: dict[str, Any]) -> dict[str, Any]:
-        said = predictions_from_pairs(predictions.items(), "predictions")
+        said = predictions_by_id(predictions, "predictions")
         check_ids(rows, said)
         check_labels(said, metric)
         for row, one in said.items():

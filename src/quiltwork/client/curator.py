@@ -299,12 +299,14 @@ class Curator:
     def score(
         self,
         holdout: str,
-        predictions: Mapping[str, str],
+        predictions: Mapping[Any, Any],
         metric: str = "accuracy",
         key: str | None = None,
     ) -> Score:
-        """Ask a holdout how good predictions are, one for every id; once for each key."""
-        body = {"predictions": dict(predictions), "metric": metric}
+        """Ask a holdout how good predictions are, as {"17": 1} for every id; once for each key."""
+        from quiltwork.holdout.studies import predictions_by_id
+
+        body = {"predictions": predictions_by_id(predictions, "predictions"), "metric": metric}
         used = key or secrets.token_hex(16)
         return self._told(Score, "POST", "holdouts", holdout, "questions", body=body, key=used)
 

@@ -352,9 +352,19 @@ def _from_json(path: str, identity: str) -> dict[str, str]:
     return predictions_from_pairs(pairs, path)
 
 
+def predictions_by_id(given: object, name: str) -> dict[str, str]:
+    """Read predictions from a mapping of ids, texts or numbers both."""
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(
+            f'{name} must map every id to a label or a number, as {{"17": 1}}, not '
+            f"{shortened(given)}."
+        )
+    return predictions_from_pairs(given.items(), name)
+
+
 def predictions_from_pairs(pairs: Iterable[tuple[Any, Any]], name: str) -> dict[str, str]:
-    """Read predictions that came as values of JSON, texts or numbers, one for each id."""
-    given = list(pairs)
+    """Read predictions that came as texts or numbers, of JSON or NumPy, one for each id."""
+    given = [tuple(map(_plain, pair)) for pair in pairs]
     for cell in (cell for pair in given for cell in pair):
         if not isinstance(cell, str | int | float):
             raise InvalidInputError(
@@ -363,6 +373,10 @@ def predictions_from_pairs(pairs: Iterable[tuple[Any, Any]], name: str) -> dict[
             )
     ids = [plain_label(_as_text(one)) for one, _ in given]
     return _one_for_each(ids, [_as_text(said) for _, said in given], name)
+
+
+def _plain(cell: Any) -> Any:
+    return cell.item() if isinstance(cell, np.generic) else cell
 
 
 def _as_text(cell: Any) -> str:
