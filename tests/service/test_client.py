@@ -45,6 +45,10 @@ def test_a_team_works_through_the_client(curator, tmp_path):
     assert list(anna.releases("steps")) == [answer]
     with pytest.raises(BudgetExceeded, match="cap"):
         anna.ask("steps", HISTOGRAM, 0.9)
+    with pytest.raises(InvalidInputError, match="epsilon must be greater than 0, not -1"):
+        anna.ask("steps", HISTOGRAM, -1)
+    with pytest.raises(InvalidInputError, match="cap must be greater"):
+        olga.share("steps", "anna", cap=0)
     with pytest.raises(InvalidInputError, match="another question"):
         anna.ask("steps", HISTOGRAM, 0.2, key="k")
     assert anna.plan("steps", [{"query": HISTOGRAM, "every": 10}])["items"]
@@ -66,7 +70,7 @@ def test_a_team_works_through_the_client(curator, tmp_path):
     (token,) = (one for one in [olga.make_token("anna", days=1)] if one)
     Curator(curator.address, token).me()
     olga.revoke_token("anna", Curator(curator.address, token).me()["token"])
-    with pytest.raises(InvalidInputError, match="token"):
+    with pytest.raises(InvalidInputError, match="did not accept the token"):
         Curator(curator.address, token).me()
 
 

@@ -134,6 +134,8 @@ def _read(status: int, text: bytes) -> Any:
     if 200 <= status < 300:
         return found
     kind, detail = found.get("kind", ""), found.get("detail", f"Refused with {status}.")
+    if kind == "unauthenticated":
+        detail = "The curator did not accept the token that was given: it is wrong, old or revoked."
     raise _ERRORS.get(kind, InvalidInputError)(str(detail))
 
 

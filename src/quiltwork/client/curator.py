@@ -79,7 +79,7 @@ class Curator:
         """Register a series: `value` is the column of states; for `reading` see the API's page."""
         believed = json.loads(beliefs_to_json(as_beliefs(beliefs)))
         about = {"belief": believed, "value": value, **reading}
-        body = {"name": name, "budget": _number(budget), "series": about, "text": text}
+        body = {"name": name, "budget": _number(budget, "budget"), "series": about, "text": text}
         return self._told(Dataset, "POST", "datasets", body=body, again=False)
 
     def register_counts(
@@ -94,7 +94,7 @@ class Curator:
         """Register people in public categories: columns, each with all its values."""
         listed = {column: list(labels) for column, labels in columns.items()}
         counts = {"columns": listed, **about}
-        body = {"name": name, "budget": _number(budget), "counts": counts, "text": text}
+        body = {"name": name, "budget": _number(budget, "budget"), "counts": counts, "text": text}
         return self._told(Dataset, "POST", "datasets", body=body, again=False)
 
     def add_rows(self, dataset: str, file: str | Path) -> dict[str, Any]:
@@ -110,14 +110,14 @@ class Curator:
     ) -> Dataset:
         """Let a member use a dataset; an analyst up to a cap, or with a reserved share."""
         given = {"cap": cap, "reserved": reserved}
-        body = {name: _number(part) for name, part in given.items() if part is not None}
+        body = {name: _number(part, name) for name, part in given.items() if part is not None}
         return self._told(Dataset, "PUT", "datasets", dataset, "access", member, body=body)
 
     def preview(
         self, dataset: str, query: Query | Mapping[str, Any], epsilon: Number
     ) -> AnswerPreview:
         """Say what an answer would cost and how far off it would be; nothing is spent."""
-        body = {"query": _document(query), "epsilon": _number(epsilon)}
+        body = {"query": _document(query), "epsilon": _number(epsilon, "epsilon")}
         return self._told(AnswerPreview, "POST", "datasets", dataset, "preview", body=body)
 
     def ask(
@@ -132,7 +132,7 @@ class Curator:
         Raises:
             BudgetExceeded: if it does not fit; nothing was spent.
         """
-        body = {"query": _document(query), "epsilon": _number(epsilon)}
+        body = {"query": _document(query), "epsilon": _number(epsilon, "epsilon")}
         used = key or secrets.token_hex(16)
         return self._told(Released, "POST", "datasets", dataset, "releases", body=body, key=used)
 
@@ -155,7 +155,7 @@ class Curator:
             "questions": [{**one, "query": _document(one["query"])} for one in questions]
         }
         if budget is not None:
-            body["budget"] = _number(budget)
+            body["budget"] = _number(budget, "budget")
         return dict(self._at.told("POST", path("datasets", dataset, "plan"), body, again=True))
 
     def delete_rows(self, dataset: str) -> None:
@@ -360,8 +360,8 @@ class Curator:
         return dict(self._at.told(method, where, files.contents(file), media_type=kind))
 
 
-def _number(value: Number) -> str:
-    return str(positive_fraction(value, "number"))
+def _number(value: Number, name: str) -> str:
+    return str(positive_fraction(value, name))
 
 
 def _document(query: Query | Mapping[str, Any]) -> dict[str, Any]:
@@ -369,4 +369,5 @@ def _document(query: Query | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schedule(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {**asked, "question": _document(asked["question"]), "epsilon": _number(asked["epsilon"])}
+    level = _number(asked["epsilon"], "epsilon")
+    return {**asked, "question": _document(asked["question"]), "epsilon": level}
