@@ -166,6 +166,11 @@ def shortened(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun: `1 group`, `1,000 groups`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def float_up(value: Fraction) -> float:
     """Return the least float at or above `value`: for costs and noise scales."""
     nearest = float(value)

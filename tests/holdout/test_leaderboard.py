@@ -80,7 +80,7 @@ def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing():
     short = dict(list(whole.items())[3:]) | {"x": "1"}
     with pytest.raises(qw.InvalidInputError, match=r"3 have no prediction, and 1 of the"):
         submit("race", "ada", short)
-    with pytest.raises(qw.InvalidInputError, match="1 predictions cannot be read"):
+    with pytest.raises(qw.InvalidInputError, match="1 prediction cannot be read"):
         submit("race", "ada", {**whole, "7": " "})
     with pytest.raises(qw.InvalidInputError, match="accuracy needs numbers here"):
         submit("race", "ada", dict.fromkeys(whole, "yes"))

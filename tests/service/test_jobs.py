@@ -58,7 +58,7 @@ def test_a_mark_makes_one_job_and_places_are_told(service):
     assert [told(service, one).place for one in (first, second)] == [0, 1]
     assert "none is running" in told(service, first).waiting_for
     jobs.worker_beat(service.storage, "w", jobs.now())
-    assert told(service, second).waiting_for == "1 jobs before it"
+    assert told(service, second).waiting_for == "1 job before it"
     assert told(service, second).worker_age < 60
 
 

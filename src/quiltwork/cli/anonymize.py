@@ -16,7 +16,6 @@ from quiltwork.cli.tables import (
     MAKING,
     TableFiles,
     backend_option,
-    counted,
     declarations,
     m_option,
     read_constraint,
@@ -26,6 +25,7 @@ from quiltwork.cli.tables import (
 )
 from quiltwork.cli.tables_spark import at_work
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import counted
 from quiltwork.files import dump
 
 if TYPE_CHECKING:

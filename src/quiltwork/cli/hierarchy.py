@@ -6,7 +6,7 @@ import click
 
 from quiltwork.cli.command import argument, command, exact_number, option, split_list
 from quiltwork.cli.output import check_targets, emit
-from quiltwork.cli.tables import counted
+from quiltwork.exact import counted
 from quiltwork.files import dump
 
 

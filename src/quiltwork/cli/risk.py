@@ -11,10 +11,10 @@ from quiltwork.cli.command import command, gathered, option, split_list
 from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.tables import (
     TableFiles,
-    counted,
     declarations,
     read_table,
 )
+from quiltwork.exact import counted
 from quiltwork.files import dump
 
 if TYPE_CHECKING:

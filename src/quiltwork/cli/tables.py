@@ -247,11 +247,6 @@ def constraint_of(typed: Mapping[str, Any]) -> Constraint:
     return reduce(and_, parts)
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun: `1 group`, `1,000 groups`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _columns(text: str, option: str) -> tuple[str, ...]:
     names = tuple(split_list(text))
     if not names:

@@ -24,7 +24,7 @@ from quiltwork import files
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Clusters, beliefs_from_json
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, shortened
+from quiltwork.exact import Number, counted, shortened
 from quiltwork.holdout import folders
 from quiltwork.holdout.board import KINDS, Board, read_board
 from quiltwork.holdout.guarantee import VACUOUS
@@ -129,7 +129,7 @@ class BoardStatus(ResultBase):
         """Say it in sentences."""
         return (
             f"Predict {self.rows:,} rows: a file with {self.identity!r} and 'prediction', scored "
-            f"by {self.metric}. {self.left:,} of {self.submissions:,} submissions left.\n"
+            f"by {self.metric}. {self.left:,} of {counted(self.submissions, 'submission')} left.\n"
             f"{self.promise}"
         )
 
@@ -257,8 +257,8 @@ def _check_targets(target: NDArray[Any], metric: Metric, path: str) -> None:
         wrong = [not is_number(cell) for cell in cells]
     if any(wrong):
         raise InvalidInputError(
-            f"{sum(wrong):,} targets of {path!r} cannot be scored by {metric.name}, the first in "
-            f"row {wrong.index(True) + 1:,}; "
+            f"{counted(sum(wrong), 'target')} of {path!r} cannot be scored by {metric.name}, "
+            f"the first in row {wrong.index(True) + 1:,}; "
             + ("give 0 or 1." if metric.predicts == "predict_proba" else "mend or remove them.")
         )
 

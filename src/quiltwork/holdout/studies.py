@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from quiltwork import files
 from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import shortened
+from quiltwork.exact import counted, shortened
 from quiltwork.holdout.arrays import kind_of
 from quiltwork.holdout.evaluation import Statistic
 from quiltwork.holdout.metrics import Metric
@@ -127,9 +127,9 @@ def check_ids(known: Iterable[str], predictions: Mapping[str, str], hint: str = 
     missing, unknown = len(expected - predictions.keys()), len(predictions.keys() - expected)
     if missing or unknown:
         raise InvalidInputError(
-            f"Of {len(expected):,} rows {missing:,} have no prediction, and {unknown:,} of the "
-            f"{len(predictions):,} predictions are for ids that no row has. Nothing was asked."
-            + hint
+            f"Of {counted(len(expected), 'row')} {missing:,} have no prediction, and {unknown:,} "
+            f"of the {counted(len(predictions), 'prediction')} are for ids that no row has. "
+            f"Nothing was asked.{hint}"
         )
 
 
@@ -159,7 +159,7 @@ def check_readable(predictions: Mapping[str, str], targets: NDArray[Any], metric
     ]
     if wrong:
         raise InvalidInputError(
-            f"{len(wrong):,} predictions cannot be read, the first that for {wrong[0]!r}: "
+            f"{counted(len(wrong), 'prediction')} cannot be read, the first that for {wrong[0]!r}: "
             f"{metric.name} needs {'numbers' if numbers else 'labels'} here. Nothing was asked."
         )
 

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.client.records import Job
+from quiltwork.exact import counted
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, Storage, TableOf, Transaction
@@ -328,7 +329,7 @@ def _waiting_for(job: StoredJob, ahead: int | None, age: float | None) -> str:
         return ""
     if age is None or age > _NO_WORKER:
         return "a worker: none is running; start one with `quiltwork worker`"
-    return f"{ahead} jobs before it" if ahead else "a worker, which looks every second"
+    return f"{counted(ahead, 'job')} before it" if ahead else "a worker, which looks every second"
 
 
 def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:

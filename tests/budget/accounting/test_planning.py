@@ -134,7 +134,7 @@ def test_a_release_smaller_than_its_noise_is_called_useless():
     assert short.expected_error >= short.signal_range == 4
     assert whole.verdict in ("useful", "rough")
     assert found.useless == (short,)
-    assert "All 1 hourly releases would be useless" in found.explain()
+    assert "The hourly release would be useless: its noise" in found.explain()
     assert "useless" in found.table()
 
 

@@ -64,9 +64,10 @@ def plan_words(plan: ReleasePlan) -> str:
     """Sum the plan up in a few sentences."""
     count = len(plan.items)
     gain = max(item.naive_scale / item.scale for item in plan.items)
+    total = f"{plan.total:.6g}"
+    cost = f"releases cost {total} together" if count > 1 else f"release costs {total}"
     lines = [
-        f"{count} releases cost {plan.total:.6g} together, for every time point; the budget is "
-        f"{float(plan.budget):.6g}.",
+        f"{count} {cost}, for every time point; the budget is {float(plan.budget):.6g}.",
         f"Splitting the budget evenly, each release by quilts, would need up to {gain:.3g} times "
         "as much noise.",
     ]
@@ -75,10 +76,13 @@ def plan_words(plan: ReleasePlan) -> str:
     useless = Counter(item.kind for item in plan.useless)
     for kind, number in useless.items():
         every = sum(item.kind == kind for item in plan.items)
-        which = "All" if number == every else f"{number} of"
+        which, its, it = f"The {kind} release", "its", "it"
+        if every > 1:
+            some = "All" if number == every else f"{number} of"
+            which, its, it = f"{some} {every} {kind} releases", "their", "them"
         lines.append(
-            f"{which} {every} {kind} releases would be useless: their noise is larger than "
-            "anything the answer could be. Leave them out, or ask about longer windows."
+            f"{which} would be useless: {its} noise is larger than anything the answer could be. "
+            f"Leave {it} out, or ask about longer windows."
         )
     if not useless:
         lines.append("No release is useless.")

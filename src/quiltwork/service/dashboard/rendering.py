@@ -18,6 +18,7 @@ from quiltwork.budget import LeakageProfile
 from quiltwork.budget.accounting.account_charts import profile_chart
 from quiltwork.counts import CountTable
 from quiltwork.errors import UnsupportedError
+from quiltwork.exact import counted
 from quiltwork.report import BarChart, Chart, Html, Line, LineChart
 from quiltwork.report.elements import figure as drawn
 from quiltwork.report.page import mark
@@ -87,7 +88,7 @@ def environment() -> Environment:
         figure=drawn,
         colours=_COLOURS,
     )
-    made.filters.update(number=number, moment=moment, window=window, cell=cell)
+    made.filters.update(number=number, counted=counted, moment=moment, window=window, cell=cell)
     return made
 
 

@@ -61,7 +61,7 @@ def board(visit: Visit, refused: Problem | None = None) -> Shown:
         "standings": standings,
         "scores": visit.ask("show_scores", visit.path).items if scored else [],
         "ladder": ladder,
-        "left": "submissions" if ladder else "rounds",
+        "left": "submission" if ladder else "round",
         "chart": _chart(standings, ladder),
         "key": fresh_key(),
         "refused": refused,

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from quiltwork.exact import counted
 from quiltwork.service.dashboard.rendering import answer_chart, answer_of, leakage_chart, over_time
 from quiltwork.service.dashboard.web import Shown, Visit, filled, sent
 from quiltwork.service.problems import Problem
@@ -57,13 +58,12 @@ def summary(one: Any) -> str:
     """Say in a line what a dataset is about."""
     if one.kind == "counts":
         return f"People by {', '.join(one.columns)}."
-    return f"{_moments(one)} in {len(one.states)} states."
+    return f"{_moments(one)} in {counted(len(one.states), 'state')}."
 
 
 def _moments(one: Any) -> str:
     """Say for how many moments there are data."""
-    number = one.length if one.arrived is None else one.arrived
-    return f"{number:,} {'moment' if number == 1 else 'moments'}"
+    return counted(one.length if one.arrived is None else one.arrived, "moment")
 
 
 def new(visit: Visit, refused: Problem | None = None) -> Shown:
@@ -143,9 +143,10 @@ def _facts(found: Any) -> dict[str, str]:
         cells = " · ".join(f"{name} ({len(of)})" for name, of in found.columns.items())
         return {"protects": "every person", "columns": cells}
     secret = "every moment" if found.episode == 1 else f"every {found.episode} moments in a row"
-    facts = {"protects": secret, "series": f"{_moments(found)}, {len(found.states)} states"}
+    series = f"{_moments(found)}, {counted(len(found.states), 'state')}"
+    facts = {"protects": secret, "series": series}
     if found.length > max(found.episode, found.length if found.arrived is None else found.arrived):
-        facts["budget covers"] = f"{found.length:,} moments"
+        facts["budget covers"] = counted(found.length, "moment")
     return {**facts, "against": _believed(found.beliefs)}
 
 
