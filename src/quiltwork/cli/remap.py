@@ -39,7 +39,7 @@ def read_prior_text(text: str, n: int) -> Any:
 
         return prior_of_kind(kind, _number(rest, text), n)
     if kind == "earlier":
-        return _earlier(rest, n, text)
+        return _earlier(rest, text)
     if kind == "chain":
         return _chain(rest, text)
     return [cell for row in _numbers(text, _PRIORS) for cell in row]
@@ -56,15 +56,15 @@ def read_loss_text(text: str) -> Any:
     )
 
 
-def _earlier(rest: str, n: int, text: str) -> Any:
+def _earlier(rest: str, text: str) -> Any:
     from quiltwork.counts.alpha_levels import alpha_for_epsilon
-    from quiltwork.counts.consumers.consumer import learn_from_release
+    from quiltwork.counts.consumers.consumer import EarlierRelease
 
     value, _, epsilon = rest.partition(":")
     released = _number(value, text)
     if released.denominator != 1:
         raise InvalidInputError(f"{value!r} in {text!r} is no released count; they are integers.")
-    return learn_from_release(int(released), n, alpha_for_epsilon(_number(epsilon, text)))
+    return EarlierRelease(int(released), alpha_for_epsilon(_number(epsilon, text)))
 
 
 def _chain(rest: str, text: str) -> Any:

@@ -14,7 +14,7 @@ from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, power
 from quiltwork.counts.remaps import remap
 from quiltwork.counts.remaps.posteriors import posteriors
-from tests.counts.oracle import ALPHAS, SHAPES, bayes, geometric, priors, whole_posteriors
+from tests.counts.oracle import ALPHAS, SHAPES, bayes, geometric, logs_of, priors, whole_posteriors
 
 LOSSES = {
     "power 1/2": power(Fraction(1, 2)),
@@ -68,7 +68,7 @@ def test_answers_and_costs_are_those_of_whole_posteriors(shape, n, alpha, expone
     """Masses may be far below the least float; a cap makes losses that are not convex."""
     x = np.arange(n + 1)
     prior = SHAPES[shape](np.random.default_rng(n), x)
-    post = posteriors(prior / prior.sum(), alpha, 0)
+    post = posteriors(logs_of(prior / prior.sum()), alpha, 0)
     by_error = np.minimum(np.abs(np.arange(-n, n + 1.0)) ** exponent, cap)
     found = remap.best_answers(post, lambda a, b: by_error[n + x[a:b] - x[:, None]])
     costs = whole_posteriors(post, by_error)
@@ -84,7 +84,7 @@ def test_answers_and_costs_are_those_of_whole_posteriors(shape, n, alpha, expone
 def test_a_loss_is_asked_once_for_every_pair():
     pairs = []
     loss = CallableLoss(lambda i, r: pairs.append((i, r)) or abs(i - r) * (i + 1))
-    post = posteriors(np.full(31, 1 / 31), Fraction(1, 2), 0)
+    post = posteriors(logs_of(np.full(31, 1 / 31)), Fraction(1, 2), 0)
     remap.best_answers(post, remap._columns(loss, 30), panel=70)
     assert sorted(pairs) == [(i, r) for i in range(31) for r in range(31)]
 
@@ -97,7 +97,7 @@ def test_ties_between_panels_go_to_the_smallest(panel):
     for _ in range(20):
         half = rng.integers(1, 9, 15)
         prior = np.concatenate([half, half[::-1]]) / (2 * half.sum())
-        post = posteriors(prior, Fraction(1), 0)
+        post = posteriors(logs_of(prior), Fraction(1), 0)
         columns = sliding(by_error, 30)[::-1]
         found = remap.best_answers(post, lambda a, b: columns[:, a:b], panel=panel)  # noqa: B023
         assert found.answers.max() < 15

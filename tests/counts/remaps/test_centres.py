@@ -15,7 +15,7 @@ from quiltwork.counts.consumers.losses import asymmetric
 from quiltwork.counts.remaps import centres
 from quiltwork.counts.remaps.centres import quantile
 from quiltwork.counts.remaps.posteriors import posteriors
-from tests.counts.oracle import ALPHAS, bayes, geometric, priors, weights_of
+from tests.counts.oracle import ALPHAS, bayes, geometric, logs_of, priors, weights_of
 
 SMALL = [Fraction(1, 10**d) for d in (1, 3, 5, 9, 13, 16, 40)]
 LEVELS = [Fraction(1, 4), Fraction(1, 2), *SMALL, *(1 - tail for tail in SMALL)]
@@ -24,7 +24,7 @@ LEVELS = [Fraction(1, 4), Fraction(1, 2), *SMALL, *(1 - tail for tail in SMALL)]
 @settings(max_examples=60)
 @given(st.integers(1, 12).flatmap(priors), ALPHAS)
 def test_means_round_halves_down_and_modes_are_the_smallest(prior, alpha):
-    post = posteriors(np.array(prior, dtype=float), alpha, 1)
+    post = posteriors(logs_of(prior), alpha, 1)
     means, modes = centres.nearest_to_mean(post).tolist(), centres.mode(post).tolist()
     for r in range(len(prior)):
         weights = weights_of(prior, alpha, r)
@@ -37,7 +37,7 @@ def test_means_round_halves_down_and_modes_are_the_smallest(prior, alpha):
 )
 def test_tied_modes_go_to_the_smallest(weights, modes):
     """At alpha = 1/3 all counts below, or above, the last possible one weigh the same there."""
-    post = posteriors(np.array(weights) / sum(weights), Fraction(1, 3), 0)
+    post = posteriors(logs_of(np.array(weights) / sum(weights)), Fraction(1, 3), 0)
     assert centres.mode(post).tolist() == modes
 
 
@@ -45,7 +45,7 @@ def test_tied_modes_go_to_the_smallest(weights, modes):
 @given(st.integers(1, 9).flatmap(priors), ALPHAS, st.sampled_from(LEVELS))
 def test_quantiles_are_the_least_counts_that_reach_the_level(prior, alpha, level):
     """Up to a small part of the smaller tail."""
-    post = posteriors(np.array(prior, dtype=float), alpha, 1)
+    post = posteriors(logs_of(prior), alpha, 1)
     slack = min(level, 1 - level) / 10**9
     for r, c in enumerate(quantile(post, level)):
         weights = weights_of(prior, alpha, r)
@@ -79,7 +79,7 @@ def test_small_tails_of_many_counts(alpha):
     """A geometric prior: the tail after c is beta^(c+1)-like, in closed form far from r = 0."""
     n, rate = 3000, 0.01
     prior = np.exp(-rate * np.arange(n + 1))
-    post = posteriors(prior / prior.sum(), Fraction(str(alpha)), 1)
+    post = posteriors(logs_of(prior / prior.sum()), Fraction(str(alpha)), 1)
     found = quantile(post, 1 - Fraction(1, 10**12))
     logs = np.log(prior) + np.log(alpha) * np.abs(np.arange(n + 1) - np.arange(n + 1)[:, None])
     for r in (0, 10, 700, 2000, n):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts.remaps.posteriors import decay_filter, one_sided_moments, posteriors
-from tests.counts.oracle import ALPHAS, priors
+from tests.counts.oracle import ALPHAS, logs_of, priors
 
 
 @settings(max_examples=40)
@@ -29,7 +29,7 @@ def test_moments_follow_their_definition(prior, alpha, degree):
 @given(st.integers(1, 12).flatmap(priors), ALPHAS, st.data())
 def test_cumulative_posteriors_follow_bayes_rule(prior, alpha, data):
     n = len(prior) - 1
-    post = posteriors(np.array(prior, dtype=float), alpha, 0)
+    post = posteriors(logs_of(prior), alpha, 0)
     at = np.array([data.draw(st.integers(0, n)) for _ in range(n + 1)])
     found = post.mass_up_to(at)
     for r in range(n + 1):
@@ -39,7 +39,7 @@ def test_cumulative_posteriors_follow_bayes_rule(prior, alpha, data):
 
 
 def test_a_level_near_one_keeps_its_digits():
-    post = posteriors(np.full(3, 1 / 3), 1 - Fraction(1, 10**15), 0)
+    post = posteriors(logs_of(np.full(3, 1 / 3)), 1 - Fraction(1, 10**15), 0)
     assert post.rate == pytest.approx(1e-15, rel=1e-9)
 
 

@@ -6,6 +6,7 @@ chain to a state (`ChainCounts`), or what earlier releases taught (`learn_from_r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +28,8 @@ _SUM_TOLERANCE = 1e-9
 _LARGEST_CHAIN = 20_000
 LARGEST_PRIOR = 10_000_000
 _LARGEST_MEAN = 10**15
+_LEAST = 1e-290  # below, floats lose digits and then everything: logarithms are asked for
+_NEAR_LEAST = -460.0
 _REMAP_MICROSECONDS, _REMAP_BYTES = 2, 400  # per count, measured up to n = 10⁷
 
 
@@ -94,16 +97,30 @@ def learn_from_release(
     ratios = list(alpha) if isinstance(alpha, Sequence) else [alpha] * len(values)
     if len(ratios) != len(values):
         raise InvalidInputError("Give one alpha, or one for each release.")
-    with np.errstate(divide="ignore"):
-        logs = np.log(read_probabilities(base, integer(n, "n", 1)))
+    return np.exp(_learned_logs(values, ratios, base, n))
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierRelease:
+    """What `learn_from_release` returns, with the logarithms of what is below the least float."""
+
+    released: int
+    alpha: Fraction
+
+    def log_probabilities(self, n: int) -> FloatArray:
+        """Return the logarithms of the posterior of 0..n."""
+        return _learned_logs([self.released], [self.alpha], "uniform", n)
+
+
+def _learned_logs(values: list[int], ratios: list[Any], base: Any, n: int) -> FloatArray:
+    logs = np.nan_to_num(read_logs(base, integer(n, "n", 1)), nan=-np.inf, neginf=-np.inf)
     counts = np.arange(n + 1)
     for value, ratio in zip(values, map(read_alpha, ratios), strict=True):
         if not 0 < ratio < 1:
             raise InvalidInputError("The level of a release lies strictly between 0 and 1.")
         seen = min(max(integer(value, "released", -(2**62)), 0), n)
         logs = logs + np.log(np.float64(ratio)) * np.abs(counts - seen)
-    posterior = np.exp(logs - logs.max())
-    return np.asarray(posterior / posterior.sum())
+    return _conditioned(logs, n)
 
 
 def prior_of_kind(kind: str, parameter: Fraction, n: int) -> Any:
@@ -124,6 +141,49 @@ def prior_of_kind(kind: str, parameter: Fraction, n: int) -> Any:
 
 def read_probabilities(prior: Any, n: int) -> FloatArray:
     """Return the prior over 0..n as an array that adds up to 1."""
+    if hasattr(prior, "log_probabilities") or hasattr(prior, "cdf"):
+        return np.exp(np.nan_to_num(read_logs(prior, n), nan=-np.inf, neginf=-np.inf))
+    _refuse_long(n)
+    if isinstance(prior, str):
+        return _named(prior, n)
+    if hasattr(prior, "probabilities"):
+        return _normalized(np.asarray(prior.probabilities(n), dtype=np.float64), n)
+    if hasattr(prior, "transition"):
+        raise InvalidInputError(
+            "A chain has one count per state: give ChainCounts(chain, state) as the prior."
+        )
+    return _normalized(_array(prior), n)
+
+
+def read_logs(prior: Any, n: int) -> FloatArray:
+    """Return the logarithms of the prior over 0..n: −inf for impossible counts.
+
+    NaN stands for what is below the least float where its logarithm is not to be had. Zeros of an
+    array are impossible counts.
+    """
+    _refuse_long(n)
+    if hasattr(prior, "log_probabilities"):
+        return _conditioned(np.asarray(prior.log_probabilities(n), dtype=np.float64), n)
+    if hasattr(prior, "cdf"):
+        logs = _conditioned(_of_distribution(prior, n), n)
+        first, last = prior.support() if hasattr(prior, "support") else (0, n)
+        return _doubted(logs, np.clip(first, 0, n), np.clip(last, 0, n))
+    with np.errstate(divide="ignore"):
+        logs = np.log(read_probabilities(prior, n))
+    return _doubted(logs, 0, n) if hasattr(prior, "probabilities") else logs
+
+
+def _doubted(logs: FloatArray, first: float, last: float) -> FloatArray:
+    """Turn zeros from `first` to `last` into NaN if they lie beside what is nearly too small."""
+    tiny = np.isfinite(logs) & (logs < _NEAR_LEAST)
+    zero = np.isneginf(logs)
+    zero[: math.ceil(first)], zero[math.floor(last) + 1 :] = False, False
+    if (zero[1:] & tiny[:-1]).any() or (zero[:-1] & tiny[1:]).any():
+        return np.where(zero, np.nan, logs)
+    return logs
+
+
+def _refuse_long(n: int) -> None:
     if n > LARGEST_PRIOR:
         raise UnsupportedError(
             f"Reading answers with a prior over 0..{shortened(n)} takes about "
@@ -131,17 +191,6 @@ def read_probabilities(prior: Any, n: int) -> FloatArray:
             f"{shortened(n * _REMAP_BYTES // 10**9)} GB; it is done up to n = {LARGEST_PRIOR:,}. "
             "Count in larger units, or take answers at face value."
         )
-    if isinstance(prior, str):
-        return _named(prior, n)
-    if hasattr(prior, "probabilities"):
-        return _normalized(np.asarray(prior.probabilities(n), dtype=np.float64), n, strict=True)
-    if hasattr(prior, "cdf"):
-        return _normalized(_of_distribution(prior, n), n, strict=False)
-    if hasattr(prior, "transition"):
-        raise InvalidInputError(
-            "A chain has one count per state: give ChainCounts(chain, state) as the prior."
-        )
-    return _normalized(_array(prior), n, strict=True)
 
 
 def read_fractions(prior: Any, n: int) -> list[Fraction]:
@@ -167,22 +216,45 @@ def _named(name: str, n: int) -> FloatArray:
 
 
 def _of_distribution(prior: Any, n: int) -> FloatArray:
-    """Return a distribution's mass at 0..n; a continuous one's between half-integers.
+    """Return the log of a distribution's mass at 0..n; a continuous one's between half-integers.
 
     Above the median it comes from the upper tail, of which the distribution function rounds off
-    all but the first digits.
+    all but the first digits. What is too small for floats comes from logarithms of the mass, or of
+    the density by Gauss's rule.
     """
     if hasattr(prior, "pmf"):
-        mass = np.asarray(prior.pmf(np.arange(n + 1)), dtype=np.float64)
-        if mass.any():
-            return mass
+        logs = _with_logs(prior.pmf(np.arange(n + 1)), getattr(prior, "logpmf", None), [0.0], [1.0])
+        if not np.isneginf(logs).all():
+            return logs
     edges = np.arange(n + 2) - 0.5
     below = np.asarray(prior.cdf(edges), dtype=np.float64)
-    tail = getattr(prior, "sf", None) or getattr(prior, "ccdf", None)
-    if tail is None:
-        return np.diff(below)
-    above = np.asarray(tail(edges), dtype=np.float64)
-    return np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))
+    mass, tail = np.diff(below), getattr(prior, "sf", None) or getattr(prior, "ccdf", None)
+    if tail is not None:
+        above = np.asarray(tail(edges), dtype=np.float64)
+        mass = np.where(below[:-1] < 0.5, mass, -np.diff(above))
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    return _with_logs(mass, getattr(prior, "logpdf", None), nodes / 2, weights / 2)
+
+
+def _with_logs(mass: Any, log: Any, nodes: Any, weights: Any) -> FloatArray:
+    """Return log(mass); where it is too small, that of the mean of e^log over nodes about i."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.asarray(mass, dtype=np.float64))
+        small = np.flatnonzero(np.asarray(mass) < _LEAST)
+        if log is not None and len(small):
+            parts = [np.log(w) + log(small + x) for x, w in zip(nodes, weights, strict=True)]
+            logs[small] = np.logaddexp.reduce(parts, axis=0)
+    return np.asarray(logs)
+
+
+def _conditioned(logs: FloatArray, n: int) -> FloatArray:
+    """Check logarithms of weights, and make the weights add up to 1."""
+    if np.isnan(logs).any() or logs.max() == np.inf:
+        raise InvalidInputError("The distribution has probabilities that are no numbers ≥ 0.")
+    if np.isneginf(logs).all():
+        raise InvalidInputError(f"The distribution has no probability on 0..{n}.")
+    top = logs.max()
+    return np.asarray(logs - (top + np.log(np.exp(logs - top).sum())))
 
 
 def _array(prior: Any) -> FloatArray:
@@ -200,8 +272,8 @@ def _array(prior: Any) -> FloatArray:
     return values
 
 
-def _normalized(values: FloatArray, n: int, strict: bool) -> FloatArray:
-    """Check a prior; `strict` ones must add up to 1, others are conditioned on 0..n."""
+def _normalized(values: FloatArray, n: int) -> FloatArray:
+    """Check a prior, which must add up to 1."""
     if len(values) != n + 1:
         raise InvalidInputError(
             f"The prior has {len(values)} probabilities; counts 0..{n} need {n + 1}."
@@ -210,12 +282,10 @@ def _normalized(values: FloatArray, n: int, strict: bool) -> FloatArray:
         bad = float(values[~(np.isfinite(values) & (values >= 0))][0])
         raise InvalidInputError(f"Prior probabilities are finite and at least 0, not {bad!r}.")
     total = float(values.sum())
-    if strict and abs(total - 1) > _SUM_TOLERANCE:
+    if abs(total - 1) > _SUM_TOLERANCE:
         raise InvalidInputError(
             f"The prior adds up to {total!r}, not 1; divide it by its sum if it holds weights."
         )
-    if total <= 0:
-        raise InvalidInputError(f"The distribution has no probability on 0..{n}.")
     return values / total
 
 
@@ -225,7 +295,8 @@ class Consumer:
 
     Args:
         prior: n + 1 probabilities, "uniform", a SciPy distribution (conditioned on 0..n),
-            `ChainCounts(chain, state)`, or any object with `probabilities(n)`.
+            `ChainCounts(chain, state)`, or any object with `probabilities(n)`, or with
+            `log_probabilities(n)`, which keep what is below the least float.
         loss: "absolute", "squared", "binary", "power:Q", "asymmetric:UNDER:OVER", a matrix, a
             function of (count, answer), or a loss from `quiltwork.counts.consumers.losses`.
 

@@ -63,6 +63,11 @@ class Gain(ResultBase):
                 "at face value, the same loss would take epsilon = "
                 f"{self.equivalent_epsilon:.4g}: {more:.1f} % more privacy budget"
             )
+        if doubtful := int(remap.posteriors.doubtful.sum()):
+            lines.append(
+                f"how {doubtful} answers are read is not known: the prior is below the least float "
+                "there and tells no logarithms"
+            )
         lines.append(_verdict(remap))
         if self.made_for_it is not None:
             loss, gap = float(self.made_for_it.expected_loss), float(self.made_for_it.gap)

@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 from quiltwork.counts.consumers.losses import FloatArray, IntArray
 from quiltwork.counts.remaps.posteriors import Posteriors, PosteriorSide
 
-LEAST_LOG = -700.0  # answers of smaller evidence add nothing to an expected loss
-
 
 def sides(post: Posteriors, told: IntArray, degree: int) -> tuple[FloatArray, FloatArray]:
     """Return Σ |i−k|^degree·P(i | r) over the counts below k = told[r], and over those above it.
@@ -72,41 +70,48 @@ def _mean(side: PosteriorSide, anchor: IntArray, shift: IntArray, degree: int) -
 
 def _between(post: Posteriors, told: IntArray, degree: int) -> FloatArray:
     """Return Σ |i−k|^degree·P(i | r) over k < i ≤ r, or over r < i < k."""
-    n = post.n
-    counted = post.log_evidence > LEAST_LOG
-    lower = np.flatnonzero(counted & (told < post.answers))
-    upper = np.flatnonzero(counted & (told > post.answers + 1))
-    total = np.zeros(len(told))
-    total[lower] = stretches(post.prior, post.rate, told[lower], post.answers[lower], degree)
-    total[upper] = np.exp(-post.rate) * stretches(
-        post.prior[::-1], post.rate, n - told[upper], n - 1 - post.answers[upper], degree
-    )
-    return total * np.exp(-np.maximum(post.log_evidence, LEAST_LOG))
+    n, prior, scale, answers = post.n, post.prior, post.scale, post.answers
+    lower, upper = np.flatnonzero(told < answers), np.flatnonzero(told > answers + 1)
+    total, log = np.zeros(len(told)), scale[answers] - post.log_evidence
+    total[lower] = stretches(prior, scale, post.rate, told[lower], answers[lower], degree)
+    last = n - 1 - answers[upper]
+    total[upper] = stretches(prior[::-1], scale[::-1], post.rate, n - told[upper], last, degree)
+    log[upper] += scale[answers[upper] + 1] - scale[answers[upper]] - post.rate
+    return np.asarray(total * np.exp(log))
 
 
 def stretches(
-    prior: FloatArray, rate: float, low: IntArray, high: IntArray, degree: int
+    prior: FloatArray, scale: FloatArray, rate: float, low: IntArray, high: IntArray, degree: int
 ) -> FloatArray:
     """Return Σ_{low < i ≤ high} (i−low)^degree·prior[i]·e^(−rate·(high−i)) for pairs low ≤ high.
 
     Sums over 1, 2, 4, … counts after every place come from those over half as many; each pair
-    takes those of its length's binary digits.
+    takes those of its length's binary digits. prior[i] is times e^scale[i], sums e^scale[high].
 
-    >>> stretches(np.ones(4), np.log(2), np.array([0]), np.array([3]), 1).round(12).tolist()
+    >>> pair = np.array([0]), np.array([3])
+    >>> stretches(np.ones(4), np.zeros(4), np.log(2), *pair, 1).round(12).tolist()
     [4.25]
     """
     length, size = high - low, 1
     total = np.zeros(len(low))
     sums = [np.append(prior[1:], 0.0)] * (degree + 1)
     while size <= length.max(initial=0):
-        fading = np.exp(-rate * size)
+        fading = faded(scale, rate, size)
         at = np.flatnonzero(length & size)
         done = length[at] % size
-        total[at] = fading * total[at] + _moved([s[low[at] + done] for s in sums], done)
+        start = low[at] + done
+        total[at] = fading[start] * total[at] + _moved([s[start] for s in sums], done)
         later = [np.append(s[size:], np.zeros(min(size, len(s)))) for s in sums]
+        fading = np.append(fading[size:], np.zeros(min(size, len(prior))))
         sums = [fading * s + _moved(later[: d + 1], size) for d, s in enumerate(sums)]
         size *= 2
     return total
+
+
+def faded(scale: FloatArray, rate: float, size: int) -> FloatArray:
+    """Return what is left at i + size of 1 at i, in their scales; nothing beyond the last count."""
+    left = np.exp(scale[:-size] - scale[size:] - rate * size)
+    return np.append(left, np.zeros(len(scale) - len(left)))
 
 
 def _moved(sums: list[FloatArray], shift: IntArray | int) -> FloatArray:
@@ -136,29 +141,32 @@ def nearest_to_mean(post: Posteriors) -> IntArray:
 
 def mode(post: Posteriors) -> IntArray:
     """Return for each answer the count of largest posterior probability."""
-    decay = float(np.exp(-post.rate))
-    left_best, left_at = _leading(post.prior, decay, 1 + _TIE)
-    right_best, right_at = (part[::-1] for part in _leading(post.prior[::-1], decay, 1 - _TIE))
+    prior, scale = post.prior, post.scale
+    left_best, left_at = _leading(prior, scale, post.rate, 1 + _TIE)
+    mirrored = _leading(prior[::-1], scale[::-1], post.rate, 1 - _TIE)
+    right_best, right_at = (part[::-1] for part in mirrored)
     left, right = post.left.anchor, post.right.anchor
     with np.errstate(divide="ignore"):
-        left_log = np.log(left_best)[left] - post.rate * (post.answers - left)
-        right_log = np.log(right_best)[right] - post.rate * (right - post.answers)
+        left_log = (np.log(left_best) + scale)[left] - post.rate * (post.answers - left)
+        right_log = (np.log(right_best) + scale)[right] - post.rate * (right - post.answers)
     left_wins = (post.left.share > 0) & ((left_log >= right_log - _TIE) | (post.right.share == 0))
     return np.where(left_wins, left_at[left], post.n - right_at[right])
 
 
-def _leading(prior: FloatArray, decay: float, favour: float) -> tuple[FloatArray, IntArray]:
-    """Return max_{i≤j} prior[i]·decay^(j−i) and its i for every j; i before j wins by `favour`.
+def _leading(
+    prior: FloatArray, scale: FloatArray, rate: float, favour: float
+) -> tuple[FloatArray, IntArray]:
+    """Return max_{i≤j} prior[i]·α^(j−i) and its i for every j; i before j wins by `favour`.
 
     Windows of 1, 2, 4, … counts, each from two of half its length.
     """
     value, at = prior.copy(), np.arange(len(prior))
-    step, fade = 1, decay
-    while step < len(prior) and fade > 0:
+    step = 1
+    while step < len(prior) and (fade := faded(scale, rate, step)[:-step]).any():
         kept, own = fade * value[:-step], value[step:]
         wins = (kept * favour >= own) if favour > 1 else (kept * favour > own) | (own == 0)
         value[step:], at[step:] = np.where(wins, kept, own), np.where(wins, at[:-step], at[step:])
-        step, fade = 2 * step, fade * fade
+        step *= 2
     return value, at
 
 
@@ -168,16 +176,9 @@ def quantile(post: Posteriors, level: Fraction) -> IntArray:
     Up to a relative 1e-12 of the smaller one of the two tails.
     """
     lower, upper = float(level), float(1 - level)
-    index = np.zeros(len(post.answers), dtype=np.int64)
-    small = min(lower, upper) < _SMALL
-    sure = (post.log_evidence > LEAST_LOG) & small
-    for some, test in ((sure, _by_sums), (~sure, _by_mass)):
-        if some.any():
-            part = post if some.all() else post.at(post.answers[some])
-            least = 0.0 if test is _by_sums else _SMALL
-            tails = max(lower, least), max(upper, least)
-            index[some] = _least(_guess(part, *tails), test(part, *tails), len(post.support) - 1)
-    return np.asarray(post.support[index])
+    test = _by_sums if min(lower, upper) < _SMALL else _by_mass
+    guess, reached = _guess(post, lower, upper), test(post, lower, upper)
+    return np.asarray(post.support[_least(guess, reached, len(post.support) - 1)])
 
 
 def _least(guess: IntArray, reached: Reached, last: int) -> IntArray:

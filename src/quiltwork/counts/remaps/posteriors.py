@@ -2,11 +2,11 @@
 
 Given answer r, the posterior weight of count i is prior[i]·α^|i−r|. Split at r, it is made of two
 one-sided sums that obey a recursion: F[j] = prior[j] + α·F[j−1] from the left, and its mirror
-image from the right. Everything is kept relative to the nearest counts of positive prior, so that
-answers far from all of them, whose weights are below the least float, still have a posterior.
+image from the right. Priors come in logarithms, and sums at count j are kept relative to the
+largest weight at answer j (`_scale`): answers whose weights are below the least float, far from
+all possible counts or in the tail of a prior, have a posterior like others.
 
 Cost: O(n) per moment.
-
 
 Theorem: docs/theory/geometric-mechanism.md (Remaps in linear time)
 """
@@ -14,21 +14,23 @@ Theorem: docs/theory/geometric-mechanism.md (Remaps in linear time)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate, pairwise
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.counts.consumers.losses import FloatArray, IntArray
 
 SMALLEST_ALPHA = 2.0**-1000  # stands for α = 0: the nearest possible counts take everything
-_NEGLIGIBLE = 1e-280  # relative to the largest prior probability; costs less than n·1e-280 losses
+LEAST_LOG = -700.0  # answers of smaller evidence add nothing to an expected loss
+_NEGLIGIBLE = 1e-280  # relative to the scale; costs less than n·1e-150 losses
+_PLAIN = 300.0  # logarithms below the largest prior probability down to which the scale is even
 
 
-def decay_filter(values: FloatArray, decay: float) -> FloatArray:
-    """Return y with y[j] = values[j] + decay·y[j−1].
+def decay_filter(values: FloatArray, decay: FloatArray | float) -> FloatArray:
+    """Return y with y[j] = values[j] + decay[j]·y[j−1]; decays are at most 1.
 
     In blocks of about √n: all blocks at once by themselves, then what each hands to the next. Terms
     are added, never subtracted, so that small sums keep their digits. O(n).
@@ -38,19 +40,23 @@ def decay_filter(values: FloatArray, decay: float) -> FloatArray:
     """
     width = math.isqrt(len(values))
     blocks = -(-len(values) // width)
-    padded = np.concatenate([values, np.zeros(blocks * width - len(values))])
-    within = padded.reshape(blocks, width).T.copy()
-    for before, here in pairwise(within):
-        here += decay * before
-    fade = decay**width
-    ends = accumulate(within[-1, :-1].tolist(), lambda total, end: fade * total + end)
-    handed = np.array([0.0, *ends])
-    within += np.multiply.outer(decay ** np.arange(1.0, width + 1), handed)
-    return within.T.reshape(-1)[: len(values)]
+    pairs = np.zeros((2, blocks * width))
+    pairs[:, : len(values)] = values, np.broadcast_to(decay, len(values))
+    within, fades = pairs.reshape(2, blocks, width).transpose(0, 2, 1).copy()
+    for j in range(1, width):
+        within[j] += fades[j] * within[j - 1]
+        fades[j] *= fades[j - 1]
+    handed = [0.0]
+    for end, fade in zip(within[-1, :-1].tolist(), fades[-1, :-1].tolist(), strict=True):
+        handed.append(fade * handed[-1] + end)
+    within += fades * handed
+    return np.asarray(within.T.reshape(-1)[: len(values)])
 
 
-def one_sided_moments(prior: FloatArray, decay: float, degree: int) -> list[FloatArray]:
-    """Return, for d = 0..degree, M_d[j] = Σ_{i≤j} (j−i)^d · prior[i] · decay^(j−i).
+def one_sided_moments(
+    prior: FloatArray, decay: FloatArray | float, degree: int
+) -> list[FloatArray]:
+    """Return, for d = 0..degree, M_d[j] = Σ_{i≤j} (j−i)^d · prior[i] · decay[i+1]·…·decay[j].
 
     From (j−i)^d = Σ_t C(d,t)·(j−1−i)^t: M_d is a decay filter of decay·Σ_{t<d} C(d,t)·M_t, one
     step later.
@@ -58,7 +64,7 @@ def one_sided_moments(prior: FloatArray, decay: float, degree: int) -> list[Floa
     moments = [decay_filter(prior, decay)]
     for d in range(1, degree + 1):
         mixed = np.sum([comb(d, t) * moments[t] for t in range(d)], axis=0)
-        shifted = np.concatenate([[0.0], decay * mixed[:-1]])
+        shifted = decay * np.concatenate([[0.0], mixed[:-1]])
         moments.append(decay_filter(shifted, decay))
     return moments
 
@@ -81,36 +87,31 @@ class PosteriorSide:
     log_mass: FloatArray
     moments: tuple[FloatArray, ...]
 
-    def at(self, answers: IntArray) -> PosteriorSide:
-        """Return the sides of some of the answers only."""
-        return replace(
-            self,
-            anchor=self.anchor[answers],
-            share=self.share[answers],
-            log_weight=self.log_weight[answers],
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Posteriors:
     """The posteriors of all answers 0..n; see `posteriors`.
 
     Attributes:
-        prior: probabilities of 0..n.
+        prior: probabilities of 0..n, each divided by e^scale.
+        scale: see `_scale`.
         rate: −ln α, so that a step further costs a factor e^−rate.
         support: the counts of positive prior, ascending.
         rank: for each count, how many possible counts are at or below it.
         left, right: counts ≤ r, and counts > r.
         log_evidence: log of Σ_i prior[i]·α^|i−r| for each answer r.
+        doubtful: which answers could come from counts whose prior is not known.
     """
 
     prior: FloatArray
+    scale: FloatArray
     rate: float
     support: IntArray
     rank: IntArray
     left: PosteriorSide
     right: PosteriorSide
     log_evidence: FloatArray
+    doubtful: NDArray[np.bool_]
     answers: IntArray = field(repr=False)
 
     @property
@@ -124,16 +125,6 @@ class Posteriors:
         ends = (self.answers == 0) | (self.answers == self.n)
         weight = np.where(ends, 1.0, -math.expm1(-self.rate)) / (1 + math.exp(-self.rate))
         return np.asarray(weight * np.exp(self.log_evidence))
-
-    def at(self, answers: IntArray) -> Posteriors:
-        """Return the posteriors of some of the answers only."""
-        return replace(
-            self,
-            left=self.left.at(answers),
-            right=self.right.at(answers),
-            log_evidence=self.log_evidence[answers],
-            answers=answers,
-        )
 
     def mass_up_to(self, count: IntArray) -> FloatArray:
         """P(i ≤ count[r] | r) for every answer r, without cancellation on either side."""
@@ -169,20 +160,39 @@ def decay_rate(alpha: Fraction) -> float:
     return -math.log1p(float(alpha - 1)) if decay > 0.5 else -math.log(decay)
 
 
-def posteriors(prior: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
-    """Prepare the posteriors of every answer with moments up to `degree`. O(n·degree)."""
-    rate = decay_rate(alpha)
-    decay = max(float(alpha), SMALLEST_ALPHA)
-    kept = np.where(prior > _NEGLIGIBLE * prior.max(), prior, 0.0)
+def _scale(logs: FloatArray, rate: float) -> FloatArray:
+    """Return for each r the log of the largest prior[i]·α^|i−r|, plus 300, at most the largest.
+
+    It moves by at most `rate` from one count to the next, and so does what a count weighs: one
+    that is negligible beside its own scale is so for every answer.
+    """
+    steps = rate * np.arange(len(logs))
+    after = np.maximum.accumulate(logs + steps) - steps
+    before = np.maximum.accumulate((logs - steps)[::-1])[::-1] + steps
+    return np.asarray(np.minimum(np.maximum(before, after) + _PLAIN, logs.max()))
+
+
+def posteriors(logs: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
+    """Prepare the posteriors of every answer with moments up to `degree`. O(n·degree).
+
+    `logs` are those of the prior; NaN is a count of which only log < LEAST_LOG is known.
+    """
+    rate, unknown = decay_rate(alpha), np.isnan(logs)
+    logs = np.where(unknown, -np.inf, logs)
+    scale = _scale(logs, rate)
+    prior = np.exp(logs - scale)
+    kept = np.where(prior > _NEGLIGIBLE, prior, 0.0)
     support = np.flatnonzero(kept)
     answers = np.arange(len(prior))
     below = np.searchsorted(support, answers, side="right")
     left_anchor = support[np.maximum(below - 1, 0)]
     right_anchor = support[np.minimum(below, len(support) - 1)]
 
-    left_moments = one_sided_moments(kept, decay, degree)
-    right_moments = [m[::-1] for m in one_sided_moments(kept[::-1], decay, degree)]
-    log_left, log_right = _log_at(left_moments[0], support), _log_at(right_moments[0], support)
+    rise = np.diff(scale)
+    left_moments = one_sided_moments(kept, np.exp(-rate - np.append(0, rise)), degree)
+    mirrored = one_sided_moments(kept[::-1], np.exp(np.append(rise, 0) - rate)[::-1], degree)
+    right_moments = [moment[::-1] for moment in mirrored]
+    log_left, log_right = (scale + _log_at(m[0], support) for m in (left_moments, right_moments))
 
     left_weight = np.where(
         below > 0, log_left[left_anchor] - rate * (answers - left_anchor), -np.inf
@@ -191,12 +201,13 @@ def posteriors(prior: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
         below < len(support), log_right[right_anchor] - rate * (right_anchor - answers), -np.inf
     )
     evidence = np.logaddexp(left_weight, right_weight)
+    doubtful = (evidence < LEAST_LOG) & unknown.any()
     left_share, right_share = np.exp(left_weight - evidence), np.exp(right_weight - evidence)
     left = PosteriorSide(left_anchor, left_share, left_weight, log_left, _relative(left_moments))
     right = PosteriorSide(
         right_anchor, right_share, right_weight, log_right, _relative(right_moments)
     )
-    return Posteriors(kept, rate, support, below, left, right, evidence, answers)
+    return Posteriors(kept, scale, rate, support, below, left, right, evidence, doubtful, answers)
 
 
 def _log_at(mass: FloatArray, support: IntArray) -> FloatArray:

@@ -27,7 +27,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from quiltwork.arguments import instance
-from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.consumers.consumer import Consumer, read_logs
 from quiltwork.counts.consumers.losses import (
     Binary,
     ErrorLoss,
@@ -40,7 +40,7 @@ from quiltwork.counts.consumers.losses import (
 from quiltwork.counts.consumers.universality import Universality
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile, sides
-from quiltwork.counts.remaps.posteriors import SMALLEST_ALPHA, Posteriors, posteriors
+from quiltwork.counts.remaps.posteriors import LEAST_LOG, SMALLEST_ALPHA, Posteriors, posteriors
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, proper_fraction
 from quiltwork.report.charts import MatrixChart
@@ -107,7 +107,8 @@ def _laws(post: Posteriors, size: int) -> _Laws:
     within = np.arange(size)
     missing = len(firsts) * size - (post.n + 1)
     with np.errstate(divide="ignore"):
-        prior = np.log(np.pad(post.prior, (0, missing))).reshape(-1, 1, size)
+        own = np.log(post.prior) + post.scale
+    prior = np.pad(own, (0, missing), constant_values=-np.inf).reshape(-1, 1, size)
     before = np.concatenate([[-np.inf], post.left.log_weight[firsts[1:] - 1]])
     after = np.concatenate([post.right.log_weight[firsts[1:] - 1], [-np.inf]])
     logs = np.empty((len(firsts), size, size + 2))
@@ -205,7 +206,14 @@ class Remap(ChartedResult):
             raise InvalidInputError(
                 f"Released counts are integers, not {values.dtype}; give them as released."
             )
-        return np.asarray(np.clip(values, 0, self.n), dtype=np.int64)
+        at = np.asarray(np.clip(values, 0, self.n), dtype=np.int64)
+        if (doubtful := self.posteriors.doubtful[at]).any():
+            raise UnsupportedError(
+                f"Released count {at[doubtful][0]} lies where the prior is below the least float "
+                "and tells no logarithms, so its reading is not known; take a distribution with "
+                "logpmf, or an array, whose zeros are impossible counts."
+            )
+        return at
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per answer."""
@@ -290,7 +298,8 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
             f"{LARGEST_ANY_LOSS}; this is n = {n}. Count in larger units, or use an absolute, "
             "asymmetric, squared or binary loss, which take any n."
         )
-    post, chosen = choose(loss, consumer.probabilities(n), mechanism.alpha)
+    condition = consumer.universality(n)
+    post, chosen = choose(loss, read_logs(consumer.prior, n), mechanism.alpha)
     chances = post.chances
     expected, face = (float(chances @ part) for part in (chosen.cost, chosen.face_cost))
     if mechanism.alpha < SMALLEST_ALPHA:
@@ -299,7 +308,7 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
         table=chosen.answers,
         expected_loss=expected,
         face_value_loss=face,
-        universality=consumer.universality(n),
+        universality=condition,
         alpha=mechanism.alpha,
         loss_name=loss.name,
         posteriors=post,
@@ -311,10 +320,10 @@ def _cleared(loss: float) -> float:
     return loss if loss > _NOTHING else 0.0
 
 
-def choose(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
-    """Find the best answer to every answer's posterior."""
+def choose(loss: Loss, logs: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
+    """Find the best answer to every answer's posterior, from the logarithms of the prior."""
     degree = _degree(loss)
-    post = posteriors(prior, alpha, degree or 0)
+    post = posteriors(logs, alpha, degree or 0)
     if degree is None:
         return post, best_answers(post, _columns(loss, post.n))
     under, over = 1.0, 1.0
@@ -324,6 +333,7 @@ def choose(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, 
         answers = nearest_to_mean(post) if degree else mode(post)
 
     def cost(told: IntArray) -> FloatArray:
+        told = np.where(post.log_evidence > LEAST_LOG, told, post.answers)  # others add nothing
         below, above = sides(post, told, degree)
         return over * below + under * above
 
