@@ -16,8 +16,8 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2850,
     "beliefs": 6310,
-    "budget": 9860,
-    "cli": 6910,
+    "budget": 9790,
+    "cli": 6900,
     "client": 800,
     "counts": 4160,
     "demo": 530,
