@@ -34,8 +34,6 @@ from quiltwork.influence.sweep.walks import Walk
 _CELLS = 1 << 24
 _MOST_WORK = 1 << 32
 """So many entries of programs are looked at for one set of levels: seconds, compiled."""
-_CHEAP = 8
-"""So many ratios take NumPy as long as one program."""
 
 
 @dataclass(frozen=True)
@@ -379,11 +377,8 @@ class Swept:
             side.unknown(lanes) if outer is None else outer[(begin - 1) % len(outer)],
         )
         result = np.empty((lanes, size, *fresh.shape[1:]))
-        ratios = isinstance(side, Exact) and are_ratios(side, fresh, values)
-        fast = None
-        if isinstance(side, Exact):
-            fast = kernels(walk.size, longest // _CHEAP if ratios else longest)
-        if isinstance(side, Exact) and (ratios or fast is not None):
+        fast = kernels(walk.size, longest) if isinstance(side, Exact) else None
+        if isinstance(side, Exact) and (fast is not None or are_ratios(side, fresh, values)):
             offsets = np.minimum(np.arange(longest + 1), steps[:, None])
             visited = begin[:, None] + toward * offsets
             spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
