@@ -16,7 +16,7 @@ LINE_LIMIT = 450
 CEILINGS = {
     "audit": 2850,
     "beliefs": 6310,
-    "budget": 9790,
+    "budget": 9820,
     "cli": 6900,
     "client": 800,
     "counts": 4160,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
+import multiprocessing
+import multiprocessing.connection
 import os
+import socket
 import sqlite3
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from quiltwork.budget import Ledger, Spending
+from quiltwork.budget.ledger.queueing import TurnsOfProcesses
 from quiltwork.errors import InvalidInputError, StorageError
 
 
@@ -46,27 +50,53 @@ def test_the_lock_of_another_process_is_waited_for(sqlite_url, independent):
 
 
 def _refused(*_):
-    raise PermissionError
+    raise OSError
 
 
-@pytest.mark.parametrize("how", ["taken", "unlisted", "without such locks"])
-def test_only_speed_rests_on_whose_turn_it_is(sqlite_url, independent, monkeypatch, how):
-    """A lock on the folder says who looks for SQLite's own; a process may never give it up."""
-    ledger = Ledger.open(sqlite_url, timeout=20)
+@pytest.mark.parametrize("timeout", [20, 0.2])
+@pytest.mark.parametrize("how", ["taken", "without such names"])
+def test_only_speed_rests_on_who_is_next(sqlite_url, independent, monkeypatch, how, timeout):
+    """A process may be the next, and never do anything; short waits are not spent on that."""
+    ledger = Ledger.open(sqlite_url, timeout=timeout)
     ledger.create("d", independent, 3, 1)
     path = Path(sqlite_url.removeprefix("sqlite:///"))
-    folder = os.open(path.parent, os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    failing = {"unlisted": "os.open", "without such locks": "fcntl.flock"}.get(how)
-    if failing is not None:
-        monkeypatch.setattr(f"quiltwork.budget.ledger.sqlite.{failing}", _refused)
-    threading.Timer(0.05, lambda: other.execute("ROLLBACK")).start()
-    ledger.debit("d", Spending.dp(0.1, 1, 3))
-    monkeypatch.undo()
-    os.close(folder)
-    other.close()
+    found = path.stat()
+    with socket.socket(socket.AF_UNIX) as is_next:
+        is_next.bind(f"\0quiltwork-{os.geteuid()}-{found.st_dev}-{found.st_ino}")
+        if how == "without such names":
+            monkeypatch.setattr("quiltwork.budget.ledger.queueing.socket.socket", _refused)
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(0.02, lambda: other.execute("ROLLBACK")).start()
+        ledger.debit("d", Spending.dp(0.1, 1, 3))
+        monkeypatch.undo()
+        other.close()
+
+
+def _be_next(file, own):
+    with TurnsOfProcesses().next(file, 60) as is_next:
+        own.send(is_next)
+        own.recv()
+
+
+def test_another_process_is_next_when_one_has_ended_or_was_killed():
+    context, file = multiprocessing.get_context("fork"), uuid.uuid4().hex
+    ends, processes = {}, []
+    for _ in range(3):
+        end, own = context.Pipe()
+        processes.append(context.Process(target=_be_next, args=(file, own)))
+        ends[end] = processes[-1]
+        ends[end].start()
+    for way in ("ended", "killed", "ended"):
+        (heard,) = multiprocessing.connection.wait(ends)  # one at a time
+        assert heard.recv() is True
+        process = ends.pop(heard)
+        if way == "killed":
+            process.kill()
+        else:
+            heard.send("go")
+    for process in processes:
+        process.join()
 
 
 def test_the_lock_of_another_session_is_waited_for(postgres_url, independent):

@@ -21,22 +21,15 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from quiltwork.budget.ledger.databases import Connection, Database
+from quiltwork.budget.ledger.queueing import TurnsOfProcesses
 from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY, sync_folder
-
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows, which opens no folders either
-    fcntl = None
 
 _PRAGMAS = (
     "journal_mode=WAL",
@@ -44,11 +37,9 @@ _PRAGMAS = (
     *(("fullfsync=ON",) if sys.platform == "darwin" else ()),  # which no other system has
 )
 _LOOK = 0.0001
-"""Seconds between two attempts to take the write lock, of the one whose turn it is."""
-_LOOK_FOR_TURN, _LONGEST_NAP = 0.0005, 0.02
-"""Seconds after which a process looks again for its turn, and for which it may not look at all."""
-_PATIENCE = 0.5
-"""Seconds after which a process looks for the lock though it is not its turn."""
+"""Seconds between two attempts to take the write lock, of the one who is next."""
+_LOOK_BESIDES, _PATIENCE = 0.002, 0.1
+"""The same of one who is not, which it looks for after so many seconds all the same."""
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
 _SENTENCES = {
     "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
@@ -101,7 +92,7 @@ class SqliteDatabase(Database):
         self._names = self._found()
         self._opened: dict[int, list[_Identity]] = {}
         self._logs: dict[int, int] = {}
-        self._usual_wait = 0.0
+        self._turns = TurnsOfProcesses()
         self._first: _Identity = None  # the file that was opened first, and then always
         self.url = f"sqlite:///{path}"
 
@@ -292,41 +283,17 @@ class SqliteDatabase(Database):
 
         SQLite itself looks for the lock ever more rarely, up to ten times a second, while a debit
         holds it for less than a millisecond. So it is looked for here: by one process at short
-        intervals, and by the others as soon as they are that one.
+        intervals, while the others sleep.
         """
         if wait is None:
             connection.execute("BEGIN")
             return
         if self._locked(connection, last=False):
             return
-        start = time.monotonic()
-        with self._turn(start + min(_PATIENCE, wait)):
+        start, file = time.monotonic(), "{}-{}".format(*(self._first or (0, 0)))
+        with self._turns.next(file, min(_PATIENCE, wait / 2)) as is_next:
             while not self._locked(connection, last=time.monotonic() > start + wait):
-                time.sleep(_LOOK)
-
-    @contextmanager
-    def _turn(self, until: float) -> Iterator[None]:
-        """Wait to be the one who looks for the lock.
-
-        Whose turn it is says a lock on the ledger's folder, which ends with its process. Most of
-        the time for which it usually waits a process does not look at all, so that the others have
-        the processors, and turns come nearly in the order of asking. Only speed rests on it: where
-        there is no such lock, or it takes too long, all look for themselves.
-        """
-        folder, start, usual = None, time.monotonic(), self._usual_wait
-        try:
-            with suppress(OSError):  # a folder that may not be listed, or has no such locks
-                folder = os.open(self.path.parent, os.O_RDONLY)
-                nap = 0.7 * usual
-                while not _flocked(folder) and time.monotonic() < until:
-                    time.sleep(max(_LOOK_FOR_TURN, nap))
-                    nap = 0.0
-            waited = min(time.monotonic() - start, _LONGEST_NAP)
-            self._usual_wait = 0.8 * usual + 0.2 * waited
-            yield
-        finally:
-            if folder is not None:
-                os.close(folder)
+                time.sleep(_LOOK if is_next else _LOOK_BESIDES)
 
     def rows(self, connection: Connection, statement: str) -> list[Any]:
         """Run a statement that others may be in the way of: while they begin or end the log."""
@@ -384,14 +351,6 @@ class SqliteDatabase(Database):
             )
 
 
-def _flocked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _identity(name: str) -> _Identity:
     try:
         found = os.lstat(name)
@@ -408,6 +367,8 @@ def _overlaps(opened: list[_Identity], found: list[_Identity]) -> bool:
 def _to_disk(descriptor: int) -> None:
     """Wait until a file is on the disk itself, for which macOS has a command of its own."""
     if sys.platform == "darwin":
+        import fcntl
+
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(descriptor)
