@@ -194,6 +194,14 @@ def test_the_record_never_holds_the_truth():
     assert json.loads(qw.Release.from_json(json.dumps(without)).to_json()) == first
 
 
+def test_the_page_to_forward_says_what_it_does_not_hide():
+    page = release_page(qw.release(DATA, queries.histogram(), CHAIN))
+    assert "What it does not hide" in page
+    assert "more tightly tied" in page
+    of_persons = qw.release([DATA], queries.histogram(), CHAIN, protect="person")
+    assert "tightly tied" not in release_page(of_persons)
+
+
 def test_a_belief_fitted_on_the_data_warns():
     fitted = MarkovChain.fit(DATA, smoothing=0.5)
     with pytest.warns(QuiltworkWarning, match="fitted on the data"):

@@ -114,6 +114,11 @@ def cell_name(cell: object) -> str:
 
 
 _SECRETS = {"moment": "each time point", "person": "each person, whole series"}
+_NOT_HIDDEN = (
+    "That somebody is in the data, and habits that the answer itself shows.",
+    "More about a time point, if they are more tightly tied to each other than the beliefs say.",
+    "What other releases from the same data tell, unless one ledger counts them all.",
+)
 
 
 def release_page(
@@ -142,6 +147,8 @@ def release_page(
         section("The answer", *answer, anchor="answer"),
         section("What it protects", bullets(said[1:]), anchor="protects"),
     ]
+    if release.protects != "person":
+        sections.append(section("What it does not hide", bullets(_NOT_HIDDEN), anchor="limits"))
     if others is not None:
         from quiltwork.audit import misfit
 
