@@ -73,7 +73,8 @@ def create(
     """Begin a dataset with its beliefs and its budget.
 
     The first one creates the file or the tables. Beliefs, budget and what is protected are fixed
-    for ever.
+    for ever. Give the final length if it is known: `extend` is refused where what was released
+    would exceed the budget in a longer series.
     """
     if people:
         from quiltwork.budget.people import PEOPLE
@@ -95,7 +96,11 @@ def extend(
     dataset: str = argument(),
     length: int = argument(),
 ) -> None:
-    """Let a dataset grow to LENGTH time points."""
+    """Let a dataset grow to LENGTH time points, if what was released still fits its budget.
+
+    Under chains it does. Under numbers and longer memory a release may reveal more in a longer
+    series: then a dataset is best created with its final length.
+    """
     _show([_opened(url).extend(dataset, length)])
 
 

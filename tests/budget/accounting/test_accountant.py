@@ -175,35 +175,6 @@ def test_points_outside_every_window_count():
     assert 0 < account.leakage(21, 50) < account.leakage(10, 20) == account.epsilon()
 
 
-@given(st.sampled_from(["chain", "box", "any"]), spendings(length=25, most=4), st.integers(0, 60))
-@settings(max_examples=sample(10, full=20))
-def test_growing_never_raises_the_cost(name, records, more):
-    account = Accountant(BELIEFS[name], 25)
-    account.add_all(records)
-    before = account.exact_epsilon
-    rounding = 1 + Fraction(1, 10**9)
-    account.extend(25 + more)
-    assert account.exact_epsilon <= before * rounding
-    account.extend(26 + more)
-    assert account.exact_epsilon <= before * rounding
-    account.spend(0.1, 10, 26 + more)
-    fresh = Accountant(BELIEFS[name], 26 + more)
-    fresh.add_all([*records, Spending.dp(0.1, 10, 26 + more)])
-    assert account.exact_epsilon <= fresh.exact_epsilon * rounding
-
-
-def test_a_series_does_not_shrink_and_rows_do_not_grow():
-    account = Accountant(CHAIN, 50)
-    with pytest.raises(InvalidInputError, match="cannot shrink"):
-        account.extend(49)
-    with pytest.raises(UnsupportedError, match="fixed rows"):
-        Accountant(Clusters(["a", "b"])).extend(3)
-    single = Accountant(CHAIN, 1, episode=2)
-    single.add(Spending(1, 1, composes_by="nothing", epsilon=Fraction(1, 10)))
-    with pytest.raises(UnsupportedError, match="stretches of 2 are protected"):
-        single.extend(2)
-
-
 def test_an_account_comes_back_from_json():
     account = Accountant([CHAIN, BOX], 30, budget=Fraction(5, 3))
     account.spend(0.02, 3, 20, label="März")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from contextlib import suppress
 from fractions import Fraction
 
@@ -11,16 +12,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import quiltwork as qw
 from quiltwork.beliefs import Clusters
 from quiltwork.budget import Accountant, Ledger, Spending
+from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.notes import MOST_AN_HOUR
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,
     NotPrivateError,
+    QuiltworkError,
     StorageError,
     UnsupportedError,
 )
+from tests.budget.accounting.test_growing_series import SUM, SWING
 
 
 def test_ten_releases_of_a_tenth_fit_a_budget_of_one(ledger, independent):
@@ -88,13 +93,45 @@ def test_rows_record_the_theorem_and_combinations_without_one_are_refused(ledger
     assert json.loads(ledger.log()[1].body)["spending"]["composes_by"] == "nothing"
 
 
-def test_a_dataset_grows_and_what_was_spent_costs_no_more(ledger, chain):
+def test_a_chain_grows_and_what_was_spent_costs_no_more(ledger, chain):
     ledger.create("d", chain, 40, 1)
     ledger.accountant("d").spend(dp_epsilon=0.05)
     before = ledger.status("d").exact_total
     assert ledger.extend("d", 400).exact_total <= before
     ledger.accountant("d").spend(dp_epsilon=0.01, start=390)
     assert ledger.status("d").length == 400
+
+
+def test_a_dataset_grows_as_far_as_budget_reserve_and_caps_allow(ledger):
+    ledger.create("d", SWING, 2, 1.05)
+    ledger.debit("d", SUM)
+    with pytest.raises(BudgetExceeded, match=r"1\.366.* above the budget of 1\.05; the longest"):
+        ledger.extend("d", 60)
+    assert (ledger.status("d").length, len(ledger.log())) == (2, 2)
+    kept = Fraction("1.05") - ledger.status("d").exact_total
+    ledger.allot("d", "ana", reserved=kept)
+    with pytest.raises(BudgetExceeded, match=r"of which 0\.032\d* is reserved; not even one"):
+        ledger.extend("d", 4)
+    ledger.create("capped", SWING, 2, 5)
+    ledger.allot("capped", "ben", cap=1.05)
+    ledger.debit("capped", SUM, analyst="ben")
+    with pytest.raises(BudgetExceeded, match=r"above the cap of 'ben', 1\.05; the longest series"):
+        ledger.extend("capped", 60)
+    ledger.verify()
+
+
+def test_a_dataset_above_its_budget_grants_nothing_more_and_accuses_nobody(ledger):
+    """As earlier versions left one: a series that grew without being priced."""
+    ledger.create("d", SWING, 2, 1.05)
+    ledger.debit("d", SUM)
+    body = canonical({"length": 60, "at": "2026-01-01T00:00:00+00:00"})
+    ledger.store.write(lambda tables: tables.append(Draft("f" * 32, "d", "extend", body)))
+    small = Spending.of_query(qw.queries.sum(0, 1).on(5, 5), 10**6, 60)
+    with pytest.raises(BudgetExceeded, match=r"costs 1\.366.*Earlier versions let series grow"):
+        ledger.debit("d", small)
+    with pytest.raises(QuiltworkError, match="Earlier versions let series grow") as told:
+        ledger.verify()
+    assert not re.search("somebody|who writes|put in|[Rr]etire", str(told.value))
 
 
 def test_a_retired_dataset_keeps_its_history_and_its_name(ledger, chain):

@@ -196,7 +196,7 @@ def test_a_cap_that_was_forged_away_for_a_while_is_found(forged_away):
             with nullcontext() if match is None else pytest.raises(StorageError, match=match):
                 verify()
 
-    check(r"'ana' was granted 0\.6.* above the cap of 0\.4:")
+    check(r"'ana' was granted 0\.6.* above the cap of 0\.4,")
     ledger.allot("d", "ana", cap=0.59)
     check(r"above the cap of 0\.59")
     ledger.allot("d", "ana", cap=0.6)

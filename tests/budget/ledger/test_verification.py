@@ -324,9 +324,9 @@ def test_totals_changed_since_a_checkpoint_are_found(filled, url, monkeypatch, s
     filled.verify_since(since)
     tamper(url, statement)
     for reader in (filled, Ledger.open(url, read_only=True)):
-        with pytest.raises(StorageError, match="somebody changed them"):
+        with pytest.raises(StorageError, match="are not those of its last entry"):
             reader.verify_since(since)
-    with pytest.raises(StorageError, match=r"somebody changed them.* whoever debits next"):
+    with pytest.raises(StorageError, match=r"are not what the entries.* whoever debits next"):
         Ledger.open(url, read_only=True).verify()
     with pytest.raises(StorageError, match="have been set right"):
         filled.verify()

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
-from quiltwork.beliefs import Belief
 from quiltwork.budget.accounting.usage import Usage, least_span
 from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets, WorstPoint
 from quiltwork.budget.spending import Composition, Spending
@@ -179,22 +178,6 @@ def by_theorem_3_6(spending: Spending) -> Fraction:
     if spending.composes_by == "levels" or spending.epsilon is None:
         return Fraction(0)
     return spending.epsilon + 2 * (spending.divergence or Fraction(0))
-
-
-def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
-    """Refuse to let a series of `length` time points grow to `new` ones.
-
-    Raises:
-        InvalidInputError: if the new length is shorter.
-        UnsupportedError: for beliefs about fixed rows.
-    """
-    if new < length:
-        raise InvalidInputError(f"The series has {length} time points and cannot shrink to {new}.")
-    if any(belief.length is not None for belief in beliefs):
-        raise UnsupportedError(
-            "These beliefs are about fixed rows, so the series cannot grow; open a new account "
-            "with beliefs about all rows."
-        )
 
 
 def _check_stretch(composes_by: Composition | None, secrets: Secrets) -> None:

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.budget.accounting import limits
-from quiltwork.budget.accounting.account import Account, check_growth
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.growth import (
+    check_growth,
+    grown,
+    growth_fits,
+    longest_length,
+    refusal,
+)
 from quiltwork.budget.accounting.worst_point import LeakageProfile, Secrets, leakage_profile
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
@@ -275,17 +282,39 @@ class Accountant(Charted):
         return float_up(min(part.total, self.exact_epsilon))
 
     def extend(self, length: int) -> None:
-        """Let the series grow to `length` time points; that adds nothing to the total. O(1).
+        """Let the series grow to `length` time points, if what was released still fits the budget.
 
-        Theorem: docs/theory/sweep.md
+        Under some beliefs the same releases tell more in a longer series, so it is priced like a
+        release. Whoever wants to be sure begins with the final length.
+
+        Theorem: docs/theory/sweep.md (growing)
 
         Raises:
+            BudgetExceeded: if it does not fit; then nothing was changed.
             InvalidInputError: if the new length is shorter.
             UnsupportedError: for beliefs about fixed rows.
         """
-        new = integer(length, "length", 1)
-        check_growth(self.beliefs, self.length, new)
-        self._account = self._account.seen_by(Secrets.read(self.beliefs, new, self.episode))
+        now, new = self.length, integer(length, "length", 1)
+        check_growth(self.beliefs, now, new)
+        before, budget = self._account, self._budget
+
+        def after(points: int) -> Account:
+            return grown(before, points, self.episode)
+
+        def fits(points: int) -> bool:
+            return budget is None or growth_fits(before, after(points), budget)
+
+        if new > now and budget is not None and not fits(new):
+            raise BudgetExceeded(
+                refusal(
+                    "",
+                    self.epsilon(),
+                    float_up(after(new).total),
+                    f"the budget of {float_down(budget):.9g}",
+                    (now, new, longest_length(fits, now, new - 1)),
+                )
+            )
+        self._account = after(new)
 
     def profile(self) -> LeakageProfile:
         """Return what each time point leaks, as runs of time points.

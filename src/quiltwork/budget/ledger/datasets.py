@@ -14,7 +14,14 @@ from typing import Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
-from quiltwork.budget.accounting.account import Account, check_growth
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.growth import (
+    check_growth,
+    grown,
+    growth_fits,
+    longest_length,
+    refusal,
+)
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
@@ -31,6 +38,11 @@ from quiltwork.lazy import cached_property
 
 _ROUNDING = Fraction(1, 10**9)
 _ROUNDING_OF_TOTALS = Fraction(1, 2**26)
+_ABOVE = (
+    "Nothing more is granted from it. Earlier versions let series grow without pricing what was "
+    "released from their beginning, and a bound that was corrected since can be higher."
+)
+"""Why an honest ledger may be above a budget."""
 _HALVINGS = 40
 """How far below the largest level of noise a safe one is looked for, where it is not safe."""
 
@@ -164,7 +176,55 @@ class DatasetState:
 
     def longer(self, length: int) -> Account:
         """The account in a series of another length."""
-        return self.account.seen_by(Secrets.read(self.beliefs, length, self.episode))
+        return grown(self.account, length, self.episode)
+
+    def check_growth(self, length: int, alone: Callable[[str], Account]) -> Account:
+        """Check that all debits still fit in a longer series; return the account in it.
+
+        They are priced as one debit is: against the budget less what is reserved and not yet used,
+        and those of each analyst, whom `alone` finds, against her cap.
+
+        Raises:
+            BudgetExceeded: if they do not fit; it names the longest length that does.
+            InvalidInputError: if the new length is shorter.
+            UnsupportedError: for beliefs about fixed rows.
+        """
+        check_growth(self.beliefs, self.length, length)
+        found: dict[int, Account] = {self.length: self.account}
+
+        def after(points: int) -> Account:
+            return found.setdefault(points, self.longer(points))
+
+        def fits(points: int) -> bool:
+            return self._growth_limit(after(points), alone) is None
+
+        limit = None if length == self.length else self._growth_limit(after(length), alone)
+        if limit is not None:
+            longest = longest_length(fits, self.length, length - 1)
+            raise BudgetExceeded(
+                refusal(
+                    f" from {self.name!r}",
+                    float_up(self.account.total),
+                    float_up(after(length).total),
+                    limit,
+                    (self.length, length, longest),
+                )
+            )
+        return after(length)
+
+    def _growth_limit(self, after: Account, alone: Callable[[str], Account]) -> str | None:
+        """The limit that this longer series would exceed; None if it exceeds none."""
+        kept = unused_by_others(self.shares, self.charged, None)
+        if not growth_fits(self.account, after, self.budget - kept):
+            reserved = f", of which {float_up(kept):.9g} is reserved" if kept else ""
+            return f"the budget of {float_down(self.budget):.9g}{reserved}"
+        for name, share in self.shares.items():
+            if share.cap is not None and not after.fits(share.cap):
+                own = alone(name)
+                longer = grown(own, after.secrets.length, self.episode)
+                if not growth_fits(own, longer, share.cap):
+                    return f"the cap of {name!r}, {float_down(share.cap):.9g}"
+        return None
 
     def check(self, spendings: Sequence[Spending], account: Account | None = None) -> Account:
         """Check that debits fit the budget together; return the account with them.
@@ -302,12 +362,18 @@ class DatasetState:
         if total > self.budget * (1 + _ROUNDING) and not self.account.fits(self.budget):
             raise StorageError(
                 f"The debits of {self.name!r} cost {float_up(total):.9g} together, above the "
-                f"budget of {float_down(self.budget):.9g}: entries were put in or their beliefs "
-                "were changed. Retire the dataset."
+                f"budget of {float_down(self.budget):.9g}, as this version of quiltwork prices "
+                f"them. {_ABOVE}"
             )
 
     def _exceeded(self, account: Account) -> BudgetExceeded:
         before = self.account.total
+        if before > self.budget * (1 + _ROUNDING):
+            return BudgetExceeded(
+                f"What was released from {self.name!r} costs {float_up(before):.9g} as this "
+                f"version of quiltwork prices it, above the budget of "
+                f"{float_down(self.budget):.9g}. {_ABOVE}"
+            )
         return BudgetExceeded(
             f"This would raise the total of {self.name!r} from {float_up(before):.9g} to "
             f"{float_up(account.total):.9g}, above the budget of {float_down(self.budget):.9g}; "

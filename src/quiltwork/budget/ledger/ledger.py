@@ -23,7 +23,6 @@ from quiltwork import files
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
-from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.amounts import allowance, amount, identifier, points
 from quiltwork.budget.ledger.catching_up import Overtaken
@@ -120,7 +119,9 @@ class Ledger(ReadableLedger):
         """Begin a dataset: what an adversary may believe, how long it is, what may be spent.
 
         Its budget is fixed for ever and its name is never used again. With an `episode` the total
-        bounds what is told about any so many time points in a row.
+        bounds what is told about any so many time points in a row. Give the final length if it is
+        known: every debit is priced for it then, while `extend` is refused where what was released
+        would exceed the budget in a longer series.
 
         Raises:
             InvalidInputError: for bad arguments, or if the dataset exists.
@@ -149,17 +150,22 @@ class Ledger(ReadableLedger):
         return self.status(name)
 
     def extend(self, dataset: str, length: int) -> Status:
-        """Let a dataset grow to `length` time points; what was spent never costs more by that.
+        """Let a dataset grow to `length` time points, if what was debited still fits.
+
+        Under some beliefs the same releases tell more in a longer series, so it is priced like a
+        debit, against the budget, what is reserved and the caps.
 
         Raises:
+            BudgetExceeded: if it does not fit, with the longest length that does; then nothing
+                was changed.
             InvalidInputError: if it would shrink.
             UnsupportedError: for beliefs about fixed rows.
         """
         named, size = identifier(dataset, "dataset"), points(length)
 
         def keep(tables: Tables, state: DatasetState, draft: Draft) -> None:
-            check_growth(state.beliefs, state.length, size)
-            longer = state.longer(size)
+            alone = partial(self._totals.alone, tables, state)
+            longer = state.check_growth(size, alone)
             self._totals.extended(tables, state, tables.append(draft), longer)
 
         self._append(named, "extend", {"length": size}, keep)

@@ -79,9 +79,8 @@ def verified_since(tables: Tables, totals: Totals, since: Checkpoint) -> Checkpo
             continue  # a note may be of no dataset
         if not _are_bound(tables, name):
             raise StorageError(
-                f"The totals kept for {name!r} are not those of its last entry: somebody "
-                "changed them. verify() adds up all entries; find out who writes to the "
-                "ledger's tables."
+                f"The totals kept for {name!r} are not those of its last entry. verify() adds up "
+                "all entries and sets them right."
             )
         state = totals.found(tables, name)
         state.check_budget()
@@ -218,9 +217,9 @@ def verified(totals: Totals, against: Checkpoint | None) -> Checkpoint:
     if wrong:
         then = "have been" if may_write else "will, by whoever debits next, be"
         raise StorageError(
-            f"The totals kept for {', '.join(map(repr, wrong))} were not what the entries add up "
-            "to: somebody changed them. The entries are intact, no budget is exceeded, and the "
-            f"totals {then} set right; find out who writes to the ledger's tables."
+            f"The totals kept for {', '.join(map(repr, wrong))} are not what the entries add up "
+            "to; why is not known. The entries are intact, no budget is exceeded, and the totals "
+            f"{then} set right."
         )
     return found
 
@@ -259,8 +258,8 @@ def _check_cap(state: DatasetState, analyst: str, then: Fraction | None, own: Ac
     if known.charged > limit or (state.account.total > limit and not own.fits(limit)):
         raise StorageError(
             f"{analyst!r} was granted {float_up(max(known.charged, own.total)):.9g} of "
-            f"{state.name!r}, above the cap of {float_down(cap):.9g}: totals were changed or "
-            "entries put in. Allot that much, or retire the dataset."
+            f"{state.name!r}, above the cap of {float_down(cap):.9g}, as this version of quiltwork "
+            "prices it. Nothing more is granted to this analyst."
         )
 
 

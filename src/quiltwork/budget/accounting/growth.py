@@ -1,0 +1,84 @@
+"""A series that grows: what was released from its beginning is priced again, as a release is.
+
+A release from the first time points may tell more about a later one than about any of them: numbers
+that swing agree again after some steps, and a state that shows only a part of what goes on may
+depend on pairs of moments that were never compared. So an account grows only as far as its budget
+allows. For first-order chains whose states are shown as they are what is true does not rise; there
+a claim that rises by rounding alone is no reason to refuse.
+
+Theorem: docs/theory/sweep.md (growing)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.limits import largest_number
+from quiltwork.budget.accounting.worst_point import Secrets
+from quiltwork.errors import InvalidInputError, UnsupportedError
+
+_ROUNDING = Fraction(1, 10**9)
+_GROWS_FREELY = (MarkovChain, CyclicChain, ChainBox)
+"""First-order chains: given one time point, later ones tell nothing of those before it."""
+
+
+def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
+    """Refuse to let a series of `length` time points grow to `new` ones.
+
+    Raises:
+        InvalidInputError: if the new length is shorter.
+        UnsupportedError: for beliefs about fixed rows.
+    """
+    if new < length:
+        raise InvalidInputError(f"The series has {length} time points and cannot shrink to {new}.")
+    if any(belief.length is not None for belief in beliefs):
+        raise UnsupportedError(
+            "These beliefs are about fixed rows, so the series cannot grow; open a new account "
+            "with beliefs about all rows."
+        )
+
+
+def grown(account: Account, length: int, episode: int) -> Account:
+    """The same releases in a series of another length, where `episode` time points are one secret.
+
+    Raises:
+        UnsupportedError: if one without levels was made while the series was a single point.
+    """
+    beliefs = tuple(outlook.belief for outlook in account.secrets.outlooks)
+    return account.seen_by(Secrets.read(beliefs, length, episode))
+
+
+def growth_fits(before: Account, after: Account, limit: Fraction) -> bool:
+    """Whether the releases of an account still cost at most `limit` in a longer series."""
+    if after.fits(limit):
+        return True
+    beliefs = [outlook.belief for outlook in before.secrets.outlooks]
+    free = all(isinstance(belief, _GROWS_FREELY) for belief in beliefs)
+    return free and before.fits(limit) and after.total <= before.total * (1 + _ROUNDING)
+
+
+def longest_length(fits: Callable[[int], bool], length: int, most: int) -> int:
+    """The longest of the lengths length..most that fits, where `length` does. O(log) questions."""
+    return length + largest_number(lambda more: fits(length + more), most - length)
+
+
+def refusal(of: str, now: float, then: float, limit: str, lengths: tuple[int, int, int]) -> str:
+    """Say why a series cannot grow: what releases `of` it cost now and would cost, and the limit.
+
+    `lengths` are the present one, the one asked for, and the longest that fits.
+    """
+    present, asked, longest = lengths
+    fits = (
+        f"the longest series that fits has {longest:,} time points"
+        if longest > present
+        else "not even one more time point fits"
+    )
+    return (
+        f"In a series of {asked:,} time points what was released{of} would cost {then:.9g} instead "
+        f"of {now:.9g}, above {limit}; {fits}. Nothing was changed. Under this belief a release "
+        "may reveal more about later time points than about its own; what is created with its "
+        "final length is priced for that length from the beginning."
+    )
