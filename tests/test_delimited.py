@@ -105,11 +105,17 @@ def test_a_row_has_no_say_in_how_the_letters_of_others_are_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("c", r"is not there.*: a, b , a\.$"), ("a", "more than once"), ("b", "spaces around 'b '")],
+    [
+        ("c", "is not there.*which has 3 columns, none of them asked for"),
+        ("a", "more than once.*whose columns are: a, b , a"),
+        ("b", "spaces around 'b '"),
+    ],
 )
 def test_a_column_must_be_there_once(name, words):
     with pytest.raises(InvalidInputError, match=words):
         column_position(["a", "b ", "a"], name, "rows.csv")
+    with pytest.raises(InvalidInputError, match=r"whose columns are: a, b , a\."):
+        column_position(["a", "b ", "a"], "c", "rows.csv", ["a"])
 
 
 def test_a_line_is_split_as_csv_and_several_are_refused():

@@ -43,7 +43,9 @@ from .counts import constraint_matrix as constraint_matrix
 from .counts import optimal_for_chain as optimal_for_chain
 from .counts import optimal_mechanism as optimal_mechanism
 from .errors import BudgetExceeded as BudgetExceeded
+from .errors import Forbidden as Forbidden
 from .errors import InvalidInputError as InvalidInputError
+from .errors import NotFound as NotFound
 from .errors import NotPrivateError as NotPrivateError
 from .errors import QuiltworkError as QuiltworkError
 from .errors import QuiltworkWarning as QuiltworkWarning

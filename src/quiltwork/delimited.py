@@ -15,7 +15,7 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -431,8 +431,8 @@ def split_line(text: str) -> list[str]:
         raise InvalidInputError(f"{text!r} is no single line of CSV.") from None
 
 
-def column_position(header: Sequence[str], name: str, path: str) -> int:
-    """Return where a column is.
+def column_position(header: Sequence[str], name: str, path: str, asked: Iterable[str] = ()) -> int:
+    """Return where a column is; `asked` are all columns that are read.
 
     Raises:
         InvalidInputError: if it is not there, or more than once.
@@ -446,5 +446,22 @@ def column_position(header: Sequence[str], name: str, path: str) -> int:
     alike = next((one for one in header if one != name and one.strip() == name.strip()), None)
     hint = "" if alike is None else f" Take the spaces around {alike!r} out of the header."
     raise InvalidInputError(
-        f"Column {name!r} {problem} in {path!r}, whose columns are: {', '.join(header)}.{hint}"
+        f"Column {name!r} {problem} in {path!r}, {columns_of(header, (name, *asked))}.{hint}"
     )
+
+
+def columns_of(header: Sequence[str], asked: Iterable[str]) -> str:
+    """Name the columns of a file in an error, or say how many there are.
+
+    A file without a header begins with a row of somebody, so its first line is quoted only if a
+    column that was asked for is among them.
+
+    >>> columns_of(["age", "zip"], ["zip", "ill"])
+    'whose columns are: age, zip'
+    >>> columns_of(["34", "flu"], ["zip", "ill"])
+    'which has 2 columns, none of them asked for; its first line must name them'
+    """
+    if set(asked) & set(header):
+        return f"whose columns are: {', '.join(header)}"
+    number = f"{len(header)} column{'' if len(header) == 1 else 's'}"
+    return f"which has {number}, none of them asked for; its first line must name them"

@@ -39,6 +39,16 @@ class InvalidInputError(QuiltworkError, ValueError):
     exit_code: ClassVar[int] = 2
 
 
+class NotFound(InvalidInputError):  # noqa: N818
+    """A curator has nothing of this name that the caller may see."""
+
+
+class Forbidden(QuiltworkError):  # noqa: N818
+    """The caller's role, or her token, does not allow this; somebody else may do it."""
+
+    exit_code: ClassVar[int] = 1
+
+
 class BudgetExceeded(QuiltworkError):  # noqa: N818  (the public name is fixed)
     """The request would cost more than what remains; nothing was recorded or released."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from fractions import Fraction
@@ -17,7 +18,14 @@ from evidence.checks.curator_load import check as loaded
 from evidence.curators import running, with_steps
 from quiltwork.client import Curator
 from quiltwork.client.connection import CuratorConnection
-from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError, UnsupportedError
+from quiltwork.errors import (
+    BudgetExceeded,
+    Forbidden,
+    InvalidInputError,
+    NotFound,
+    StorageError,
+    UnsupportedError,
+)
 
 HISTOGRAM = qw.queries.histogram()
 
@@ -49,6 +57,10 @@ def test_a_team_works_through_the_client(curator, tmp_path):
         anna.ask("steps", HISTOGRAM, -1)
     with pytest.raises(InvalidInputError, match="cap must be greater"):
         olga.share("steps", "anna", cap=0)
+    with pytest.raises(Forbidden, match=r"does not allow ledger\.read"):
+        list(anna.ledger("steps"))
+    with pytest.raises(NotFound, match="nothing of this name"):
+        anna.dataset("elsewhere")
     with pytest.raises(InvalidInputError, match="another question"):
         anna.ask("steps", HISTOGRAM, 0.2, key="k")
     assert anna.plan("steps", [{"query": HISTOGRAM, "every": 10}])["items"]
@@ -99,6 +111,11 @@ def test_tables_holdouts_schedules_and_jobs_go_through_the_client(curator, tmp_p
     asked = {"id_column": "id", "target": "y", "threshold": 0.2, "noise": 0.01, "budget": 2}
     assert olga.register_holdout("board", **sides, **asked).state == "open"
     olga.admit("holdout", "board", "anna")
+    with pytest.raises(InvalidInputError, match="Cannot read"):
+        olga.register_holdout("late", sides["train"], tmp_path / "none.csv", **asked)
+    with pytest.raises(NotFound):  # its name was not taken
+        olga.holdout("late")
+    assert olga.register_holdout("late", **sides, **asked).state == "open"
     said = {f"{side}{n}": str(n % 2) for side in sides for n in range(50)}
     score = anna.score("board", said, key="s")
     assert anna.score("board", said, key="s") == score == anna.standings("board")[0]
@@ -152,6 +169,33 @@ def test_the_command_asks_a_curator(curator, monkeypatch, capsys, tmp_path):
     assert "sex" in capsys.readouterr().out
     for wrong in (["--where", "old>1"], ["--where", "old"], ["--categories", "f,m"]):
         assert run([*line, *wrong]) == 2
+
+
+def test_accepted_connections_send_at_once():
+    """With Nagle's algorithm an answer on a kept connection waits 40 ms for an acknowledgement."""
+    from quiltwork.cli.serve import _listening
+
+    with (
+        _listening("127.0.0.1", 0) as listening,
+        socket.create_connection(listening.getsockname()),
+        listening.accept()[0] as accepted,
+    ):
+        assert accepted.proto == socket.IPPROTO_TCP  # by which asyncio sets it, too
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_curator_does_not_start_with_another_key(curator):
+    data = curator.folder / "data"
+    command = [sys.executable, "-m", "quiltwork", "serve", "--data", str(data), "--port", "0"]
+    command += ["--database", curator.database]
+    before = {path.name for path in (data / "vault").iterdir()}
+    for key, said in ((None, "no key"), ("11" * 32, "another key")):
+        given = {} if key is None else {"QUILTWORK_KEY": key}
+        environment = {n: v for n, v in os.environ.items() if n != "QUILTWORK_KEY"} | given
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+        assert (ran.returncode, ran.stdout) == (3, "")
+        assert said in ran.stderr
+    assert before == {path.name for path in (data / "vault").iterdir()}
 
 
 def test_a_token_goes_over_no_open_wire():

@@ -110,7 +110,7 @@ def test_every_provider_checks_its_own_rows_and_sees_only_its_own_part(clinic):
         assert (check["found"]["own_rows"], check["found"]["unmatched"]) == (40, 0)
         assert check["found"]["broken"] == []
         seen = clinic.told(name, "GET", "/v1/tables/clinic")
-        assert seen["parts"] == [{"provider": name, "rows": 40}]
+        assert seen["parts"] == [{"provider": name, "rows": 40, "kept": True}]
         assert seen["job"] is None
     assert clinic.told("anna", "GET", "/v1/tables/clinic")["parts"] is None
     assert len(clinic.told("olga", "GET", "/v1/tables/clinic")["parts"]) == 3
@@ -233,6 +233,62 @@ def test_access_can_be_taken_back_and_a_providers_rows_go_with_it(clinic):
     assert published(clinic)["state"] == "done"
     clinic.told("olga", "DELETE", "/v1/tables/clinic/access/pia")
     assert len(clinic.told("olga", "GET", "/v1/tables/clinic/publication")["content"]) > 100
+
+
+def test_whoever_deletes_her_rows_stays_in_the_list_of_who_was_published(clinic):
+    published(clinic)
+    clinic.told("pia", "DELETE", "/v1/tables/clinic/rows")
+    clinic.told("olga", "DELETE", "/v1/tables/clinic/access/paul")
+    parts = clinic.told("olga", "GET", "/v1/tables/clinic")["parts"]
+    assert sum(part["rows"] for part in parts) == 120
+    kept = {part["provider"]: part["kept"] for part in parts}
+    assert kept == {"paul": False, "petra": True, "pia": False}
+    assert clinic.told("udo", "GET", "/v1/tables/clinic")["parts"] == parts
+    (own,) = clinic.told("pia", "GET", "/v1/tables/clinic")["parts"]
+    assert own == {"provider": "pia", "rows": 40, "kept": False}
+
+
+def test_a_missing_value_is_refused_or_a_value_as_the_rules_say(clinic):
+    holes = rows(0).replace(",flu,", ",,", 3)
+    refused = give(clinic, "pia", holes)
+    assert refused.status_code == 422
+    assert "missing='value'" in refused.json()["detail"]
+    ruled(clinic, {**RULES, "missing": "value", "text": ["zip"]})
+    assert give(clinic, "pia", holes).status_code == 200
+    assert published(clinic)["state"] == "done"
+    content = clinic.told("anna", "GET", "/v1/tables/clinic/publication")["content"]
+    shown = list(csv.DictReader(io.StringIO(content)))
+    assert sum(row["ill"] == "" for row in shown) == 3
+    check = clinic.told("pia", "GET", "/v1/tables/clinic/check")
+    assert (check["found"]["own_rows"], check["found"]["unmatched"]) == (40, 0)
+
+
+def test_hierarchies_and_the_method_are_rules(clinic):
+    tree = [[str(n), f"{n // 10}x", "*"] for n in range(1000, 1100)]
+    rules = {**RULES, "hierarchies": {"zip": tree}, "method": "baseline", "text": ["zip"]}
+    ruled(clinic, rules)
+    assert published(clinic)["state"] == "done"
+    content = clinic.told("anna", "GET", "/v1/tables/clinic/publication")["content"]
+    labels = {row["zip"] for row in csv.DictReader(io.StringIO(content))}
+    assert labels <= {label for row in tree for label in row}
+    check = clinic.told("pia", "GET", "/v1/tables/clinic/check")
+    assert (check["found"]["own_rows"], check["found"]["unmatched"]) == (40, 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"text": ["weight"]}, "use it nowhere"),
+        ({"sensitive": "age"}, "once"),
+        ({"hierarchies": {"ill": [["flu", "*"]]}}, "not what is sensitive"),
+        ({"hierarchies": {"age": [["20", "*"], ["20", "x"]]}}, "hierarchy"),
+    ],
+)
+def test_rules_that_no_file_could_fit_are_refused_at_once(team, wrong, said):
+    asked = {"name": "clinic", "rules": {**RULES, **wrong}}
+    refused = team.ask("olga", "POST", "/v1/tables", json=asked)
+    assert refused.status_code == 422
+    assert said in refused.json()["detail"]
 
 
 def test_rules_stay_as_they_were_when_rows_were_given(clinic):

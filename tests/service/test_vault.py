@@ -116,3 +116,37 @@ def test_a_folder_that_others_may_read_is_refused(tmp_path):
     (tmp_path / "open").chmod(0o755)
     with pytest.raises(StorageError, match="chmod 700"):
         private_folder(tmp_path / "open")
+
+
+def test_a_start_refuses_a_missing_and_a_wrong_key(tmp_path):
+    vault = Vault.opened(tmp_path, KEY)
+    name = vault.write([b"rows"])
+    for wrong, said in ((None, "no key"), (bytes(32), "another key")):
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(StorageError, match=said):
+            Vault.opened(tmp_path, wrong)
+        assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    again = Vault.opened(tmp_path, KEY)
+    again.clean({name})
+    assert b"".join(again.read(name)) == b"rows"
+    assert again.names() == {name}
+
+
+def test_a_folder_that_was_sealed_before_there_was_a_check_is_known_by_its_files(tmp_path):
+    name = Vault(tmp_path, KEY).write([b"rows"])
+    for wrong in (None, bytes(32)):
+        with pytest.raises(StorageError, match="QUILTWORK_KEY"):
+            Vault.opened(tmp_path, wrong)
+    assert b"".join(Vault.opened(tmp_path, KEY).read(name)) == b"rows"
+    (tmp_path / name).unlink()
+    with pytest.raises(StorageError, match="another key"):
+        Vault.opened(tmp_path, bytes(32))
+
+
+def test_a_key_given_later_seals_what_is_written_from_then_on(tmp_path):
+    plain = Vault.opened(tmp_path, None)
+    name = plain.write([b"rows"])
+    sealed = Vault.opened(tmp_path, KEY)
+    assert b"".join(sealed.read(name)) == b"rows"
+    with pytest.raises(StorageError, match="no key"):
+        Vault.opened(tmp_path, None)

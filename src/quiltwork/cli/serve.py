@@ -126,7 +126,10 @@ def _own_name() -> str:
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        made = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # asyncio sends at once only on sockets that name their protocol; accepted ones inherit it.
+        return socket.socket(family, made.type, socket.IPPROTO_TCP, fileno=made.detach())
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise StorageError(

@@ -14,6 +14,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.delimited import columns_of
 from quiltwork.errors import InvalidInputError, StorageError
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
         for name in columns:
             if frame.columns.count(name) != 1:
                 raise InvalidInputError(
-                    f"Column {name!r} is not there once in {file!r}, whose columns are: "
-                    f"{', '.join(frame.columns)}."
+                    f"Column {name!r} is not there once in {file!r}, "
+                    f"{columns_of(frame.columns, columns)}."
                 )
         return frame.select(*map(quoted, columns))
 

@@ -149,11 +149,13 @@ def tally(
 
     def read(reader: Iterator[list[str]]) -> CellCounts:
         header = header_of(reader, path)
-        wanted = [column_position(header, column, path) for column in by]
-        tests = [(column_position(header, c.column, path), c.test()) for c in conditions]
+        asked = [*by, *(one.column for one in conditions)]
+        asked += [] if subject is None else [subject.column]
+        wanted = [column_position(header, column, path, asked) for column in by]
+        tests = [(column_position(header, c.column, path, asked), c.test()) for c in conditions]
         rows = even_rows(reader, len(header), path)
         if subject is not None:
-            place = column_position(header, subject.column, path)
+            place = column_position(header, subject.column, path, asked)
             everyone: set[str] = set()
 
             def noted(row: list[str]) -> list[str]:

@@ -17,7 +17,9 @@ from urllib.parse import quote, urlencode, urlsplit
 from quiltwork.arguments import instance
 from quiltwork.errors import (
     BudgetExceeded,
+    Forbidden,
     InvalidInputError,
+    NotFound,
     NotPrivateError,
     QuiltworkError,
     StorageError,
@@ -27,6 +29,8 @@ from quiltwork.errors import (
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BUSY = (502, 503, 504)
 _ERRORS: dict[str, type[QuiltworkError]] = {
+    "forbidden": Forbidden,
+    "not-found": NotFound,
     "budget-exceeded": BudgetExceeded,
     "not-private": NotPrivateError,
     "unsupported": UnsupportedError,

@@ -245,10 +245,11 @@ class Curator:
         k: int,
         l: int = 1,  # noqa: E741  (the literature's own name)
         m: int = 1,
+        **rules: Any,
     ) -> CollaborativeTable:
-        """Make a table that providers give rows to."""
-        rules = {"quasi_identifiers": list(quasi_identifiers), "sensitive": sensitive}
-        body = {"name": name, "rules": {**rules, "k": k, "l": l, "m": m}}
+        """Make a table that providers give rows to; further `rules` are on the API's page."""
+        roles = {"quasi_identifiers": list(quasi_identifiers), "sensitive": sensitive}
+        body = {"name": name, "rules": {**roles, "k": k, "l": l, "m": m, **rules}}
         return self._told(CollaborativeTable, "POST", "tables", body=body)
 
     def give_rows(self, table: str, file: str | Path) -> int:
@@ -286,10 +287,12 @@ class Curator:
 
         A ladder (`mode="ladder"`) has no training table.
         """
+        given = {"train": train, "holdout": holdout}
+        sent = {side: files.contents(file) for side, file in given.items() if file is not None}
         self._at.told("POST", "/v1/holdouts", {"name": name, **asked}, again=True)
-        for side, file in (("train", train), ("holdout", holdout)):
-            if file is not None:
-                self._sent("PUT", path("holdouts", name, "tables", side), file)
+        for side, content in sent.items():
+            where = path("holdouts", name, "tables", side)
+            self._at.told("PUT", where, content, media_type="text/csv")
         return self._told(Holdout, "POST", "holdouts", name, "opening")
 
     def delete_tables(self, holdout: str) -> None:

@@ -179,10 +179,14 @@ class Schedule:
 
 @dataclass(frozen=True)
 class GivenPart:
-    """How many rows a provider gave to a table."""
+    """How many rows a provider gave to a table.
+
+    `kept` is False once she has deleted them, of a table that was published with them.
+    """
 
     provider: str
     rows: int
+    kept: bool = True
 
 
 @dataclass(frozen=True)

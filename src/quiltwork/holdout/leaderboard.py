@@ -223,7 +223,8 @@ def scored_rows(
     from quiltwork.delimited import column_position
 
     def column(name: str) -> NDArray[Any]:
-        return np.asarray(table[:, column_position(header, name, path)])
+        asked = filter(None, (columns.identity, columns.target, columns.group))
+        return np.asarray(table[:, column_position(header, name, path, asked)])
 
     if columns.target is None:
         raise InvalidInputError("A leaderboard needs the column that is predicted: target.")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork import files
-from quiltwork.delimited import column_position, even_rows, with_csv
+from quiltwork.delimited import column_position, columns_of, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import counted, shortened
 from quiltwork.holdout.arrays import kind_of
@@ -255,7 +255,8 @@ class Study:
 
     def position(self, column: str) -> int:
         """Return which column that is, from 0."""
-        return column_position(self.header, column, "the tables")
+        asked = (self.columns.identity, self.columns.target, self.columns.group)
+        return column_position(self.header, column, "the tables", filter(None, asked))
 
     def belief(self) -> Belief | None:
         """Return clusters by the group column, None without one; groups are on one side."""
@@ -293,13 +294,14 @@ def read_study(train: str, holdout: str, columns: Columns) -> Study:
     """Read both tables and check what is public about them, before anything is asked."""
     header, public = read_table(train)
     other, held = read_table(holdout)
+    asked = [one for one in (columns.identity, columns.target, columns.group) if one is not None]
     if header != other:
         raise InvalidInputError(
-            f"{train!r} has the columns {', '.join(header)} and {holdout!r} has "
-            f"{', '.join(other)}; give tables with the same ones."
+            f"{train!r}, {columns_of(header, asked)}, and {holdout!r}, "
+            f"{columns_of(other, asked)}: give tables with the same columns."
         )
     study = Study(columns, header, public, held)
-    for name in filter(None, (columns.identity, columns.target, columns.group)):
+    for name in asked:
         study.position(name)
     target = None if columns.target is None else study.position(columns.target)
     check_tables(header, public, held, study.position(columns.identity), target)
@@ -331,7 +333,7 @@ def read_predictions(path: str, identity: str) -> dict[str, str]:
     ids = rows[:, column_position(header, identity, path)]
     others = [name for name in header if name != identity]
     named = others[0] if len(others) == 1 else "prediction"
-    said = rows[:, column_position(header, named, path)]
+    said = rows[:, column_position(header, named, path, [identity])]
     return _one_for_each(map(plain_label, ids.tolist()), said.tolist(), path)
 
 

@@ -48,7 +48,7 @@ def open_service(settings: Settings, *, clean: bool = True) -> Service:
     ledger = Ledger.open(settings.database)
     storage = Storage(ledger)
     storage.prepare(one.schema for one in FEATURES if one.schema is not None)
-    vault = Vault(private_folder(settings.data / "vault"), settings.key)
+    vault = Vault.opened(private_folder(settings.data / "vault"), settings.key)
     if clean:
         files = [one.files for one in FEATURES if one.files is not None]
         vault.clean(storage.read(lambda t: {name for needed in files for name in needed(t)}))

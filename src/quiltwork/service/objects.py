@@ -60,13 +60,15 @@ class Kind(Generic[Stored]):
     def create(self, t: Transaction, name: str, owner: str, asked: Any) -> None:
         """Make one, or 409 if there is another of this name.
 
-        Asking for the same again, before anything came of it, changes nothing.
+        Asking for the same again changes nothing: what stopped half way can be gone on with.
         """
         known = self._rows.one(t, kind=self.word, name=name)
-        if known is not None and (known.owner, known.asked, known.made) != (owner, asked, {}):
+        gone = known is not None and "deleted" in known.made
+        if gone or (known is not None and (known.owner, known.asked) != (owner, asked)):
             raise Problem(409, "conflict", f"There is a {self.word} {name!r} already.")
-        self._rows.add(t, self.row(self.word, name, owner, asked, {}, now()))
-        t.note("act", f"made {self.word} {name}", owner)
+        if known is None:
+            self._rows.add(t, self.row(self.word, name, owner, asked, {}, now()))
+            t.note("act", f"made {self.word} {name}", owner)
 
     def current(self, t: Transaction, name: str) -> Stored:
         """Return one that is there; 404 if it is not."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from quiltwork.client.records import CollaborativeTable, GivenPart, Job
 from quiltwork.errors import InvalidInputError
@@ -40,13 +42,21 @@ _Small = Annotated[int, Meta(ge=1, le=10**6)]
 
 
 class TableRules(Document, frozen=True):
-    """Which columns are what, and what every group of the published table must withstand."""
+    """Which columns are what, and what every group of the published table must withstand.
+
+    A missing value is refused, or with `missing` as "value" is one of its own. Columns of `text`
+    are read as text; `hierarchies` has the rows of a tree by column, each from leaf to root.
+    """
 
     quasi_identifiers: Annotated[list[Column], Meta(min_length=1, max_length=50)]
     sensitive: Column
     k: _Small
     l: _Small = 1  # noqa: E741  (the literature's own name)
     m: Annotated[int, Meta(ge=0, le=100)] = 1
+    missing: Literal["error", "value"] = "error"
+    text: Annotated[list[Column], Meta(max_length=200)] = msgspec.field(default_factory=list)
+    hierarchies: dict[Column, list[list[str]]] = msgspec.field(default_factory=dict)
+    method: Literal["provider-aware", "baseline", "separate"] = "provider-aware"
 
     @property
     def constraint(self) -> Constraint:
@@ -56,11 +66,57 @@ class TableRules(Document, frozen=True):
         found = KAnonymity(self.k)
         return found & LDiversity(self.l) if self.l > 1 else found
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are kept of a file."""
+        return [*self.quasi_identifiers, self.sensitive]
+
+    def check(self) -> None:
+        """Refuse rules that no file could fit.
+
+        Raises:
+            InvalidInputError: for a column of two roles, and a hierarchy that is none.
+        """
+        from quiltwork.tables.generalization.hierarchies import Hierarchy
+
+        if len(set(self.columns)) < len(self.columns):
+            raise InvalidInputError("A column is either a quasi-identifier or sensitive, once.")
+        if strange := sorted({*self.text, *self.hierarchies} - set(self.columns)):
+            raise InvalidInputError(
+                f"The rules say how {strange[0]!r} is read, and use it nowhere."
+            )
+        if self.sensitive in self.hierarchies:
+            raise InvalidInputError(
+                "A hierarchy generalizes a quasi-identifier, not what is sensitive."
+            )
+        for name, rows in self.hierarchies.items():
+            Hierarchy.read(rows, name)
+
     def table(self, path: Path) -> Table:
         """Read a file as a table of one provider."""
         from quiltwork.tables import Table
 
-        return Table(str(path), None, self.quasi_identifiers, self.sensitive)
+        return Table(
+            *(str(path), None, self.quasi_identifiers, self.sensitive),
+            hierarchies=self.hierarchies,
+            missing=self.missing,
+            text=self.text,
+        )
+
+    def published(self, path: Path) -> Table:
+        """Read a published file; its labels are texts, which nothing generalizes further."""
+        return replace(self, hierarchies={}).table(path)
+
+    def pooled(self, paths: Mapping[str, str]) -> Table:
+        """Read the files of all providers as one table."""
+        from quiltwork.tables import Table
+
+        return Table.concat(
+            *(paths, self.quasi_identifiers, self.sensitive),
+            text=self.text,
+            hierarchies=self.hierarchies,
+            missing=self.missing,
+        )
 
 
 State: TypeAlias = Literal["collecting", "publishing", "published"]
@@ -68,7 +124,10 @@ State: TypeAlias = Literal["collecting", "publishing", "published"]
 
 @dataclass(frozen=True)
 class Collected(StoredObject):
-    """A table; `made` has its `job`, and once published `publication`, a file, and `report`."""
+    """A table; `made` has its `job`.
+
+    Once published it has `publication`, a file, its `report`, and how many rows were `given`.
+    """
 
     asked: TableRules
 
@@ -166,11 +225,7 @@ def _shown(t: Transaction, stored: Collected, caller: Caller) -> CollaborativeTa
         created=jobs.written(stored.created),
         rules=msgspec.to_builtins(stored.asked),
         state=_state(t, stored),
-        parts=[
-            GivenPart(part.provider, part.row_count)
-            for part in _parts_of(t, stored.name)
-            if everything or part.provider == caller.member
-        ]
+        parts=[one for one in _given(t, stored) if everything or one.provider == caller.member]
         if everything or caller.role == "provider"
         else None,
         admitted=TABLES.admitted(t, stored, caller),
@@ -193,6 +248,7 @@ def _list_tables(call: Call, t: Transaction) -> Page[CollaborativeTable]:
 @FEATURE.at("POST", _ALL, "table.create", request=NewTable, status=201)
 def _make_table(call: Call, t: Transaction) -> CollaborativeTable:
     """Make a table that providers give rows to."""
+    call.body.rules.check()
     TABLES.create(t, call.body.name, call.who, call.body.rules)
     return _shown(t, TABLES.current(t, call.body.name), call.caller)
 
@@ -200,6 +256,7 @@ def _make_table(call: Call, t: Transaction) -> CollaborativeTable:
 @FEATURE.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
 def _set_table_rules(call: Call, t: Transaction) -> CollaborativeTable:
     """Set columns, k, l and m, until rows are given."""
+    call.body.check()
     table = TABLES.current(t, call.path["table"])
     _refuse_published(t, table)
     if _parts_of(t, table.name):  # given for rules under which they may be protected better
@@ -232,7 +289,7 @@ def _give_rows(call: Call) -> GivenPart:
     rules = table.asked
     with call.sent.table() as path:
         count = rules.table(path).encoded.rows
-        kept = call.sent.only(path, [*rules.quasi_identifiers, rules.sensitive])
+        kept = call.sent.only(path, rules.columns)
 
     def work(t: Transaction, file: str) -> list[str]:
         now = TABLES.current(t, table.name)
@@ -309,7 +366,7 @@ def _publish_table(call: Call) -> Job:
 
 def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
     """Anonymize, verify and describe a table; the work of a job of kind "publish"."""
-    from quiltwork.tables import Table, anonymize
+    from quiltwork.tables import anonymize
 
     table, parts = service.read(
         lambda t: (TABLES.current(t, lease.subject), _parts_of(t, lease.subject))
@@ -320,8 +377,8 @@ def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -
             part.provider: str(stack.enter_context(service.vault.plain(part.file, part.suffix)))
             for part in parts
         }
-        pooled = Table.concat(paths, rules.quasi_identifiers, rules.sensitive)
-        made = anonymize(pooled, rules.constraint, rules.m, progress=progress)
+        pooled = rules.pooled(paths)
+        made = anonymize(pooled, rules.constraint, rules.m, rules.method, progress=progress)
     progress(progress.total, progress.total)
     report = _described(made)
     with tempfile.TemporaryDirectory(dir=service.settings.data) as folder:
@@ -329,7 +386,9 @@ def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -
     file = service.vault.write([content])
 
     def store(t: Transaction) -> None:
-        TABLES.update(t, TABLES.current(t, table.name), publication=file, report=report)
+        given = {part.provider: part.row_count for part in parts}
+        made = {"publication": file, "report": report, "given": given}
+        TABLES.update(t, TABLES.current(t, table.name), **made)
         t.note("act", f"published table {table.name}", table.owner)
 
     return jobs.Outcome({"table": table.name, "groups": report["groups"]}, store)
@@ -382,7 +441,7 @@ def _check_own_rows(call: Call) -> SelfCheck:
         raise InvalidInputError(f"You have no rows in table {stored.name!r}.")
     with vault.plain(file, ".csv") as shown, vault.plain(part.file, part.suffix) as own:
         rules = stored.asked
-        view = own_view(rules.table(shown), rules.table(own), rules.constraint)
+        view = own_view(rules.published(shown), rules.table(own), rules.constraint)
     found = json.loads(view.to_json())
     return SelfCheck(name=stored.name, explanation=view.explain(), found=found)
 
@@ -398,6 +457,13 @@ def _published(call: Call) -> tuple[Collected, str]:
 def _parts_of(t: Transaction, name: str) -> list[GivenRows]:
     """Return the rows that every provider gave, as names of files."""
     return _PARTS.all(t, "name = ? ORDER BY provider", name)
+
+
+def _given(t: Transaction, table: Collected) -> list[GivenPart]:
+    """Return how many rows every provider gave; of a published table, what it was made of."""
+    kept = {part.provider: part.row_count for part in _parts_of(t, table.name)}
+    given = table.made.get("given", kept)
+    return [GivenPart(name, rows, name in kept) for name, rows in given.items()]
 
 
 def _state(t: Transaction, table: Collected) -> State:

@@ -59,7 +59,7 @@ class Upload:
 
         def write(rows: Iterator[list[str]]) -> None:
             header = next(rows, [])
-            places = [delimited.column_position(header, name, "the file") for name in columns]
+            places = [delimited.column_position(header, n, "the file", columns) for n in columns]
             text = io.TextIOWrapper(kept, "utf-8", newline="")
             writer = csv.writer(text)
             writer.writerow(columns)

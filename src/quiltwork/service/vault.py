@@ -13,9 +13,11 @@ import re
 import secrets
 import struct
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ _MAGIC = b"quiltwork sealed 1\n"
 _TAG = 16
 _ABANDONED = 3600
 _NAME = re.compile(r"[0-9a-f]{32}")
+_CHECK, _CHECKED = "key.check", b"the key of this folder"
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,47 @@ class Vault:
     folder: Path
     key: bytes | None = field(default=None, repr=False)
 
+    @classmethod
+    def opened(cls, folder: Path, key: bytes | None) -> Vault:
+        """Return the vault of a folder, if the key is the one that its files are sealed with.
+
+        A file of the folder, sealed when a key is first given, says so: without it a wrong key
+        would show only when a file is read, after others had been written that the right one
+        cannot read.
+
+        Raises:
+            StorageError: without the key, and for another one.
+        """
+        found = cls(folder, key)
+        check = folder / _CHECK
+        sealed = [_CHECK] if check.exists() else list(islice(found._sealed_names(), 1))
+        if sealed and key is None:
+            raise StorageError(
+                f"The files in {str(folder)!r} are sealed, and there is no key: set QUILTWORK_KEY "
+                "to the one that they were sealed with."
+            )
+        for name in sealed:
+            try:
+                deque(found._read(name, folder / name), maxlen=0)
+            except StorageError:
+                raise StorageError(
+                    f"QUILTWORK_KEY is another key than the one that the files in {str(folder)!r} "
+                    "are sealed with, or they were changed. Start it with the right key."
+                ) from None
+        if key is not None and not check.exists():
+            found._write(_CHECK, [_CHECKED])
+        return found
+
     def write(self, parts: Iterable[bytes]) -> str:
         """Keep some bytes durably; return the name they are found under.
 
         Whatever `parts` raises is raised, and nothing is kept.
         """
-        name = secrets.token_hex(16)
+        return self._write(secrets.token_hex(16), parts)
+
+    def _write(self, name: str, parts: Iterable[bytes]) -> str:
         path = self.folder / f"{name}.part"
+        path.unlink(missing_ok=True)
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
             with os.fdopen(descriptor, "wb") as file:
@@ -62,8 +99,11 @@ class Vault:
 
     def read(self, name: str) -> Iterator[bytes]:
         """Yield what is kept under a name, unless it was changed or needs another key."""
+        yield from self._read(name, self._path(name))
+
+    def _read(self, name: str, path: Path) -> Iterator[bytes]:
         try:
-            with self._path(name).open("rb") as file:
+            with path.open("rb") as file:
                 start = file.read(len(_MAGIC))
                 if start == _MAGIC:
                     yield from self._opened(name, file)
@@ -88,6 +128,12 @@ class Vault:
     def names(self) -> set[str]:
         """Return all names."""
         return {path.name for path in self.folder.iterdir() if _NAME.fullmatch(path.name)}
+
+    def _sealed_names(self) -> Iterator[str]:
+        for name in sorted(self.names()):
+            with (self.folder / name).open("rb") as file:
+                if file.read(len(_MAGIC)) == _MAGIC:
+                    yield name
 
     def clean(self, needed: Set[str]) -> None:
         """Delete what no name needs and what was not finished, if it is an hour old.

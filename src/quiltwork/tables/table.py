@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, get_args
 
 from quiltwork.arguments import by_column, choice, hashable, listed
+from quiltwork.delimited import columns_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
 from quiltwork.tables.encoding import CodedTable, GroupIndex, Missing, encode_frame, groups_of
@@ -117,8 +118,9 @@ class Table:
         secret = _names(sensitive, "sensitive")
         subject = declarations.get("subject")
         for name, part in parts.items():
-            for column in (*quasi, *secret, *([] if subject is None else [subject])):
-                _column(column, column_names(part), f"the frame of provider {name!r}")
+            asked = (*quasi, *secret, *([] if subject is None else [subject]))
+            for column in asked:
+                _column(column, column_names(part), f"the frame of provider {name!r}", asked)
         return cls(stacked(parts, provider), provider, quasi, secret, **declarations)
 
     @property
@@ -246,13 +248,13 @@ def _order(order: Any, name: str) -> list[Any]:
     return values
 
 
-def _column(name: object, known: Sequence[str], where: str) -> None:
+def _column(name: object, known: Sequence[str], where: str, asked: Sequence[str]) -> None:
     if not isinstance(name, str):
         raise InvalidInputError(f"Columns are named by text, not by {shortened(name)}.")
     if list(known).count(name) != 1:
         problem = "is there more than once" if name in known else "is not there"
         raise InvalidInputError(
-            f"Column {shortened(name)} {problem} in {where}, whose columns are: {', '.join(known)}."
+            f"Column {shortened(name)} {problem} in {where}, {columns_of(known, asked)}."
         )
 
 
@@ -260,7 +262,7 @@ def _check(table: Table, known: Sequence[str]) -> None:
     single = [name for name in (table.provider, table.subject) if name is not None]
     roles = [*single, *table.quasi_identifiers, *table.sensitive]
     for name in roles:
-        _column(name, known, "the table")
+        _column(name, known, "the table", roles)
     twice = [name for name in roles if roles.count(name) > 1]
     if twice:
         raise InvalidInputError(

@@ -182,7 +182,8 @@ def _begun(
 
     header, sample = opened.rows(read)
     own = [one for one in collectors if not _is_file_name(one, header)]
-    places = {one.name: column_position(header, one.name, opened.path) for one in own}
+    asked = [one.name for one in own]
+    places = {name: column_position(header, name, opened.path, asked) for name in asked}
     try:
         types = {
             one.name: one.begin(opened.dialect, [row[places[one.name]] for row in sample])
@@ -251,7 +252,7 @@ def _read_table_file(path: str, collectors: Sequence[Collector]) -> None:
     names = data.schema.names
     own = [one for one in collectors if not _is_file_name(one, names)]
     for one in own:
-        column_position(names, one.name, path)
+        column_position(names, one.name, path, [other.name for other in own])
     for batch in data.to_batches(columns=[one.name for one in own]):
         columns = {o.name: batch.column(o.name) for o in own}
         _give(collectors, columns, [(path, batch.num_rows)], batch.num_rows)
@@ -265,7 +266,7 @@ def _read_frame(table: Any, collectors: Sequence[Collector]) -> None:
         return
     known = _columns_of(table)
     for name in names:
-        column_position(known, name, what)
+        column_position(known, name, what, names)
     if hasattr(table, "collect"):  # lazy, of Polars
         table = table.select(names).collect()
     for one in collectors:
@@ -281,9 +282,9 @@ def _read_batches(table: Any, collectors: Sequence[Collector], what: str) -> Non
         )
     pa = _arrow(what)
     rows = table if scanned else pa.RecordBatchReader.from_stream(table)
-    for one in collectors:
-        column_position(rows.schema.names, one.name, what)
     names = [one.name for one in collectors]
+    for name in names:
+        column_position(rows.schema.names, name, what, names)
     for batch in rows.to_batches(columns=names) if scanned else rows:
         for one in collectors:
             one.add(batch.column(one.name))
@@ -346,6 +347,7 @@ def only_column(path: Any, given: GivenDialect | None = None) -> str:
     header = header_of(path, given)
     if len(header) != 1:
         raise InvalidInputError(
-            f"{str(path)!r} has the columns {', '.join(header)}; say which one to read."
+            f"{str(path)!r} has {len(header)} columns; say which one to read, by its name in the "
+            "first line."
         )
     return header[0]

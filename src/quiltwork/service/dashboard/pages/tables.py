@@ -12,7 +12,7 @@ from quiltwork.service.problems import Problem
 
 _FIRST = 8
 """Published rows that are shown on the page."""
-_NEW = {"name": "", "quasi": "", "sensitive": "", "k": "5", "l": "2", "m": "1"}
+_NEW = {"name": "", "quasi": "", "sensitive": "", "k": "5", "l": "2", "m": "1", "missing": "error"}
 
 
 def tables(visit: Visit, refused: Problem | None = None) -> Shown:
@@ -41,7 +41,7 @@ def table(visit: Visit, refused: Problem | None = None) -> Shown:
     report = (
         visit.ask("show_table_report", visit.path) if out and visit.may("table.report") else None
     )
-    gave = found.parts if visit.may("table.check") else []
+    gave = visit.may("table.check") and any(part.kept for part in found.parts)
     values = {
         "heading": found.name,
         "one": found,
