@@ -465,3 +465,42 @@ def columns_of(header: Sequence[str], asked: Iterable[str]) -> str:
         return f"whose columns are: {', '.join(header)}"
     number = f"{len(header)} column{'' if len(header) == 1 else 's'}"
     return f"which has {number}, none of them asked for; its first line must name them"
+
+
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
+FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+NO_FORMULA = rf"^{_NUMBER}(?:\.\.{_NUMBER})?$"
+"""Negative numbers and ranges of them: what they say is read, nothing is computed."""
+
+
+def escape_formula(text: str) -> str:
+    """Return a text that a spreadsheet shows and does not compute: with an apostrophe before it.
+
+    >>> escape_formula("=1+1"), escape_formula("flu"), escape_formula("-5..3")
+    ("'=1+1", 'flu', '-5..3')
+    """
+    formula = re.search(FORMULA, text) and not re.search(NO_FORMULA, text)
+    return f"'{text}" if formula else text
+
+
+def unescape_formula(text: str) -> str:
+    """Return a text without the apostrophe that `escape_formula` put before it.
+
+    >>> unescape_formula("'=1+1"), unescape_formula("'tis"), unescape_formula("=1")
+    ('=1+1', "'tis", '=1')
+    """
+    rest = text[1:]
+    return rest if text[:1] == "'" and escape_formula(rest) != rest else text
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Write rows for others as CSV; texts that a spreadsheet would compute are escaped.
+
+    >>> csv_text([("name", "score"), ("=cmd()", -0.5)])
+    "name,score\\n'=cmd(),-0.5\\n"
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        [escape_formula(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
+    return text.getvalue()

@@ -166,6 +166,21 @@ def shortened(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share as text; only nothing is 0 %, and only all is 100 %.
+
+    >>> percent(895 / 897), percent(2 / 12_317), percent(1 - 1e-9), percent(1), percent(0)
+    ('99.8 %', '0.02 %', 'above 99.9999 %', '100 %', '0 %')
+    """
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
+    for places in range(digits, 5):
+        text = f"{100 * share:.{places}f}"
+        if float(text) not in (0.0, 100.0):
+            return f"{text} %"
+    return "above 99.9999 %" if share > 0.5 else "below 0.0001 %"
+
+
 def counted(number: int, what: str) -> str:
     """Return a number with its noun: `1 group`, `1,000 groups`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -92,8 +92,8 @@ def test_the_original_records_score_a_learner(cli, tmp_path):
     assert (found["people"], found["by_group"], found["learned"]) == (80, 0.75, 1.0)
     page = tmp_path / "risk.html"
     told = cli(*asked, "--report", str(page))
-    assert "guesses 'ill' right for 100.0% of 80 records" in told.out
-    assert "75.0% → 100.0%" in page.read_text(encoding="utf-8")
+    assert "guesses 'ill' right for 100 % of 80 records" in told.out
+    assert "75.0 % → 100 %" in page.read_text(encoding="utf-8")
     assert cli("risk", str(tmp_path / "shown.csv"), *ROLES, "--json").document["learned"] is None
 
 

@@ -80,6 +80,19 @@ def test_a_small_table_is_published_at_once_and_withstands_every_provider(clinic
     assert not verify_m_privacy(made.table, constraint, m=2).private
 
 
+def test_a_cell_of_a_provider_is_no_formula_in_the_published_file(clinic):
+    ruled(clinic, {**RULES, "l": 1})
+    text = rows(0).replace(",flu,", ",=HYPERLINK(1),").replace(",cold,", ",+1,")
+    give(clinic, "pia", text)
+    published(clinic)
+    text = clinic.told("anna", "GET", "/v1/tables/clinic/publication")["content"]
+    ills = {row["ill"] for row in parsed(text)}
+    assert {"'=HYPERLINK(1)", "'+1"} < ills
+    assert not any(ill[:1] in "=+-@" for ill in ills)
+    check = clinic.told("pia", "GET", "/v1/tables/clinic/check")
+    assert (check["found"]["own_rows"], check["found"]["unmatched"]) == (40, 0)
+
+
 def own(number):
     frame = pandas.DataFrame(parsed(rows(number)))
     return frame.astype({"age": int, "zip": int})

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from quiltwork.exact import percent
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import KAnonymity, LDiversity
 from quiltwork.tables.metrics.models import privacy_models
@@ -64,7 +65,7 @@ def test_the_page_answers_what_providers_ask(publication):
     given = publication.source.frame["hospital"].value_counts()
     inside = publication.table.frame.groupby(["age", "town <&>"])["hospital"].nunique()
     alone = int((inside == 1).sum())
-    assert f"{alone / len(inside):.1%} ({alone} of {len(inside)})" in report.html
+    assert f"{percent(alone / len(inside))} ({alone} of {len(inside)})" in report.html
     for name, rows in given.items():
         assert f"<td>{name}</td>" in report.html
         assert found.rows[name] == found.published[name] == rows

@@ -25,7 +25,7 @@ from quiltwork.cli.tables import (
 )
 from quiltwork.cli.tables_spark import at_work
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import counted
+from quiltwork.exact import counted, percent
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _lines(
         f"{counted(body['rows'], 'row')} in {counted(body['groups'], 'group')}{left_out}: "
         f"{body['constraint']}, {against} (verified)."
     )
-    yield f"Ranges cover {100 * loss['gcp']:.1f} % of their columns on average (GCP)."
+    yield f"Ranges cover {percent(loss['gcp'])} of their columns on average (GCP)."
     size, alike = loss["average_class_size"], loss["discernibility"]
     yield f"{size:.1f} records per group; discernibility {alike:,}."
     yield from more

@@ -18,6 +18,7 @@ from quiltwork.cli.tables import (
     read_table,
     require_provider,
 )
+from quiltwork.exact import percent
 
 _CHOICES: dict[str, Any] = {"k": int, "l": int, "t": exact_number, "m": int}
 _CHOICES |= {"suppression": exact_number, "method": MAKING, "split": SPLITS}
@@ -88,8 +89,8 @@ def compare(
             one.name,
             f"{one.groups:,}",
             f"{one.suppressed:,}",
-            f"{one.recognised:.2%}",
-            f"{one.guessed:.1%}",
+            percent(one.recognised, 2),
+            percent(one.guessed),
             f"{one.gcp:.3f}",
             f"{one.error:.3f}",
         )

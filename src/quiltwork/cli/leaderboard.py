@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -18,6 +16,7 @@ from quiltwork.cli.command import (
 )
 from quiltwork.cli.output import check_targets, deliver, emit, text_table
 from quiltwork.cli.scoring import read_scoring
+from quiltwork.delimited import csv_text
 
 if TYPE_CHECKING:
     from quiltwork.holdout.leaderboard import BoardStatus
@@ -120,12 +119,11 @@ def export(
 
     check_targets(output, inputs=own_files(folder))
     found = read(folder)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_HEADER, *_rows(found)])
+    text = csv_text([_HEADER, *_rows(found)])
     if output in (None, "-"):
-        emit(found.to_json(), text.getvalue().splitlines())
+        emit(found.to_json(), text.splitlines())
         return
-    files.write(str(output), text.getvalue())
+    files.write(str(output), text)
     emit(found.to_json(), [f"wrote {output}"])
 
 

@@ -14,7 +14,7 @@ from quiltwork.cli.tables import (
     declarations,
     read_table,
 )
-from quiltwork.exact import counted
+from quiltwork.exact import counted, percent
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
@@ -119,12 +119,12 @@ def _lines(found: Assessment) -> list[str]:
         ("beta-likeness", f"{models.beta:.3f}"),
         ("enhanced beta-likeness", f"{models.enhanced_beta:.3f}"),
         ("delta-disclosure", f"{models.delta:.3f}"),
-        ("highest re-identification risk", f"{known.highest:.2%}"),
-        ("mean re-identification risk", f"{known.mean:.2%}"),
+        ("highest re-identification risk", percent(known.highest, 2)),
+        ("mean re-identification risk", percent(known.mean, 2)),
         ("unique people", f"{known.unique}"),
     ]
     for one in found.disclosures:
-        told = f"{one.mean:.1%} (without groups {one.base:.1%})"
+        told = f"{percent(one.mean)} (without groups {percent(one.base)})"
         rows.append((f"best guess of {one.attribute}", told))
         rows.append((f"records certain in {one.attribute}", f"{one.certain}"))
     lines = [f"{counted(found.rows, 'record')} in {counted(known.groups, 'group')}", ""]

@@ -10,6 +10,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import argument, command, exact_number, option, output_option
 from quiltwork.cli.output import check_targets, deliver, emit, text_table
+from quiltwork.exact import percent
 
 if TYPE_CHECKING:
     from quiltwork.holdout.metrics import Scoring
@@ -115,10 +116,10 @@ def attack(
     table = [
         [
             climb.questions,
-            f"{100 * climb.plain:.1f} %",
-            "budget spent" if climb.reusable is None else f"{100 * climb.reusable:.1f} %",
-            f"{100 * climb.ladder:.1f} %",
-            f"{100 * found.truth:.1f} %",
+            percent(climb.plain),
+            "budget spent" if climb.reusable is None else percent(climb.reusable),
+            percent(climb.ladder),
+            percent(found.truth),
         ]
         for climb in found.climbs
     ]

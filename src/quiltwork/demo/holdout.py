@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.demo.tour import Chapter
+from quiltwork.exact import percent
 from quiltwork.report import Line, LineChart, code, facts, figure, paragraph
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def chapter() -> Chapter:
     found = simulate_attack(rows=ROWS, questions=QUESTIONS, noise=NOISE, budget=BUDGET, seed=SEED)
     last = found.climbs[-1]
     answers = [one.reusable for one in found.climbs if one.reusable is not None]
-    ours = f"{answers[-1]:.1%}" if answers else "no answer"
+    ours = percent(answers[-1]) if answers else "no answer"
     return Chapter(
         "holdout",
         "A holdout: scores that survive being asked again",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta
 
 from quiltwork.client.records import Holdout, HoldoutPromise, Score
+from quiltwork.delimited import csv_text
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_up
 from quiltwork.holdout.board import Board
@@ -244,8 +243,7 @@ def _show_scores(call: Call, t: Transaction) -> Standings:
 @FEATURE.at("GET", f"{_ONE}/scores/file", "holdout.scores")
 def _show_score_file(call: Call, t: Transaction) -> ScoreFile:
     """The same as CSV."""
-    found, text = _show_scores(call, t), io.StringIO()
+    found = _show_scores(call, t)
     names = ("number", "member", "metric", "value", "overfit", "at")
     lines = [[getattr(one, name) for name in names] for one in found.items]
-    csv.writer(text, lineterminator="\n").writerows([names, *lines])
-    return ScoreFile(name=found.name, media_type="text/csv", content=text.getvalue())
+    return ScoreFile(name=found.name, media_type="text/csv", content=csv_text([names, *lines]))

@@ -382,7 +382,7 @@ def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -
     progress(progress.total, progress.total)
     report = _described(made)
     with tempfile.TemporaryDirectory(dir=service.settings.data) as folder:
-        content = made.write(Path(folder) / "published.csv").read_bytes()
+        content = made.write(Path(folder) / "published.csv", "escape").read_bytes()
     file = service.vault.write([content])
 
     def store(t: Transaction) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import percent
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.results import ChartedResult
 from quiltwork.tables.metrics.loss import publication_loss
@@ -66,9 +67,9 @@ class TableComparison(ChartedResult):
     def explain(self) -> str:
         """Say what each costs and gives away."""
         lines = [
-            f"{one.name}: {one.groups:,} groups, {one.recognised:.2%} of people recognised (at "
-            f"most {one.highest:.2%} sure), {one.guessed:.1%} of sensitive values guessed, query "
-            f"error {one.error:.3g}."
+            f"{one.name}: {one.groups:,} groups, {percent(one.recognised, 2)} of people "
+            f"recognised (at most {percent(one.highest, 2)} sure), {percent(one.guessed)} of "
+            f"sensitive values guessed, query error {one.error:.3g}."
             for one in self.candidates
         ]
         return "\n".join(lines)

@@ -242,7 +242,7 @@ def take_step(
     if sums is None:
         return step
     found = OpenedSums(agreed, sums)
-    if found.failing or not found.open:
+    if not found.open:
         return step._replace(verdict=found.verdict(()))
     sums, more = run.opened("rare", found.second_numbers(counts), step.written)
     return more if sums is None else more._replace(verdict=found.verdict(found.unshown(sums)))
@@ -348,8 +348,8 @@ class OpenedSums:
         left = np.maximum(self.having - self.many[:, None], 0).sum(axis=1)
         self.failing = [g for g in self.boxes.tolist() if left[g] < agreed.k]
         self.open: list[int] = []
-        if agreed.values > 1 and not self.failing:
-            for g in self.boxes.tolist():
+        if agreed.values > 1:
+            for g in sorted({*self.boxes.tolist()} - {*self.failing}):
                 few = np.sort(self.holders[g][self.holders[g] > 0])[: max(self.removed(g), 0)]
                 if self.removed(g) <= 0 or few.sum() <= self.many[g]:
                     self.failing.append(g)

@@ -25,7 +25,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from quiltwork.delimited import DECIMAL, MISSING_WORDS
+from quiltwork.delimited import DECIMAL, MISSING_WORDS, unescape_formula
 
 _WORDS = {"true": "1", "yes": "1", "false": "0", "no": "0", "-infinity": "-inf"}
 _WORDS |= dict.fromkeys(("+inf", "infinity", "+infinity"), "inf")
@@ -112,7 +112,7 @@ def _folded(value: Any) -> str:
     Letters are folded as Unicode's NFKC_Casefold does, digits of any script are 0 to 9, and
     invisible characters are left out.
     """
-    text = str(value)
+    text = unescape_formula(str(value))
     if not (text.isascii() and text.isprintable()):
         seen = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in _INVISIBLE)
         text = unicodedata.normalize("NFD", _FILLERS.sub("", seen))

@@ -232,7 +232,8 @@ def own_view(
         if not outsiders.private:
             texts = [published.group_values(g) for g in range(len(shown))]
             g = texts.index(outsiders.group)
-            everybodys = [] if g in met else [_view(published, g, *[shown[g]] * 3)]
+            if g not in met or states[met.index(g)] is not True:
+                everybodys = [_view(published, g, *[shown[g]] * 3)]
         certain = placed is not None or not (missing or allowed)
         verdict = "cannot tell"
         if not outsiders.private or (certain and True in states):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import percent
 from quiltwork.results import ResultBase, plain
 from quiltwork.tables.encoding import (
     Column,
@@ -259,7 +260,7 @@ class LocalPublication(Publication):
                 "Every group has the rows of one provider alone, as with method='separate': "
                 "pooling the rows gained nothing."
             )
-        share = f"{alone:,} of {groups:,} groups ({alone / groups:.0%})"
+        share = f"{alone:,} of {groups:,} groups ({percent(alone / groups)})"
         return f"{share} have the rows of one provider alone."
 
     @cached_property

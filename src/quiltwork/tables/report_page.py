@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.exact import percent
 from quiltwork.files import named, write
 from quiltwork.report import (
     BarChart,
@@ -50,7 +51,7 @@ def attacks_section(assessment: Assessment) -> Html:
             one.attack,
             one.decided,
             one.certain,
-            "–" if one.reached is None else f"{one.before:.1%} → {one.reached:.1%}",
+            "–" if one.reached is None else f"{percent(one.before or 0)} → {percent(one.reached)}",
         )
         for one in assessment.attacks
     ]
@@ -87,7 +88,7 @@ def providers_section(found: ForProviders) -> Html:
     glance = {"Colluding providers withstood (max_m)": f"{int(found.safe):,}"}
     if breach is not None and breach.settled:
         glance["Records left by the weakest coalition"] = f"{breach.left_size:,}"
-    share = f"{found.alone / found.groups:.1%} ({found.alone:,} of {found.groups:,})"
+    share = f"{percent(found.alone / found.groups)} ({found.alone:,} of {found.groups:,})"
     rows = [(name, number, found.published[name]) for name, number in found.rows.items()]
     return section(
         "For the providers",
@@ -139,15 +140,15 @@ def reidentification_section(found: Reidentification) -> Html:
         log_x=sizes[-1][0] >= 10 * sizes[0][0],
     )
     rows = [
-        (f"fewer than {limit}", number, f"{number / found.people:.2%}")
+        (f"fewer than {limit}", number, percent(number / found.people, 2))
         for limit, number in found.below.items()
     ]
     return section(
         "Re-identification",
         paragraph(
             f"Who knows someone's quasi-identifiers and that they are in the table finds their "
-            f"record with probability {found.highest:.2%} at most and {found.mean:.2%} on average; "
-            f"{found.unique:,} of {found.people:,} are unique."
+            f"record with probability {percent(found.highest, 2)} at most and "
+            f"{percent(found.mean, 2)} on average; {found.unique:,} of {found.people:,} are unique."
         ),
         figure(chart),
         table("People in small groups", ["group", "people", "share"], rows),
@@ -172,9 +173,9 @@ def disclosure_section(found: Sequence[Disclosure]) -> Html:
     guesses = [
         (
             one.attribute,
-            f"{one.base:.1%}",
-            f"{one.mean:.1%}",
-            f"{one.highest:.1%}",
+            percent(one.base),
+            percent(one.mean),
+            percent(one.highest),
             one.certain,
         )
         for one in found
@@ -207,7 +208,7 @@ def loss_section(loss: InformationLoss, queries: int, error: float | None) -> Ht
     ]
     explained = []
     if error is not None:
-        rows.append((f"mean error of {queries:,} random range queries", f"{error:.2%}"))
+        rows.append((f"mean error of {queries:,} random range queries", percent(error, 2)))
         said = (
             "The query error is the mean of |estimate − count| / count over random counts by "
             "several quasi-identifiers, with counts below 0.1 % of the records taken as that; "
@@ -331,7 +332,7 @@ def publication_report(
         {
             **_headline(assessment),
             "Certainty penalty (GCP)": f"{loss.gcp:.3f}",
-            "Query error": f"{error:.1%}",
+            "Query error": percent(error),
         },
         assessment,
         loss,
@@ -360,7 +361,7 @@ def _headline(assessment: Assessment) -> dict[str, str]:
         "Smallest group (k)": f"{models.k:,}",
         "Fewest values in a group (l)": f"{models.distinct_l:,}",
         "Largest distance (t)": f"{models.t:.3f}",
-        "Highest re-identification risk": f"{assessment.reidentification.highest:.1%}",
+        "Highest re-identification risk": percent(assessment.reidentification.highest),
     }
 
 

@@ -6,22 +6,17 @@ an apostrophe, and are shown instead.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from quiltwork.arguments import choice
+from quiltwork.delimited import FORMULA, NO_FORMULA, escape_formula
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import named, replacing
 from quiltwork.tables.frames import arrow, unpacked
 
 ENDINGS = (".csv", ".parquet")
 Formulas: TypeAlias = Literal["keep", "escape"]
-
-_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
-FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
-NO_FORMULA = rf"^{_NUMBER}(?:\.\.{_NUMBER})?$"
-"""Negative numbers and ranges of them: what they say is read, nothing is computed."""
 
 
 def check_ending(path: Any) -> Path:
@@ -42,16 +37,6 @@ def check_formulas(formulas: Any, path: Path) -> None:
             f"Only CSV files have formulas to escape, and {str(path)!r} is none; name a .csv file, "
             "or leave formulas out (--escape-formulas)."
         )
-
-
-def escaped(text: str) -> str:
-    """Return a text that a spreadsheet shows and does not compute.
-
-    >>> escaped("=1+1"), escaped("flu"), escaped("-5..3")
-    ("'=1+1", 'flu', '-5..3')
-    """
-    formula = re.search(FORMULA, text) and not re.search(NO_FORMULA, text)
-    return f"'{text}" if formula else text
 
 
 def write_table(table: Any, path: Any, formulas: Formulas = "keep") -> Path:
@@ -83,4 +68,4 @@ def _escaped(table: Any) -> Any:
             formula = pc.and_not(looks, pc.match_substring_regex(column, NO_FORMULA))
             column = pc.if_else(formula, pc.utf8_replace_slice(column, 0, 0, "'"), column)
         columns.append(column)
-    return arrow().table(columns, names=[escaped(name) for name in table.column_names])
+    return arrow().table(columns, names=[escape_formula(name) for name in table.column_names])

@@ -140,12 +140,21 @@ def test_intervals_hold_what_their_labels_say(values, widths, origin):
     assert sorted(map(int, tree.leaves)) == sorted(set(values))
 
 
+def test_codes_of_one_chapter_have_one_label_whatever_their_length():
+    paths = dict.fromkeys(("I10", "I50.0", "J45"))
+    tree = Hierarchy.prefixes(paths, [3, 1])
+    top = {path[0]: path[-2] for path in tree.paths}
+    assert top["I10"] == top["I50.0"] != top["J45"]
+    equal = Hierarchy.prefixes(["12367", "12399"], [3])
+    assert {path[1] for path in equal.paths} == {"123**"}
+
+
 def test_decimals_prefixes_and_dates():
     heights = Hierarchy.intervals([1.55, "1.8", None, 1.6], [0.25])
     assert {path[1] for path in heights.paths} == {"1.5 to under 1.75", "1.75 to under 2"}
     codes = Hierarchy.prefixes(["02410", "0245", "9", None])
-    assert codes.paths[0] == ("02410", "0241*", "024**", "02***", "0****", "*")
-    assert codes.paths[-1] == ("9", "9", "9", "9", "9", "*")
+    assert codes.paths[0] == ("02410", "0241*", "024*", "02*", "0*", "*")
+    assert codes.paths[-1] == ("9", "9", "9", "9", "9*", "*")
     days = pandas.to_datetime(["2024-11-30", "1999-02-01", None])
     tree = Hierarchy.dates(days, ["month", "quarter", "year", "decade"])
     assert tree.paths[0][1:] == ("1999-02", "1999-Q1", "1999", "1990s", "*")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from quiltwork.exact import percent
 from quiltwork.tables.risk import assess, intersection
 from quiltwork.tables.risk.assessment import SMALL
 from quiltwork.tables.table import Table
@@ -75,9 +76,9 @@ def test_every_attack_is_named_with_figures_of_the_table(frame):
     sizes = frame.groupby(["age", "zip"]).size()
     told_cells = sum(2 + 2 * (place[1] == "{e, w}") for place in sizes.index)
     cells = len(frame) + sum(frame.zip == "{e, w}")
-    assert f"{cells / 400:.1%} of all cells are generalized" in told["downcoding"]
-    assert f"{told_cells / cells:.1%} of these cells are told" in told["downcoding"]
-    assert f"{found.disclosures[0].base:.1%}" in told["deFinetti"]
+    assert f"{percent(cells / 400)} of all cells are generalized" in told["downcoding"]
+    assert f"{percent(told_cells / cells)} of these cells are told" in told["downcoding"]
+    assert percent(found.disclosures[0].base) in told["deFinetti"]
     assert against.exact
     assert against.explain() in told["intersection"]
     assert (

@@ -91,8 +91,8 @@ def test_the_warning_has_the_numbers():
     frame = pd.DataFrame({"age": [20, 25, 30, 30, 30, 31], "ill": [*"abcabc"]})
     made = anonymize(Table(frame, None, ["age"], "ill"), KAnonymity(2), m=0)
     told = {one.attack: one.message for one in made.report().assessment.attacks}["downcoding"]
-    assert "100.0% of all cells" in told
-    assert "66.7% of these cells are told" in told
+    assert "100 % of all cells" in told
+    assert "66.7 % of these cells are told" in told
     assert made.report().body()["downcoded"]["told"] == 4
     alone = assess(Table(made.frame, None, ["age"], "ill")).attacks[2].message
     assert "as this library's do" in alone

@@ -16,6 +16,7 @@ import numpy as np
 from quiltwork.beliefs import Label
 from quiltwork.budget.accounting.planning import signal_range
 from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.exact import percent
 from quiltwork.influence import Calibration
 from quiltwork.influence.explanation import deciding
 from quiltwork.influence.fitted import driving_states
@@ -73,8 +74,8 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
         pair = " or ".join(sorted(map(repr, drives or ())))
         apart = f", most of all whether it is {pair}" if pair else ""
         yield (
-            f"{share:.0f} % of ε go to what neighbours tell about time point {calibration.node}"
-            f"{apart}."
+            f"{percent(share / 100, 0)} of ε go to what neighbours tell about time point "
+            f"{calibration.node}{apart}."
         )
     if 1 < short < math.inf and plan.query.change(1, 2, None) > plan.query.change(1, 1, None):
         needed = _points_of_one(plan) * short

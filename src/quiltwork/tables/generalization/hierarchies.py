@@ -98,10 +98,13 @@ class Hierarchy:
     def prefixes(cls, values: Iterable[Any], keep: Iterable[int] | None = None) -> Hierarchy:
         """Cover codes by their first characters, with a star for each one that is hidden.
 
+        Where codes have several lengths, as I10 and I50.0, one star stands for all that is hidden.
         `keep` are the numbers of characters that levels show, falling; None: one less at each.
 
         >>> Hierarchy.prefixes([12367, 12399, 98745], keep=[3, 1]).paths[0]
         ('12367', '123**', '1****', '*')
+        >>> Hierarchy.prefixes(["I10", "I50.0"], keep=[3, 1]).paths
+        (('I10', 'I10*', 'I*', '*'), ('I50.0', 'I50*', 'I*', '*'))
 
         Raises:
             InvalidInputError: for numbers that do not fall.
@@ -112,7 +115,14 @@ class Hierarchy:
         levels = [integer(number, "keep", 1, 2**31 - 1) for number in shown]
         if any(after >= before for before, after in pairwise(levels)):
             raise InvalidInputError("The characters to keep must become fewer, such as 3, 2, 1.")
-        return cls.read([(t, *(t[:n] + "*" * (len(t) - n) for n in levels), ROOT) for t in texts])
+        alike = all(len(text) == longest for text in texts)
+
+        def label(text: str, number: int) -> str:
+            if alike:
+                return text[:number] + "*" * (longest - number)
+            return text if len(text) < number else f"{text[:number]}*"
+
+        return cls.read([(text, *(label(text, n) for n in levels), ROOT) for text in texts])
 
     @classmethod
     def dates(

@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.delimited import unescape_formula
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.hierarchies import ROOT, leaf_text
 from quiltwork.tables.meanings import meaning, place
@@ -93,7 +94,7 @@ def label_of(text: Any) -> Label:
     >>> label_of("{20..25, missing}")
     Label(form='range', values=('20', '25'), missing=True)
     """
-    body = text.strip() if isinstance(text, str) else value_text(text)
+    body = unescape_formula(text.strip()) if isinstance(text, str) else value_text(text)
     pieces = [body]
     if body.startswith("{") and body.endswith("}"):
         found = re.findall(rf'(?:{_QUOTED}|[^,"])+', body[1:-1])
@@ -139,7 +140,7 @@ class LabelReader:
         """Return the codes of the values that a text covers; stars cover what they stand for."""
         if text is None:
             return np.array(self._missing, dtype=np.int64)
-        plain = text.strip() if isinstance(text, str) else MISSING
+        plain = unescape_formula(text.strip()) if isinstance(text, str) else MISSING
         if plain != MISSING and plain in self._under:  # a label may look like a range
             return np.array(self._under[plain], dtype=np.int64)
         label = label_of(text)

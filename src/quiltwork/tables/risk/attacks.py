@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from quiltwork.exact import percent
 from quiltwork.results import ResultBase
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.downcoding import Downcoded
@@ -157,9 +158,10 @@ def _tree(refused: Refused, seen: Guesses) -> str:
         f"refused because of sensitive values, which says something about {refused.groups:,} of "
         f"{refused.of:,} groups with {refused.rows:,} records. The value of {certain} becomes "
         "certain. Guesses by what explains these cuts (drawn, where it cannot be enumerated) are "
-        f"right for {seen.reached:.1%} of all records, by the groups alone for "
-        f"{seen.by_group:.1%}. The attacker is at least 90 % sure of {seen.sure:,} and right for "
-        f"{seen.sure_right:,} of these; by the groups alone, of {seen.sure_by_group:,}.{missing}"
+        f"right for {percent(seen.reached)} of all records, by the groups alone for "
+        f"{percent(seen.by_group)}. The attacker is at least 90 % sure of {seen.sure:,} and right "
+        f"for {seen.sure_right:,} of these; by the groups alone, of "
+        f"{seen.sure_by_group:,}.{missing}"
     )
 
 
@@ -172,17 +174,18 @@ def _definetti(guessed: tuple[float, float, str], learned: Sequence[Learned] | N
     if not learned:
         base, mean, name = guessed
         found = (
-            f"Knowing the group raises the best guess of {name!r} from {base:.1%} to {mean:.1%}; a "
-            "trained model starts from there. With the original records (--original) the attack is "
-            "carried out and scored."
+            f"Knowing the group raises the best guess of {name!r} from {percent(base)} to "
+            f"{percent(mean)}; a trained model starts from there. With the original records "
+            "(--original) the attack is carried out and scored."
         )
         return TableAttack("deFinetti", knows, found, "not decided", helps)
     most = max(learned, key=lambda one: one.gain)
     found = (
-        f"A naive Bayes model guesses {most.attribute!r} right for {most.learned:.1%} of "
-        f"{most.people:,} records, where the groups' own frequencies reach {most.by_group:.1%}; of "
-        f"{most.sure:,} it is at least 90 % sure (by the groups alone, of {most.sure_by_group:,}), "
-        f"and right for {most.sure_right:,} of these. Better models may do better."
+        f"A naive Bayes model guesses {most.attribute!r} right for {percent(most.learned)} of "
+        f"{most.people:,} records, where the groups' own frequencies reach "
+        f"{percent(most.by_group)}; of {most.sure:,} it is at least 90 % sure (by the groups "
+        f"alone, of {most.sure_by_group:,}), and right for {most.sure_right:,} of these. Better "
+        "models may do better."
     )
     shares = most.by_group, most.learned
     return TableAttack("deFinetti", knows, found, "bounded", helps, None, None, *shares)
@@ -197,7 +200,7 @@ def _downcoding(found: Downcoded) -> TableAttack:
     if not found.generalized:
         told = "No value is generalized, so there is nothing to undo; the values are exact."
         return TableAttack("downcoding", knows, told, "exactly", helps)
-    told = f"{found.generalized / found.cells:.1%} of all cells are generalized. "
+    told = f"{percent(found.generalized / found.cells)} of all cells are generalized. "
     if not found.told:
         told += "Their labels do not tell which values occur."
         return TableAttack("downcoding", knows, told, "bounded", helps)
@@ -205,8 +208,8 @@ def _downcoding(found: Downcoded) -> TableAttack:
     if not found.certain:
         least = "If boxes go no further than their records, as this library's do"
     told += (
-        f"{least}, {found.told / found.generalized:.1%} of these cells are told, but for who in "
-        "the group has which. Who also knows how such data are distributed can narrow more."
+        f"{least}, {percent(found.told / found.generalized)} of these cells are told, but for who "
+        "in the group has which. Who also knows how such data are distributed can narrow more."
     )
     return TableAttack("downcoding", knows, told, "bounded", helps)
 
@@ -257,8 +260,8 @@ def _subtraction(found: Subtracted | None) -> TableAttack:
         if last > size:
             told += f" If {last:,} of {found.providers:,} collude: {found.certain(last):,}."
     told += (
-        f" Alone, {found.alone} guesses {found.reached:.1%} of the others' values right, where the "
-        f"groups as published reach {found.by_group:.1%}."
+        f" Alone, {found.alone} guesses {percent(found.reached)} of the others' values right, "
+        f"where the groups as published reach {percent(found.by_group)}."
     )
     certain = found.certain(1)
     groups = (tuple(map(str, found.group)),) if found.group else ()

@@ -9,6 +9,7 @@ from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.delimited import FORMULA, NO_FORMULA, escape_formula
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
@@ -29,7 +30,7 @@ from quiltwork.tables.spark.workers import (
 from quiltwork.tables.table import Table, with_frame
 from quiltwork.tables.verification.one_group import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
-from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
+from quiltwork.tables.writing import Formulas, check_formulas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -138,7 +139,7 @@ def _escaped(frame: DataFrame) -> DataFrame:
         if kind == "string":
             formula = column.rlike(FORMULA) & ~column.rlike(NO_FORMULA)
             column = f.when(formula, f.concat(f.lit("'"), column)).otherwise(column)
-        columns.append(column.alias(escaped(name)))
+        columns.append(column.alias(escape_formula(name)))
     return frame.select(*columns)
 
 
