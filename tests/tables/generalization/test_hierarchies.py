@@ -141,7 +141,7 @@ def test_intervals_hold_what_their_labels_say(values, widths, origin):
 
 
 def test_codes_of_one_chapter_have_one_label_whatever_their_length():
-    paths = dict.fromkeys(("I10", "I50.0", "J45"))
+    paths = ["I10", "I50.0", "J45"]
     tree = Hierarchy.prefixes(paths, [3, 1])
     top = {path[0]: path[-2] for path in tree.paths}
     assert top["I10"] == top["I50.0"] != top["J45"]
