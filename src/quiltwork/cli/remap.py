@@ -212,7 +212,7 @@ def _readings(
         return []
     import numpy as np
 
-    counts = np.array([min(max(count, 0), remap.n) for count in released], dtype=np.int64)
+    counts = np.array(released)
     low, high = remap.interval(counts, confidence)
     columns = (released, remap(counts).tolist(), low.tolist(), high.tolist())
     return list(zip(*columns, strict=True))
@@ -348,5 +348,5 @@ def _runs(remap: Remap) -> list[tuple[object, ...]]:
     for answer, group in groupby(enumerate(remap.mapping), key=lambda pair: pair[1]):
         members = [released for released, _ in group]
         span = str(members[0]) if len(members) == 1 else f"{members[0]}..{members[-1]}"
-        runs.append((span, answer))
+        runs.append((span, "not known" if answer is None else answer))
     return runs

@@ -11,7 +11,7 @@ from scipy import stats
 from quiltwork import files
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, power
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors, whole_numbers
 
 OTHERS = [
@@ -64,7 +64,7 @@ def test_powers_of_wide_errors_under_narrow_posteriors_keep_their_digits(n, alph
     for r in (0, 7, n // 3, n // 2, n // 2 + 9, n - 5, n):
         logs = np.log(np.maximum(weights, 1e-300)) + np.log(alpha) * np.abs(counts - r)
         chances = np.where(weights > 0, np.exp(logs - logs.max()), 0.0)
-        near = found(r) + np.arange(-3, 4)
+        near = found.mapping[r] + np.arange(-3, 4)
         losses = [chances @ np.abs(counts - k) ** float(exponent) for k in near]
         assert losses[3] <= min(losses) * (1 + 1e-9)
 
@@ -107,7 +107,7 @@ def test_remapping_applies_to_values_and_columns():
     )
     assert remap(1) == 2
     assert remap(-7) == 0
-    assert remap(99) == 5
+    assert remap(12) == 5
     assert remap(np.array([[1, 2], [9, -1]])).tolist() == [[2, 2], [5, 0]]
     with pytest.raises(InvalidInputError, match="integers"):
         remap(1.5)
@@ -195,14 +195,41 @@ def test_long_priors_agree_with_the_matrix(n, alpha):
         assert remap.expected_loss == pytest.approx(costs.min(axis=1).sum(), rel=1e-10)
 
 
-def test_released_counts_beyond_64_bits_are_clipped_like_others():
+def test_released_counts_that_noise_cannot_reach_are_refused():
+    """P(noise ≥ d) = α^d/(1 + α), here in fractions."""
     remap = GeometricMechanism(5, alpha=0.5).remap(Consumer("uniform"))
-    assert remap(10**30) == remap(5)
-    assert remap([-(10**30), 10**30]).tolist() == [remap(0), remap(5)]
-    assert remap.interval(10**30) == remap.interval(5)
+    least = next(d for d in range(99) if Fraction(1, 2) ** d / Fraction(3, 2) < Fraction(1, 10**9))
+    assert least == 30
+    assert remap([6 - least, 4 + least]).tolist() == [remap(0), remap(5)]
+    for beyond in (-least, 5 + least, 10**30, [3, -(10**30)]):
+        for call in (remap, remap.interval):
+            with pytest.raises(InvalidInputError, match="probability below 1e-9: give the number"):
+                call(beyond)
+    assert GeometricMechanism(5, alpha=1).remap(Consumer("uniform"))(10**30) == 3
     for bad in (2.5, "3", None):
         with pytest.raises(InvalidInputError, match="integers"):
             remap.interval(bad)
+
+
+def test_a_release_that_contradicts_the_prior_is_read_with_a_warning():
+    prior = [1] * 100 + [0] * 901
+    remap = GeometricMechanism(1000, epsilon=0.5).remap(Consumer(np.array(prior) / 100))
+    with pytest.warns(QuiltworkWarning, match="count 384 contradicts the prior.*reading, 98"):
+        assert remap(384) == 98
+    with pytest.warns(QuiltworkWarning, match=r"384 contradicts .* \(2 more contradict it\)"):
+        remap([50, 200, 384, 200])
+    assert remap([0, 50, 99, 110]).tolist() == remap.table[[0, 50, 99, 110]].tolist()
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 30), st.fractions(Fraction(1, 9), Fraction(8, 9), max_denominator=9))
+def test_surprise_is_twice_the_smaller_tail_of_the_answers(n, alpha):
+    prior = np.random.default_rng(n).dirichlet(np.full(n + 1, 0.4))
+    mechanism = GeometricMechanism(n, alpha=alpha)
+    law = prior @ mechanism.matrix()
+    tails = [min(law[: r + 1].sum(), law[r:].sum()) for r in range(n + 1)]
+    surprise = mechanism.remap(Consumer(prior)).surprise(np.arange(n + 1))
+    assert surprise == pytest.approx(np.minimum(1, 2 * np.array(tails)), rel=1e-9)
 
 
 def test_an_n_that_would_take_minutes_is_refused_with_its_cost():

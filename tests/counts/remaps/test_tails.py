@@ -13,6 +13,8 @@ from quiltwork.counts import ChainCounts, Consumer, GeometricMechanism, learn_fr
 from quiltwork.counts.consumers.consumer import EarlierRelease, read_logs, read_probabilities
 from quiltwork.errors import UnsupportedError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*contradicts the prior")
+
 
 def posterior(logs, epsilon, released):
     """Bayes' rule, shifted by the largest logarithm."""
@@ -109,6 +111,24 @@ def test_a_tail_without_logarithms_is_refused_where_it_matters(prior):
     for call in (found, found.interval):
         with pytest.raises(UnsupportedError, match="Released count 2999 lies where the prior"):
             call([1500, 2999])
+
+
+def test_readings_that_are_refused_are_not_shown_either():
+    prior = stats.laplace(1500, 1)
+    remap = GeometricMechanism(3000, epsilon=2).remap(Consumer(prior))
+    shown = dict(enumerate(remap.mapping))
+    assert {shown[0], shown[2999]} == {None}
+    assert isinstance(shown[1510], int)
+    refused = 0
+    for row in remap.records():
+        if row["reading"] is None:
+            refused += 1
+            with pytest.raises(UnsupportedError):
+                remap(row["released"])
+        else:
+            assert remap(row["released"]) == row["reading"]
+    assert 100 < refused < 3001
+    assert remap.body()["mapping"] == list(remap.mapping)
 
 
 def test_counts_that_are_impossible_raise_no_doubt():

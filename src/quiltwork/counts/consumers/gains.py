@@ -48,7 +48,7 @@ class Gain(ResultBase):
     def explain(self) -> str:
         """Say it in a few lines."""
         remap = self.remap
-        changed = sum(i != r for i, r in enumerate(remap.mapping))
+        changed = sum(i != r for i, r in enumerate(remap.mapping) if r is not None)
         lines = [
             f"{remap.loss_name} loss, counts 0..{remap.n}, {_level(self.epsilon)}",
             f"expected loss without any release: {self.prior_loss:.6g}",

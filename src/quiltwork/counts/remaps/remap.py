@@ -16,6 +16,8 @@ Theorem: docs/theory/geometric-mechanism.md (Whole posteriors)
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -40,8 +42,14 @@ from quiltwork.counts.consumers.losses import (
 from quiltwork.counts.consumers.universality import Universality
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile, sides
-from quiltwork.counts.remaps.posteriors import LEAST_LOG, SMALLEST_ALPHA, Posteriors, posteriors
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.counts.remaps.posteriors import (
+    LEAST_LOG,
+    SMALLEST_ALPHA,
+    Posteriors,
+    decay_rate,
+    posteriors,
+)
+from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, proper_fraction
 from quiltwork.report.charts import MatrixChart
 from quiltwork.results import ChartedResult, Interval
@@ -144,6 +152,10 @@ LARGEST_ANY_LOSS = 10_000
 _LARGEST_DRAWN = 400
 _LARGEST_WRITTEN = 8
 _NOTHING = 1e-250
+UNKNOWN = -1
+"""What stands in a remap's table where the reading is not known."""
+_CONTRADICTION = 1e-6  # a reader of 10,000 honest cells is warned once in a hundred tables
+_IMPOSSIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +163,7 @@ class Remap(ChartedResult):
     """How one consumer reads the answers of one geometric mechanism.
 
     Attributes:
-        table: the remapped answer of each answer 0..n.
+        table: the remapped answer of each answer 0..n; -1 where it is not known.
         expected_loss: what the consumer loses after the remap, over its prior and the noise.
         face_value_loss: what it would lose by taking answers in 0..n as they are.
         universality: whether no α-private mechanism at all does better.
@@ -173,15 +185,49 @@ class Remap(ChartedResult):
         return len(self.table) - 1
 
     @cached_property
-    def mapping(self) -> tuple[int, ...]:
-        """The remapped answer of each answer 0..n, as a tuple."""
-        return tuple(self.table.tolist())
+    def mapping(self) -> tuple[int | None, ...]:
+        """The remapped answer of each answer 0..n; None where it is not known."""
+        return tuple(None if reading == UNKNOWN else reading for reading in self.table.tolist())
 
     def __call__(self, released: ArrayLike) -> Any:
-        """Remap one released count or a column of them; values outside 0..n are clipped first."""
+        """Remap one released count or a column of them; values outside 0..n are clipped first.
+
+        Warns where a released count contradicts the prior; see `surprise`.
+        """
         at = self._clipped(released)
-        remapped = self.table[at]
+        remapped, surprise = self.table[at], self.surprise(released)
+        if (surprise < _CONTRADICTION).any():
+            worst = np.argmin(surprise)
+            which, reading = np.asarray(released).flat[worst], remapped.flat[worst]
+            others = int((surprise < _CONTRADICTION).sum()) - 1
+            warnings.warn(
+                f"Released count {which} contradicts the prior: under this prior and noise, an "
+                f"answer so far out has probability below 1e-6{_and_others(others)}. Its reading, "
+                f"{reading}, rests on a prior that all but rules the release out. Check the prior.",
+                QuiltworkWarning,
+                stacklevel=2,
+            )
         return int(remapped) if at.ndim == 0 else remapped
+
+    def surprise(self, released: ArrayLike) -> FloatArray:
+        """Return how improbable answers at least so far out are, under the prior and the noise.
+
+        Twice the smaller tail of the law of the answers, at most 1: small values contradict the
+        prior.
+
+        >>> steps = Consumer("uniform")
+        >>> float(optimal_remap(GeometricMechanism(1, alpha=0.5), steps).surprise(0))
+        1.0
+        """
+        at = self._clipped(released)
+        lower, upper = self._tails
+        return np.minimum(1.0, 2 * np.minimum(lower[at], upper[at]))
+
+    @cached_property
+    def _tails(self) -> tuple[FloatArray, FloatArray]:
+        """P(answer ≤ r) and P(answer ≥ r), each summed from its own end."""
+        chances = self.posteriors.chances
+        return np.cumsum(chances), np.cumsum(chances[::-1])[::-1]
 
     def interval(self, released: ArrayLike, confidence: Number = 0.95) -> Interval:
         """Return (low, high) with at least this posterior probability, for one answer or a column.
@@ -207,6 +253,15 @@ class Remap(ChartedResult):
                 f"Released counts are integers, not {values.dtype}; give them as released."
             )
         at = np.asarray(np.clip(values, 0, self.n), dtype=np.int64)
+        outside = np.asarray(values - at)
+        if (impossible := np.asarray(np.abs(outside) > self._farthest)).any():
+            released_count, distance = values[impossible].flat[0], outside[impossible].flat[0]
+            side = f"above n = {self.n}" if distance > 0 else "below 0"
+            raise InvalidInputError(
+                f"Released count {released_count} is {abs(distance)} {side}. Noise of this level "
+                "goes so far with a probability below 1e-9: give the number of people as n, and "
+                "the level at which the count was released."
+            )
         if (doubtful := self.posteriors.doubtful[at]).any():
             raise UnsupportedError(
                 f"Released count {at[doubtful][0]} lies where the prior is below the least float "
@@ -215,8 +270,19 @@ class Remap(ChartedResult):
             )
         return at
 
+    @cached_property
+    def _farthest(self) -> int:
+        """The distance beyond 0..n that noise exceeds with a probability of at most 1e-9."""
+        decay = float(self.alpha)
+        if decay == 0:
+            return 0
+        if decay == 1:
+            return 2**63
+        # P(noise ≥ d) = α^d / (1 + α)
+        return max(0, math.floor(math.log(_IMPOSSIBLE * (1 + decay)) / -decay_rate(self.alpha)))
+
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per answer."""
+        """Return a row per answer; a reading of None is not known."""
         return [{"released": at, "reading": to} for at, to in enumerate(self.mapping)]
 
     def explain(self) -> str:
@@ -240,7 +306,8 @@ class Remap(ChartedResult):
             )
         before = GeometricMechanism(self.n, alpha=self.alpha).matrix()
         after = np.zeros_like(before)
-        np.add.at(after.T, self.table, before.T)
+        read = self.table != UNKNOWN
+        np.add.at(after.T, self.table[read], before.T[read])
         return (
             _heat_map(f"geometric mechanism, α = {float(self.alpha):.3g}", before),
             _heat_map(f"remapped for {self.loss_name} loss", after),
@@ -256,11 +323,17 @@ class Remap(ChartedResult):
             "n": self.n,
             "alpha": str(self.alpha),
             "loss": self.loss_name,
-            "mapping": self.table.tolist(),
+            "mapping": list(self.mapping),
             "expected_loss": self.expected_loss,
             "face_value_loss": self.face_value_loss,
             "universality": self.universality.condition,
         }
+
+
+def _and_others(count: int) -> str:
+    if count == 0:
+        return ""
+    return f" ({count} more contradict it)" if count > 1 else " (1 more contradicts it)"
 
 
 def _heat_map(title: str, matrix: FloatArray) -> MatrixChart:
@@ -305,7 +378,7 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     if mechanism.alpha < SMALLEST_ALPHA:
         expected, face = _cleared(expected), _cleared(face)
     return Remap(
-        table=chosen.answers,
+        table=np.where(post.doubtful, UNKNOWN, chosen.answers),
         expected_loss=expected,
         face_value_loss=face,
         universality=condition,
