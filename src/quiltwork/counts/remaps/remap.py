@@ -271,13 +271,13 @@ class Remap(ChartedResult):
         return at
 
     @cached_property
-    def _farthest(self) -> int:
+    def _farthest(self) -> float:
         """The distance beyond 0..n that noise exceeds with a probability of at most 1e-9."""
         decay = float(self.alpha)
         if decay == 0:
             return 0
         if decay == 1:
-            return 2**63
+            return math.inf
         # P(noise ≥ d) = α^d / (1 + α)
         return max(0, math.floor(math.log(_IMPOSSIBLE * (1 + decay)) / -decay_rate(self.alpha)))
 
