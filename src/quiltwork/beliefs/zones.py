@@ -7,6 +7,7 @@ on these; it is kept.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from difflib import get_close_matches
 from functools import lru_cache
@@ -45,39 +46,89 @@ def local_seconds(seconds: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]
     return seconds + _offsets(seconds, zone, _shown_on)[:, 0]
 
 
+@dataclass
+class RepeatedHour:
+    """One subject's way through an hour that comes twice.
+
+    Attributes:
+        first: the latest time of the first pass, or the day's end once rows went back; -1 before.
+        second: the latest time of the second pass; -1 before it.
+        repeated: the row that began the second pass by repeating a time; 0 if it went back.
+    """
+
+    first: int = -1
+    second: int = -1
+    repeated: int = 0
+
+
+@dataclass
+class RowsBefore:
+    """What earlier blocks of rows leave behind: how many there were, and repeated hours.
+
+    `name` describes a subject by its number, for messages.
+    """
+
+    name: Callable[[int], str] = lambda subject: ""
+    rows: int = 0
+    hours: dict[tuple[int, int], RepeatedHour] = field(default_factory=dict)
+
+
 def utc_seconds(
     seconds: NDArray[np.int64],
     subject: NDArray[np.integer],
     zone: tzinfo,
-    passed: dict[tuple[int, int], tuple[int, int]] | None = None,
+    before: RowsBefore | None = None,
 ) -> NDArray[np.int64]:
     """Return the moments of UTC at which the clocks of a zone show these seconds.
 
     In the hour that comes twice in autumn the first pass of a subject through it, in the order of
     the rows, is before the change. A time that is skipped in spring is read as after the change.
-    `passed` remembers these hours from one block of rows to the next: the latest time of the first
-    pass, or the day's end once rows went back, and that of the second pass or -1.
     """
     early, late = _offsets(seconds, zone, _meant_on).T
     offsets: NDArray[np.int64] = early.copy()
-    passed = {} if passed is None else passed
+    before = RowsBefore() if before is None else before
     back = np.diff(seconds, prepend=seconds[:1])
     for row in np.flatnonzero(early > late).tolist():
-        key, moment = (int(subject[row]), int(seconds[row]) // DAY), int(seconds[row])
-        first, second = passed.get(key, (-1, -1))
-        from_later = row and early[row - 1] == late[row - 1] and -DAY < back[row] < 0
-        if from_later or moment < second:
-            raise InvalidInputError(
-                f"In the hour that comes twice on {EPOCH + timedelta(seconds=moment):%Y-%m-%d} "
-                "rows are not in order, so which hour is meant is unknown; sort them as they were "
-                "recorded, the oldest first, or write times with their offset, as 02:30+01:00."
-            )
-        if first >= moment:
+        who, moment, number = int(subject[row]), int(seconds[row]), before.rows + row + 1
+        hour = before.hours.setdefault((who, moment // DAY), RepeatedHour())
+        from_later = (
+            row
+            and subject[row - 1] == who
+            and early[row - 1] == late[row - 1]
+            and -DAY < back[row] < 0
+        )
+        if from_later or moment < hour.second:
+            raise _unordered(moment, number, before.name(who), 0 if from_later else hour.repeated)
+        if hour.first >= moment:
             offsets[row] = late[row]
-            passed[key] = (first if first == moment else key[1] * DAY + DAY, moment)
+            if hour.second < 0:
+                hour.repeated = number if hour.first == moment else 0
+            if hour.first > moment:
+                hour.first = (moment // DAY + 1) * DAY
+            hour.second = moment
         else:
-            passed[key] = (moment, second)
+            hour.first = moment
+    before.rows += len(seconds)
     return seconds - offsets
+
+
+def _unordered(moment: int, number: int, subject: str, repeated: int) -> InvalidInputError:
+    """Return the error of a row that goes back once more in an hour that comes twice.
+
+    `repeated` is the row that repeated a time in it: then the rows are in order, and one is double.
+    """
+    day = f"{EPOCH + timedelta(seconds=moment):%Y-%m-%d}"
+    if repeated:
+        return InvalidInputError(
+            f"Row {repeated}{subject} repeats the time of an earlier row in the hour that comes "
+            f"twice on {day}, so which of the following rows belong to the second pass is unknown. "
+            "Remove the duplicate, or write times with their offset, as 02:30+01:00."
+        )
+    return InvalidInputError(
+        f"Row {number}{subject} goes back in the hour that comes twice on {day} where no clock "
+        "does, so which pass is meant is unknown. Sort the rows as they were recorded, the oldest "
+        "first, or write times with their offset, as 02:30+01:00."
+    )
 
 
 def _offsets(

@@ -97,6 +97,47 @@ def test_local_times_find_back_to_their_moments(start):
                 utc_seconds(shown[rows], who[rows], BERLIN)
 
 
+def fleet_in_autumn(path, doubled):
+    """Ten-minute rows of three meters across the autumn change, one after the other."""
+    shown = [t.strftime("%Y-%m-%d %H:%M") for t in clocks(AUTUMN, 5 * 1440, BERLIN)[::10]]
+    rows = [(meter, t, k % 2) for meter in ("a", "b", "c") for k, t in enumerate(shown)]
+    if doubled is not None:
+        rows.insert(doubled, rows[doubled])
+    pd.DataFrame(rows, columns=["meter", "t", "on"]).to_csv(path, index=False)
+    return rows
+
+
+def test_a_doubled_row_in_the_hour_that_comes_twice_is_named_with_its_meter(tmp_path):
+    path = tmp_path / "fleet.csv"
+    rows = fleet_in_autumn(path, None)
+    columns = {"value": "on", "time": "t", "subject": "meter", "timezone": "Europe/Berlin"}
+    assert len(read_series(path, **columns).data) == 3
+    first_pass = [
+        place
+        for place, (meter, t, _) in enumerate(rows)
+        if meter == "b" and t[11:13] == "02" and t in [r[1] for r in rows[place + 1 :]]
+    ]
+    assert len(first_pass) > 3
+    for place in (first_pass[1], first_pass[3]):
+        fleet_in_autumn(path, place)
+        with pytest.raises(
+            InvalidInputError, match=rf"Row {place + 2} \(subject 'b'\) repeats the time of an"
+        ):
+            read_series(path, **columns)
+    fleet_in_autumn(path, 5)  # in no hour that comes twice
+    with pytest.raises(
+        InvalidInputError, match=r"Row 7 \(subject 'a'\) repeats the time of an earlier row\."
+    ):
+        read_series(path, **columns)
+
+
+def test_a_subject_may_begin_in_the_hour_that_comes_twice_after_another_has_ended():
+    day = int(datetime(2026, 10, 25, tzinfo=UTC).timestamp())
+    shown = day + np.array([2 * 3600, 3 * 3600, 2 * 3600 + 1800])
+    moments = utc_seconds(shown, np.array([0, 0, 1]), BERLIN)
+    assert (moments - day).tolist() == [0, 2 * 3600, 1800]
+
+
 def quarters(start, days, path, **columns):
     """A file with local times as meters write them: no offset, an hour missing or twice."""
     shown = clocks(start, days * 1440, BERLIN)[::15]

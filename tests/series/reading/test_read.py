@@ -182,7 +182,7 @@ def test_unicode_labels_and_names(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        ("t,v\n1,a\n1,b\n", {"time": "t"}, "Row 2 repeats a time"),
+        ("t,v\n1,a\n1,b\n", {"time": "t"}, "Row 2 repeats the time of an earlier row"),
         ("t,v\nsoon,a\n", {"time": "t"}, "holds no time"),
         ("t,v\n1,a\nsoon,a\n", {"time": "t"}, "Row 2 .* no time in whole numbers"),
         ("t,v\n2026-01-01,1\n2026-01-02T00:00Z,2\n", {"time": "t"}, "mixes times"),

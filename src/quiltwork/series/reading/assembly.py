@@ -226,7 +226,7 @@ class ReadingRules:
         begins = outline.first if timed else None
         if step is None or not timed:
             if outline.twice is not None:
-                refuse_twice(records.blocks(), outline.twice)
+                refuse_twice(records.blocks(), outline.twice, records.subjects)
             if timed:
                 gaps = outline.gaps()
             elif alone:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import instance, listed
-from quiltwork.beliefs.zones import local_seconds, read_zone, utc_seconds
+from quiltwork.beliefs.zones import RowsBefore, local_seconds, read_zone, utc_seconds
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
@@ -23,7 +24,7 @@ from quiltwork.series.reading.collectors import (
     TimeCollector,
 )
 from quiltwork.series.reading.columns import read_columns
-from quiltwork.series.reading.streamed import Block, check_points, spread
+from quiltwork.series.reading.streamed import Block, check_points, spread, subject_of
 from quiltwork.series.reading.times import UNITS, named_units
 from quiltwork.series.reading.values import as_labels
 
@@ -131,14 +132,14 @@ def read_records(
     subjects, places = _subjects(owners)
 
     def blocks() -> Iterator[Block]:
-        passed: list[dict[tuple[int, int], tuple[int, int]]] = [{} for _ in times]
+        earlier = [RowsBefore(partial(subject_of, subjects)) for _ in times]
         before = 0
         for values, *others in zip(*(one.parts for one in columns), strict=True):
             rows = len(values)
             who = places(others[: len(owners)], rows)
             moments = [
                 _on_clock(column, part if unit == 1 else part * unit, who, clock, seen)
-                for column, part, seen in zip(times, others[len(owners) :], passed, strict=False)
+                for column, part, seen in zip(times, others[len(owners) :], earlier, strict=False)
             ]
             when = moments[0] if moments else None
             if lasting:
@@ -196,7 +197,7 @@ def _on_clock(
     seconds: NDArray[np.int64],
     who: NDArray[Any],
     clock: Clock,
-    passed: dict[tuple[int, int], tuple[int, int]],
+    earlier: RowsBefore,
 ) -> NDArray[np.int64]:
     """Return moments of a column on the clock of the series."""
     zone = read_zone(clock.zone)
@@ -204,7 +205,7 @@ def _on_clock(
         return seconds
     if column.aware:
         return local_seconds(seconds, zone) if clock.local else seconds
-    return seconds if clock.local else utc_seconds(seconds, who, zone, passed)
+    return seconds if clock.local else utc_seconds(seconds, who, zone, earlier)
 
 
 def _subjects(

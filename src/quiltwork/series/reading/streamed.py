@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from tempfile import TemporaryFile, gettempdir
 from typing import Any, NoReturn, TypeAlias
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs.grids import Rule
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
 
 _IN_MEMORY = 1 << 23
 
@@ -231,16 +232,23 @@ def _sorting(keys: IntArray) -> IntArray:
     return np.sort((keys << behind) | np.arange(len(keys))) & ((1 << behind) - 1)
 
 
-def refuse_twice(blocks: Iterator[Block], twice: tuple[int, int]) -> NoReturn:
+def subject_of(subjects: Sequence[Any], number: int) -> str:
+    """Return the words that name a subject behind a row; none if there is one without a name."""
+    return "" if subjects[number] is None else f" (subject {shortened(subjects[number])})"
+
+
+def refuse_twice(
+    blocks: Iterator[Block], twice: tuple[int, int], subjects: Sequence[Any]
+) -> NoReturn:
     """Refuse two records of a subject at one time, which no grid gathers."""
     rows = chain.from_iterable(
         ((who == twice[0]) & (when == twice[1])).tolist() for who, when, _ in blocks
     )
     _, row, *_ = (number for number, is_there in enumerate(rows, 1) if is_there)
     raise InvalidInputError(
-        f"Row {row} repeats a time of its subject. If the time is told by several columns, write "
-        "it into one; else remove duplicates, or gather records on a regular grid with "
-        "every='10min'."
+        f"Row {row}{subject_of(subjects, twice[0])} repeats the time of an earlier row. "
+        "Remove the duplicate, or gather records on a regular grid with every='10min'. If the "
+        "time stands in several columns, write it into one."
     )
 
 
