@@ -110,3 +110,49 @@ def test_noise_grows_with_how_wrong_one_may_be():
     chart = caution_chart(noise, 100, 1)
     assert isinstance(chart, BarChart)
     assert chart.bars[1] == ("off by 0.05", noise[1][1])
+
+
+def slow_regimes(p, length, seed):
+    """Coins of two kinds, drawn while a regime lasts that changes once in 250 steps."""
+    random = np.random.default_rng(seed)
+    regime = np.cumsum(random.random(length) < 0.004) % 2
+    return (random.random(length) < np.where(regime, p, 1 - p)).astype(int)
+
+
+def test_the_best_that_was_tried_does_not_fit_if_its_memory_is_too_short():
+    sample = slow_regimes(0.3, 4000, 3)
+    fitted = MarkovChain.fit(sample)
+    found = check_belief(MarkovChain(fitted.transition), sample, length=50)
+    assert found.likely
+    assert not found.fits
+    assert "autocorrelation" in found.contradictions()[0]
+    assert found.verdict().startswith(
+        "It does not fit, though none that was tried is much likelier"
+    )
+
+
+@pytest.mark.parametrize("length", [300, 4000])
+def test_the_truth_is_not_contradicted_by_chance(length):
+    verdicts = [
+        check_belief(TRUTH, TRUTH.sample(length, seed=seed), length=5).contradictions()
+        for seed in range(8)
+    ]
+    assert verdicts == [[]] * 8
+
+
+def test_a_belief_on_its_own_sample_is_judged_by_held_out_halves():
+    fitted = MarkovChain.fit(SAMPLE)
+    found = check_belief(fitted, SAMPLE, length=20)
+    own = next(one.per_step for one in found.candidates if one.name == "order 1")
+    assert found.fitted
+    assert found.held_out
+    assert found.best.per_step == own
+    assert found.verdict().startswith("It fits the sample that it was fitted on; ")
+    assert "each half scored by the other" in found.explain()
+    assert found.score_title == "Likelihood of held-out steps"
+    box = ChainBox.fit(SAMPLE)
+    unknown = check_belief(box, SAMPLE, length=20)
+    assert not unknown.held_out
+    assert unknown.body()["held_out"] is False
+    assert "was not held out and is not judged" in unknown.explain()
+    assert unknown.score_title == "Likelihood of steps, held out for the fitted ones alone"

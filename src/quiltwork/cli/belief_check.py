@@ -100,7 +100,7 @@ def _tables(check: BeliefCheck) -> Iterator[tuple[str, list[str], list[list[str]
     scored += [(f"fitted: {one.name}", one.per_step) for one in check.candidates]
     best = max(score for _, score in scored)
     yield (
-        "Likelihood of held-out steps",
+        check.score_title,
         ["belief", "nats per step", "beside the best"],
         [[name, _number(score, 4), _number(score - best, 4)] for name, score in scored],
     )

@@ -43,7 +43,7 @@ def _likelihoods(check: BeliefCheck) -> BarChart:
     lost = tuple((name, best - score) for name, score in scores if math.isfinite(score))
     return BarChart(
         "How much less likely a step is than under the best",
-        "By steps that were held out; up to 0.01 counts as fitting. A belief that rules a step "
+        f"{check.score_title}; up to 0.01 beside the best passes. A belief that rules a step "
         "out has no bar.",
         "nats per step",
         lost,

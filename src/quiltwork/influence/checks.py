@@ -1,20 +1,30 @@
 """Checking a belief against a public sample: does it fit, and what would a release leak if not?
 
-The sample is scored beside what `candidates` fits on it, each half by the other. The verdict rests
-on that score; which trait contradicts a belief most is a reading aid and no test.
+The sample is scored beside what `candidates` fits on it, each half by the other. A belief fits if
+it scores about as well as the best of them, and if no trait contradicts it: being the best of those
+that were tried is not enough. A trait contradicts where the difference matters for a release and is
+beyond what chance explains (`_SURE` standard errors).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from quiltwork.audit.misfits import Misfit, misfit
-from quiltwork.beliefs import Belief, Candidate, ChainBox, as_beliefs, candidates
+from quiltwork.beliefs import (
+    Belief,
+    Candidate,
+    ChainBox,
+    CyclicChain,
+    HiddenChain,
+    as_beliefs,
+    candidates,
+)
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.goodness_of_fit import (
     Comparison,
@@ -25,6 +35,7 @@ from quiltwork.beliefs.goodness_of_fit import (
     refuse_incomparable,
 )
 from quiltwork.beliefs.grids import Grid, duration
+from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.exact import Number, float_up, integer, privacy_level
 from quiltwork.influence.calibration import calibrate
 from quiltwork.queries import histogram
@@ -35,7 +46,9 @@ _DAY = 86_400
 _LONGEST = 10**6  # an exact level keeps a number for every time point
 _FEW = 10
 _MOST_WORDS = 3
-_LOUD = {"stays": math.log(1.25), "memory": 0.2, "hours": 0.1, "outside": 0.01}
+_SURE = 4.0  # standard errors: a few dozen traits of a true belief are compared
+_TAIL = 0.1  # nine stays of ten are at most `Stays.most`
+_LOUD = {"stays": math.log(1.25), "memory": 0.1, "hours": 0.1, "outside": 0.01}
 _NAMES = {
     "order 1": "a chain that remembers one state",
     "order 2": "a chain that remembers two states",
@@ -57,6 +70,7 @@ class BeliefCheck(ResultBase):
         epsilon: the level that it would be made for.
         scale: of the noise that it would have.
         fitted: whether a belief is noticed to be fitted on this very sample.
+        held_out: whether all scores are of steps that the scoring belief was not fitted on.
     """
 
     schema = ("belief-check", 1)
@@ -69,6 +83,7 @@ class BeliefCheck(ResultBase):
     epsilon: Number
     scale: float
     fitted: bool
+    held_out: bool
 
     @property
     def best(self) -> Comparison:
@@ -76,10 +91,22 @@ class BeliefCheck(ResultBase):
         return max(self.members, key=lambda one: one.per_step)
 
     @property
-    def fits(self) -> bool:
+    def score_title(self) -> str:
+        """What the likelihoods are of."""
+        if self.held_out:
+            return "Likelihood of held-out steps"
+        return "Likelihood of steps, held out for the fitted ones alone"
+
+    @property
+    def likely(self) -> bool:
         """Whether the sample is about as likely as under the likeliest that was fitted on it."""
         room = max(_LEAST / self.sample.steps, _NATS)
         return self.best.per_step >= max(one.per_step for one in self.candidates) - room
+
+    @property
+    def fits(self) -> bool:
+        """Whether the sample is likely, as far as steps were held out, and nothing contradicts."""
+        return (self.likely or not self.held_out) and not self.contradictions()
 
     @property
     def level(self) -> float:
@@ -105,17 +132,28 @@ class BeliefCheck(ResultBase):
         else:
             told += f"would tell up to {self.level:.3g} {likeliest}"
         if self.fits:
-            return f"It fits; {told}."
+            own = " the sample that it was fitted on" if self.fitted else ""
+            return f"It fits{own}; {told}."
         loud = [*self.contradictions(), "the order of states is likelier under another belief"]
         yet = "yet " if self.misfit is not None and self.misfit.keeps else ""
-        return f"It does not fit: {loud[0]}; {yet}{told}."
+        beside = ", though none that was tried is much likelier" if self.likely else ""
+        return f"It does not fit{beside}: {loud[0]}; {yet}{told}."
 
     def explain(self) -> str:
         """Say the verdict, what else differs and what would be told."""
         others = self.contradictions()[not self.fits :]
         lines = [self.verdict(), *(f"Differs: {words}." for words in others[:_MOST_WORDS])]
         if self.fitted:
-            lines.append("It was fitted on this sample, so its score is not held out: take others.")
+            lines.append(
+                "It was fitted on this sample, so stays, memory and hours agree more than with "
+                "other data. "
+                + (
+                    "Its likelihood is that of its kind, each half scored by the other. "
+                    if self.held_out
+                    else "Its likelihood was not held out and is not judged. "
+                )
+                + "Check it on a sample that it was not fitted on."
+            )
         if self.misfit is not None:
             lines += self.misfit.explain().splitlines()
         return "\n".join(lines)
@@ -130,6 +168,7 @@ class BeliefCheck(ResultBase):
             "states": labels_to_json(self.sample.states),
             "steps": self.sample.steps,
             "fitted_on_sample": self.fitted,
+            "held_out": self.held_out,
             "beliefs": [_member_body(one) for one in self.members],
             "candidates": [
                 {"name": one.name, "per_step": _finite(one.per_step), "plausible": one.plausible}
@@ -155,7 +194,10 @@ def check_belief(
     epsilon: Number = 1,
     grid: Grid | None = None,
 ) -> BeliefCheck:
-    """Hold beliefs against public sequences that they were not fitted on.
+    """Hold beliefs against public sequences, best ones that they were not fitted on.
+
+    A belief that was fitted on these sequences is scored by its kind: each half by what is fitted
+    on the other.
 
     Args:
         beliefs: one belief about sequences of states, or a list.
@@ -186,8 +228,39 @@ def check_belief(
     tried = tuple(candidates(sequences, states=sample.states, grid=grid))
     made = calibrate(members, points, level, query=histogram())
     told = misfit(made, tried[0].belief) if made.exact_scale > 0 else None
-    fitted = any(one.fitted_on(sequences) for one in members)
-    return BeliefCheck(compared, tried, told, sample, points, epsilon, made.scale, fitted)
+    fitted = [one.fitted_on(sequences) for one in members]
+    scores = [
+        _held_out(one.belief, tried) if own else one.per_step
+        for one, own in zip(compared, fitted, strict=True)
+    ]
+    compared = tuple(
+        one if score is None else replace(one, per_step=score)
+        for one, score in zip(compared, scores, strict=True)
+    )
+    return BeliefCheck(
+        members=compared,
+        candidates=tried,
+        misfit=told,
+        sample=sample,
+        length=points,
+        epsilon=epsilon,
+        scale=made.scale,
+        fitted=any(fitted),
+        held_out=None not in scores,
+    )
+
+
+def _held_out(belief: Belief, tried: Sequence[Candidate]) -> float | None:
+    """Return the held-out score of the belief of the same kind that was tried; None if none was."""
+    kinds = {_kind(one.belief): one.per_step for one in tried}
+    return kinds.get(_kind(belief))
+
+
+def _kind(belief: Belief) -> tuple[object, ...]:
+    """Return what two fits on the same data have in common if they are of one kind."""
+    memory = belief.inner.size if isinstance(belief, HiddenChain) else 0
+    period = belief.period if isinstance(belief, CyclicChain) else 0
+    return type(belief), memory, period
 
 
 def _length(sample: Sample) -> int:
@@ -205,6 +278,7 @@ def _contradictions(one: Comparison, sample: Sample) -> Iterator[tuple[float, st
         yield one.outside / _LOUD["outside"], words
     yield from _stay_words(one, sample)
     gaps = np.nan_to_num(np.abs(one.autocorrelation - one.believed))
+    gaps[gaps <= _SURE * _autocorrelation_error(one, sample)] = 0.0
     row, state = divmod(int(gaps.argmax()), gaps.shape[1])
     yield (
         float(gaps[row, state]) / _LOUD["memory"],
@@ -223,20 +297,42 @@ def _contradictions(one: Comparison, sample: Sample) -> Iterator[tuple[float, st
             )
 
 
+def _autocorrelation_error(one: Comparison, sample: Sample) -> FloatArray:
+    """Return the standard errors of the sample's autocorrelations, (lags, k); Bartlett's formula.
+
+    Correlations are taken to fade as they do from one step to the next, under the sample or the
+    belief, whichever is slower.
+    """
+    first = np.nan_to_num(np.maximum(np.abs(one.autocorrelation[0]), np.abs(one.believed[0])))
+    first = np.minimum(first, 0.9999) ** 2
+    pairs = np.array([sum(max(len(p) - lag, 0) for p in sample.paths) for lag in one.lags])
+    return np.asarray(np.sqrt((1 + first) / (1 - first) / np.maximum(pairs, 1)[:, np.newaxis]))
+
+
 def _stay_words(one: Comparison, sample: Sample) -> Iterator[tuple[float, str]]:
     pairs = zip(sample.states, one.stays, one.believed_stays, strict=True)
     for state, seen, said in pairs:
         if seen is None or said is None or seen.ended < _FEW:
             continue
         name = f"stays in {state!r} last"
-        loud = _apart(seen.mean, said.mean) / _LOUD["stays"]
-        yield loud, f"{name} {_points(seen.mean, sample)} on average, it says {said.mean:.3g}"
+        if abs(seen.mean - said.mean) > _SURE * _spread(seen) / math.sqrt(seen.ended):
+            loud = _apart(seen.mean, said.mean) / _LOUD["stays"]
+            yield loud, f"{name} {_points(seen.mean, sample)} on average, it says {said.mean:.3g}"
         if seen.most is not None and said.most is not None:
-            yield (
-                0.9 * _apart(seen.most, said.most) / _LOUD["stays"],
-                f"{name} up to {_points(seen.most, sample)} in nine cases of ten, it says "
-                f"{said.most:.3g}",
-            )
+            beyond = seen.longer[int(said.most)] if said.most < len(seen.longer) else 0.0
+            if abs(beyond - _TAIL) > _SURE * math.sqrt(_TAIL * (1 - _TAIL) / seen.ended):
+                yield (
+                    0.9 * _apart(seen.most, said.most) / _LOUD["stays"],
+                    f"{name} up to {_points(seen.most, sample)} in nine cases of ten, it says "
+                    f"{said.most:.3g}",
+                )
+
+
+def _spread(stay: Stays) -> float:
+    """Return the standard deviation of a stay, at least that of a constant rate of ending."""
+    square = sum((2 * n + 1) * share for n, share in enumerate(stay.longer))
+    geometric = stay.mean * (stay.mean - 1)
+    return math.sqrt(max(square - stay.mean**2, geometric, 0.0))
 
 
 def _apart(one: float, other: float) -> float:
