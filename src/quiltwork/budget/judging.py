@@ -10,8 +10,8 @@ from quiltwork.budget.accounting.planning import verdict
 class Usefulness(NamedTuple):
     """ "useless", "rough" or "useful", and why.
 
-    Useless: the expected error is as large as what it is compared with, or nothing can be told from
-    0. Rough: the error is at least a tenth.
+    Useless: the expected error is as large as what it is compared with, or no cell can be
+    distinguished from 0. Rough: the error is at least a tenth.
     """
 
     verdict: str
@@ -22,12 +22,22 @@ class Usefulness(NamedTuple):
         return f"{self.verdict.capitalize()}: {self.reason}"
 
     def without(self, lost: int, cells: int, word: str) -> Usefulness:
-        """Say how many cells of an answer that is never below 0 cannot be told from 0."""
+        """Say how many cells of an answer that is never below 0 cannot be distinguished from 0.
+
+        `lost` counts those whose 95 % interval, valid for all cells at once, reaches 0: of many
+        cells some stand out by chance.
+        """
         if not lost:
             return self
-        many = f"{lost} of {cells} {word}s" if cells > 1 else "It"
         verdict = "useless" if lost == cells else self.verdict
-        return Usefulness(verdict, f"{self.reason} {many} cannot be told from 0.")
+        if cells == 1:
+            many = "It cannot be distinguished from 0: its 95 % interval reaches it."
+        else:
+            many = (
+                f"{lost} of {cells} {word}s cannot be distinguished from 0: their 95 % intervals, "
+                "valid for all at once, reach it."
+            )
+        return Usefulness(verdict, f"{self.reason} {many}")
 
 
 def judged(error: float, signal: float, of: str) -> Usefulness:

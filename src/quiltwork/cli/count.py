@@ -208,7 +208,8 @@ def _show_errors(table: CountTable, confidence: Fraction, to: Targets) -> None:
         f"A count ({len(table.cells)} in all) errs by {error:.4g} on average; "
         f"{float(100 * confidence):g} % intervals are ±{each}, ±{together} for all at once.",
         f"Useful if the largest count is above {10 * error:.4g}, rough down to {error:.4g}, "
-        f"useless below; a count up to {each} cannot be told from 0.",
+        f"useless below; of all counts together, those up to {together} cannot be distinguished "
+        "from 0.",
         table.explain(),
     ]
     to.deliver(files.dump("counts-preview", 1, body), lines)

@@ -32,7 +32,7 @@ def usefulness_of(counts: CountTable) -> Usefulness:
     error = max(TwoSidedGeometric.from_alpha(one).expected_absolute for one in set(counts.alphas))
     largest = max(counts.values)
     found = judged(error, largest, f"the largest count, {largest:,}")
-    lost = sum(ends.low == 0 for ends in counts.intervals().values())
+    lost = sum(ends.low == 0 for ends in counts.intervals(simultaneous=True).values())
     return found.without(lost, len(counts.cells), "count")
 
 

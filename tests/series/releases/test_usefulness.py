@@ -68,7 +68,10 @@ def test_series_of_different_lengths_are_judged_by_the_points_they_have():
 def test_a_release_is_judged_by_what_was_released(make_release):
     strong = make_release(noisy=(1000, 3, -2))
     assert strong.usefulness.verdict == "useful"
-    assert "2 of 3 cells cannot be told from 0" in strong.usefulness.reason
+    assert (
+        "2 of 3 cells cannot be distinguished from 0: their 95 % intervals, valid"
+        in strong.usefulness.reason
+    )
     assert make_release(noisy=(15, 3, -2)).usefulness.verdict == "rough"
     assert make_release(noisy=(10, 3, -2)).usefulness.verdict == "useless"  # of three, by chance
     assert make_release(noisy=(1, 0, -2)).usefulness.verdict == "useless"

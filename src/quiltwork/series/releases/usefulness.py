@@ -51,10 +51,12 @@ def usefulness_of(release: Release) -> Usefulness:
     query, values = release.query, np.asarray(release.value, dtype=float)
     signed = isinstance(query, CustomQuery) or (isinstance(query, Sum) and query.lo < 0)
     largest = float(np.max(np.abs(values) if signed else values))
-    found = judged(release.expected_error, largest, f"the largest number, {largest:,.6g}")
+    points = release.query.points(release.length)
+    of = f"the largest number, {largest:,.6g}, of this window of {points:,} time points"
+    found = judged(release.expected_error, largest, of)
     if signed:
         return found
-    together = release.interval(simultaneous=True)  # of many cells some stand out by chance
+    together = release.interval(simultaneous=True)
     lost = int(np.count_nonzero(np.ravel(together.low) <= 0))
     return found.without(lost, len(release.cells), "cell")
 
