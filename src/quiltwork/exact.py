@@ -11,7 +11,7 @@ import math
 import numbers
 import re
 import warnings
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -196,6 +196,31 @@ def float_down(value: Fraction) -> float:
     """Return the largest float at or below `value`: for budgets."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def written_down(value: float, digits: int = 4) -> str:
+    """Write a number with so many digits, rounded down: for levels that must still fit.
+
+    >>> written_down(1.99896), written_down(0.05, 2), written_down(12345.6)
+    ('1.998', '0.05', '12340')
+    """
+    return _written(value, digits, ROUND_FLOOR)
+
+
+def written_up(value: float, digits: int = 4) -> str:
+    """Write a number with so many digits, rounded up: for noise that must be enough.
+
+    >>> written_up(33.36409), written_up(0.1)
+    ('33.37', '0.1')
+    """
+    return _written(value, digits, ROUND_CEILING)
+
+
+def _written(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    rounded = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value))).normalize()
+    return f"{rounded:f}" if -6 <= rounded.adjusted() < 15 else f"{rounded:e}"
 
 
 def unseen_integer(value: object, name: str) -> int:

@@ -206,7 +206,8 @@ def test_a_paid_release_says_what_is_left_and_a_preview_what_it_would_take(
     assert (
         first == f"The total of 'd' would rise from 0 to {total:.6g}, of a budget of {budget:g}.\n"
     )
-    left = f"{budget - total:.6g} of {budget:g} is left of 'd'.\n"
+    left = f"{budget - total:.6g} of {budget:g} is left of 'd' where most was spent; "
+    left += "elsewhere more may fit.\n"
     again = cli(*asked, "--key", "monday")
     assert again.err == f"The answer was stored under the key 'monday' and cost nothing. {left}"
     assert "costs nothing" in cli(*asked, "--key", "monday", "--preview").err

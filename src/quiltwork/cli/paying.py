@@ -14,6 +14,7 @@ import click
 from quiltwork.cli.command import option
 from quiltwork.cli.output import note
 from quiltwork.cli.series import read_query
+from quiltwork.exact import written_down
 
 if TYPE_CHECKING:
     from quiltwork.client import AnswerPreview, Curator
@@ -72,7 +73,10 @@ def telling_what_is_left(debit: dict[str, Any]) -> Iterator[None]:
     stored = key is not None and ledger.answer(dataset, key, debit["analyst"]) is not None
     yield
     status = ledger.status(dataset)
-    said = f"{status.remaining:.6g} of {status.budget:.6g} is left of {dataset!r}."
+    said = (
+        f"{written_down(status.remaining, 6)} of {status.budget:.6g} is left of {dataset!r} where "
+        "most was spent; elsewhere more may fit."
+    )
     if stored:
         said = f"The answer was stored under the key {key!r} and cost nothing. {said}"
     note(said)

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quiltwork as qw
+from quiltwork import queries
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
@@ -37,6 +39,32 @@ def test_ten_tenths_fit_one_and_nothing_more():
     with pytest.raises(BudgetExceeded, match=r"1\.000000001.*0 is left.*Nothing was recorded"):
         account.spend(dp_epsilon=1e-9)
     assert len(account.spendings) == 10
+
+
+def test_a_refusal_says_the_largest_level_and_the_least_noise_that_fit():
+    account = Accountant(CHAIN, 100, 1)
+    account.spend(dp_epsilon=0.1)
+    refused = Spending.of_query(queries.count(1).on(20, 60), 2, 100)
+    with pytest.raises(BudgetExceeded) as error:
+        account.add(refused)
+    level, times = (
+        Fraction(found)
+        for found in re.search(
+            r"dp_epsilon of (\S+) fits, with (\S+) times", str(error.value)
+        ).groups()
+    )
+    assert times > 1
+    assert account.fits(Spending.dp(level, 20, 60))
+    assert not account.fits(Spending.dp(level * Fraction(1001, 1000), 20, 60))
+    assert account.fits(Spending.of_query(queries.count(1).on(20, 60), 2 * times, 100))
+    assert not account.fits(
+        Spending.of_query(queries.count(1).on(20, 60), 2 * times * Fraction(999, 1000), 100)
+    )
+    with pytest.raises(BudgetExceeded, match=r"Together they fit with \S+ times their noise"):
+        account.add_all([refused, refused])
+    account.spend(dp_epsilon=account.largest_next())
+    with pytest.raises(BudgetExceeded, match="Nothing fits on this window any more"):
+        account.add(refused)
 
 
 def test_three_thirds_fit_one():

@@ -14,6 +14,7 @@ from quiltwork import queries
 from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.budget import Accountant, Planned, Spending, calendar, plan, repeated
 from quiltwork.budget.accounting.limits import largest_level, largest_number
+from quiltwork.budget.accounting.plan_table import plan_rows
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate
 from quiltwork.noise import TwoSidedGeometric
@@ -45,6 +46,22 @@ def test_common_noise_is_found_where_the_influence_curve_says():
     naive = calibrate(CHAIN, 100, Fraction(1, 10), "exact").scale
     assert found.items[0].naive_scale == naive
     assert naive > 1.5 * found.items[0].scale
+
+
+def test_releases_at_the_printed_levels_and_noise_fit_together():
+    for budget in (2, 1, Fraction(1, 3)):
+        made = plan(CHAIN, length=120, budget=budget, queries=repeated(HISTOGRAM, 24, 120))
+        (row,) = plan_rows(made)
+        noise, alone = Fraction(row[3]), Fraction(row[7])
+        by_level = Accountant(CHAIN, 120, budget)
+        by_noise = Accountant(CHAIN, 120, budget)
+        for item in made.items:
+            query = item.planned.query
+            scale = calibrate(CHAIN, 120, alone, query=query).exact_scale
+            by_level.add(Spending.of_query(query, scale, 120))
+            by_noise.add(Spending.of_query(query, noise, 120))
+        for account in (by_level, by_noise):
+            assert 0.998 * float(budget) < account.epsilon() <= float(budget)
 
 
 def test_weights_share_out_precision():

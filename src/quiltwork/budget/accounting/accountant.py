@@ -197,14 +197,15 @@ class Accountant(Charted):
 
     def add_all(self, releases: Iterable[HasSpending | Spending]) -> None:
         """Record several releases together, or none of them if they do not fit."""
-        after = self.after(*listed(releases, "releases"))
+        added = [as_spending(release) for release in listed(releases, "releases")]
+        after = self.after(*added)
         if self._budget is not None and not after.fits(self._budget):
             left = float_down(self._budget - self.exact_epsilon)
             raise BudgetExceeded(
                 f"This would raise the total from {self.epsilon():.12g} to "
                 f"{float_up(after.total):.12g}, above the budget of {float_up(self._budget):.12g}; "
-                f"{left:.12g} is left. Nothing was recorded. Ask for more noise or a shorter "
-                "window: largest_next() says what fits."
+                f"{left:.12g} is left. Nothing was recorded. "
+                f"{limits.what_fits(self._account, self._budget, added)}"
             )
         self._account = after
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from quiltwork.budget.accounting.account import Account, by_theorem_3_6
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import BudgetExceeded, UnsupportedError
-from quiltwork.exact import float_up, to_fraction
+from quiltwork.exact import float_down, float_up, to_fraction, written_down, written_up
 from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.noise.geometric import MAX_SCALE_BITS
 from quiltwork.queries import Query
@@ -23,6 +23,8 @@ _FIRST, _SOON, _BEYOND = 2.0**-6, 2.0**-20, 2.0**-36
 _TINY = 2.0**-100
 _JUST_ABOVE = 1 + 2.0**-44
 _PATIENCE = 3
+_NOTHING = 1e-6
+"""A release that needs more than 10⁶ times its noise does not fit, for a person."""
 
 
 def largest_factor(account: Account, budget: Fraction, spendings: Sequence[Spending]) -> float:
@@ -47,6 +49,20 @@ def largest_factor(account: Account, budget: Fraction, spendings: Sequence[Spend
 
 def _of_numbers(account: Account) -> bool:
     return any(isinstance(one, GaussianOutlook) for one in account.secrets.outlooks)
+
+
+def what_fits(account: Account, budget: Fraction, refused: Sequence[Spending]) -> str:
+    """Say with which level and noise releases that exceed the budget would fit."""
+    if any(one.composes_by != "levels" for one in refused):
+        return "Ask for more noise or a shorter window."
+    factor = largest_factor(account, budget, refused)
+    if factor < _NOTHING:
+        return "Nothing fits on this window any more."
+    noise = f"{written_up(1 / factor)} times their noise"
+    if len(refused) > 1:
+        return f"Together they fit with {noise}."
+    level = written_down(float_down((refused[0].dp_epsilon or 0) * to_fraction(factor, "factor")))
+    return f"On this window a dp_epsilon of {level} fits, with {noise.replace('their', 'this')}."
 
 
 def how_many_more(account: Account, budget: Fraction, spending: Spending) -> int | float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from quiltwork.exact import written_down, written_up
+
 if TYPE_CHECKING:
     from quiltwork.budget.accounting.planning import PlannedRelease, ReleasePlan
 
@@ -23,7 +25,10 @@ HEADER = (
 
 
 def plan_rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
-    """One row per kind and length of window; where items of a row differ, the worst is shown."""
+    """One row per kind and length of window; where items of a row differ, the worst is shown.
+
+    Noise is rounded up and levels down, so that all releases of a row fit at what is printed.
+    """
     groups: dict[tuple[str, int], list[PlannedRelease]] = {}
     for item in plan.items:
         points = item.spending.stop - item.spending.start + 1
@@ -33,17 +38,18 @@ def plan_rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
 
 def _row(kind: str, points: int, items: list[PlannedRelease]) -> tuple[str, ...]:
     worst = max(items, key=lambda item: item.expected_error)
-    numbers = (
-        worst.scale,
-        worst.expected_error,
-        worst.signal_range,
-        max(item.cost_alone for item in items),
-        max(item.naive_scale for item in items),
-        max(item.naive_error for item in items),
+    return (
+        kind,
+        str(len(items)),
+        str(points),
+        written_up(worst.scale),
+        f"{worst.expected_error:.4g}",
+        f"{worst.signal_range:.4g}",
+        worst.verdict,
+        written_down(min(item.cost_alone for item in items)),
+        f"{max(item.naive_scale for item in items):.4g}",
+        f"{max(item.naive_error for item in items):.4g}",
     )
-    noise, error, signal, alone, naive_noise, naive_error = (f"{n:.4g}" for n in numbers)
-    judged = (noise, error, signal, worst.verdict)
-    return (kind, str(len(items)), str(points), *judged, alone, naive_noise, naive_error)
 
 
 def plan_table(plan: ReleasePlan) -> str:
