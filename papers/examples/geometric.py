@@ -25,7 +25,7 @@ def figure_2() -> FractionMatrix:
     ['2/3', '0', '1/4', '1/24', '1/48', '1/48']
     """
     mechanism = GeometricMechanism(5, alpha=Fraction(1, 2))
-    mapping = mechanism.remap(figure_2_consumer()).mapping
+    mapping = mechanism.remap(figure_2_consumer()).table.tolist()
     return compose(mechanism.matrix(exact=True).tolist(), deterministic(mapping))
 
 

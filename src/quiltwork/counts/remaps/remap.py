@@ -221,7 +221,7 @@ class Remap(ChartedResult):
         """
         at = self._clipped(released)
         lower, upper = self._tails
-        return np.minimum(1.0, 2 * np.minimum(lower[at], upper[at]))
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(lower[at], upper[at])))
 
     @cached_property
     def _tails(self) -> tuple[FloatArray, FloatArray]:
