@@ -80,7 +80,7 @@ ORDINARY = (
     "leaderboard create board --labels held.csv --id id --target age --group home --submissions 9 "
     "--metric neg_root_mean_squared_error --limits 0:100 --mode one-bit --confidence 0.9 --steps 4",
     "leaderboard create board --labels held.csv --id id --target label --submissions 9 --metric f1 "
-    "--positive yes --floor 0.3 --variance 2",
+    "--positive yes --floor 0.3 --variance 2 --class no --class yes",
     "leaderboard submit race entry.json --team us --wait 0",
     "leaderboard standings race",
     "leaderboard export race --output standings.csv",

@@ -28,7 +28,7 @@ STUDY = (
     "--threshold 0.2 --noise 0.005 --budget 3"
 )
 
-LABELS = "--labels held.csv --id id --target label --submissions 9"
+LABELS = "--labels held.csv --id id --target label --class no --class yes --submissions 9"
 RACES = (
     f"leaderboard create race {LABELS}",
     f"leaderboard create bits {LABELS} --mode one-bit",

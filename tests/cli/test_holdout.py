@@ -207,10 +207,10 @@ def test_missing_cells_and_some_words_among_numbers_are_no_other_kind(cli, folde
 @pytest.mark.parametrize(
     ("target", "label", "arguments", "words"),
     [
-        ("label", "1", (), "'1', a label that no training row has"),
-        ("label", "Yes", (), "'Yes', a label that no training row has"),
+        ("label", "1", (), "the classes are 'no', 'yes'"),
+        ("label", "Yes", (), "the classes are 'no', 'yes'"),
         ("label", "", (), "needs labels here"),
-        ("rent", "yes", (), "needs numbers here"),
+        ("rent", "yes", (), "the classes are '100', '101'"),
         ("label", "yes", ("--share", "age=old"), "has numbers, and the condition compares it with"),
         ("label", "yes", ("--share", "label>=1"), "has text, and the condition compares it with"),
     ],
@@ -399,6 +399,7 @@ def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
 
 def test_standings_are_never_written_over_what_a_board_is_made_of(cli, folder):
     board = ["--labels", "held.csv", "--id", "id", "--target", "label", "--submissions", "5"]
+    board += ["--class", "no", "--class", "yes"]
     assert cli("leaderboard", "create", "race", *board).code == 0
     own = [*sorted((folder / "race").iterdir()), folder / "held.csv"]
     before = [path.read_bytes() for path in own]
@@ -430,11 +431,14 @@ def test_metrics_have_short_names_and_errors_speak_of_options(cli, folder):
     assert sorted(SHORT.values()) == sorted(NAMES)
     begin = ["leaderboard", "create", "race", "--labels", "held.csv", "--id", "id"]
     begin += ["--submissions", "2", "--target"]
+    classes = ["--class", "no", "--class", "yes"]
     for given, problem in (
         (["rent", "--metric", "rmse"], "such as --limits 0:100;"),
         (["rent", "--metric", "rmse", "--limits", "5"], "two ends such as 0:5000, not '5'"),
         (["rent", "--metric", "r2", "--limits", "0:9"], "give it as --variance, above 0"),
-        (["label", "--metric", "f1", "--positive", "yes"], "--floor."),
+        (["label", "--metric", "f1", "--positive", "yes", *classes], "--floor."),
+        (["label"], "give the classes"),
+        (["label", *classes, "--positive", "no", "--metric", "mae", "--limits", "0:1"], "leave"),
     ):
         refused = cli(*begin, *given)
         assert refused.code == 2

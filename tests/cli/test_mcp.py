@@ -24,6 +24,7 @@ from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.transcript import Columns
 
 ROWS = 2000
+CLASSES = Scoring(classes=("0", "1"))
 LABELS = np.random.default_rng(8).integers(0, 2, ROWS)
 
 
@@ -34,7 +35,7 @@ def race(tmp_path_factory):
     labels.write_text("id,label\n" + "".join(f"{i},{y}\n" for i, y in enumerate(LABELS)))
     labels.chmod(0o600)
     create_leaderboard(
-        str(home / "race"), str(labels), Columns("id", "label"), Scoring(), submissions=400
+        str(home / "race"), str(labels), Columns("id", "label"), CLASSES, submissions=400
     )
     return home
 
@@ -151,6 +152,11 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
     said = {"predictions": {str(i): int(one) for i, one in enumerate(LABELS)}}
     assert post(url, said)[1]["better"] is True
 
+    nulls = {str(i): None for i in range(12_000)}
+    hostile = [nulls, list(nulls), "x" * 10**6, 5, {"x" * 10**6: 1}, {str(i): [i] for i in nulls}]
+    hostile += [{str(i): "x" * 9999 for i in range(ROWS)}, {"x" * 999 + str(i): 1 for i in nulls}]
+    refused = []
+
     async def over_mcp(where):
         async with Client(where) as client:
             names = sorted(tool.name for tool in (await client.list_tools()).tools)
@@ -158,6 +164,9 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
             wrong = await client.call_tool("submit", {"predictions": {"0": 1}})
             right = await client.call_tool("submit", said)
             left = await client.call_tool("left", {})
+            for sent in (*hostile, None):
+                given = {} if sent is None else {"predictions": sent}
+                refused.append(await client.call_tool("submit", given))
             return names, asked, wrong, right, left
 
     for where in (f"{url}/mcp", bridge(url)):
@@ -169,6 +178,11 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
         assert wrong.is_error
         assert "1,999 have no prediction" in wrong.content[0].text
         assert right.structured_content["better"] is False
+    assert len(refused) == 2 * len([*hostile, None])
+    for one in refused:  # a line each, however much was sent
+        text = one.content[0].text
+        assert (one.is_error, len(text) < 1000) == (True, True), text[:1000]
+        assert len(text.splitlines()) == 1
     assert left.structured_content["left"] == before - 3
 
 
@@ -233,7 +247,10 @@ def test_a_damaged_table_tells_agents_nothing_and_its_owner_all(race, capsys):
         assert "labels.csv" in capsys.readouterr().err
     labels.write_text(good)
     wrong = client.post("/submit", json={"predictions": {**said["predictions"], "5": " "}})
-    assert (wrong.status_code, "for '5' must be a label" in wrong.text) == (400, True)
+    assert (wrong.status_code, "that for '5': accuracy needs labels" in wrong.text) == (400, True)
+    for told in ("YES", "nan", 2):
+        wrong = client.post("/submit", json={"predictions": {**said["predictions"], "5": told}})
+        assert (wrong.status_code, "the classes are '0', '1'" in wrong.text) == (400, True)
     sent = {"content-type": "application/json"}
     twice = client.post("/submit", content='{"predictions": {"0": 1, "0": 0}}', headers=sent)
     assert (twice.status_code, "names '0' twice" in twice.text) == (400, True)
@@ -251,7 +268,7 @@ def test_a_task_tells_the_ids_in_no_telling_order_and_how_rows_are_scored(tmp_pa
     assert task["scoring"]["limits"] == ["0", "400"]
     assert (task["about"], task["identity"], task["rows"]) == ("Rents of flats.", "id", 400)
     assert tools["ids"]()["ids"] == sorted(str(i) for i in range(501, 901))
-    with pytest.raises(qw.InvalidInputError, match="must be a number"):
+    with pytest.raises(qw.InvalidInputError, match="needs numbers here"):
         tools["submit"]({**dict.fromkeys(tools["ids"]()["ids"], 7), "501": "much"})
     assert tools["left"]()["left"] == 5
 

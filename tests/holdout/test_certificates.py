@@ -15,7 +15,7 @@ from quiltwork.holdout.certificates import certify, verify_certificate
 from quiltwork.holdout.leaderboard import end_leaderboard as end
 from quiltwork.holdout.leaderboard import submit_predictions as submit
 from quiltwork.holdout.metrics import Scoring, read_scoring
-from tests.holdout.test_leaderboard import COLUMNS, MODES, ROWS, make, said, tables  # noqa: F401  (a fixture)
+from tests.holdout.test_leaderboard import COLUMNS, MODES, PLAIN, ROWS, make, said, tables  # noqa: F401  (a fixture)
 
 
 @MODES
@@ -51,12 +51,15 @@ LIMITED = (Fraction(0), Fraction(1, 2))
 @pytest.mark.parametrize(
     ("scoring", "words"),
     [
-        (Scoring("f1", None, "1", None, Fraction(1, 4)), ["class '1'", "at least 0.25"]),
+        (
+            Scoring("f1", None, "1", None, Fraction(1, 4), ("0", "1")),
+            ["class '1'", "at least 0.25"],
+        ),
         (Scoring("neg_mean_absolute_error", LIMITED), ["times -1", "clipped to between 0 and 0.5"]),
         (Scoring("r2", LIMITED, "1", Fraction(1, 4)), ["variance of 0.25", "0 where it is below"]),
         (Scoring("neg_log_loss"), ["between 0.001 and 0.999"]),
         (Scoring("roc_auc", None, "1", None, Fraction(1, 4)), ["disjoint pairs"]),
-        (Scoring(), []),
+        (PLAIN, []),
     ],
 )
 def test_what_is_stated_is_told_exactly_with_the_rows_of_the_holdout(scoring, words):
@@ -90,6 +93,36 @@ def test_a_mean_is_not_certified_under_the_name_of_a_metric(tmp_path):
             made = certify("study", "key.pem")
             assert (made.scoring, made.rows, made.asked) == (None, ROWS, opened.asked)
             assert made.metric == f"mean over rows, asked as {label!r}"
+
+
+def test_a_public_key_is_read_as_it_comes_and_a_wrong_form_is_never_another_key(tmp_path):
+    from cryptography.hazmat.primitives import serialization as pem
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    def public(key):
+        told = key.public_key()
+        kind = pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo
+        return told.public_bytes(*kind).decode()
+
+    make()
+    submit("race", "ada", said(0.8))
+    made = certify("race", "key.pem")
+    text = made.to_json()
+    own = pem.load_pem_private_key((tmp_path / "key.pem").read_bytes(), None)
+    other = Ed25519PrivateKey.generate()
+    (tmp_path / "pub.pem").write_text(public(own))
+    (tmp_path / "other.pem").write_text(public(other))
+    (tmp_path / "hex.txt").write_text(made.public_key + "\n")
+    forms = (made.public_key.upper(), public(own), "pub.pem", tmp_path / "pub.pem", "key.pem")
+    for right in (*forms, "hex.txt"):
+        assert verify_certificate(text, right) == made
+    for wrong in (public(other), "other.pem", "00" * 32):
+        with pytest.raises(qw.StorageError, match="another key"):
+            verify_certificate(text, wrong)
+    (tmp_path / "no.pem").write_text(public(own).replace("MCow", "MCox"))
+    for wrong in ("absent.pem", "no.pem", made.public_key[:-1], "", "race/board.jsonl", "a\0b"):
+        with pytest.raises(qw.InvalidInputError, match="Nothing was compared"):
+            verify_certificate(text, wrong)
 
 
 def test_no_field_can_be_changed_added_or_left_out():

@@ -240,3 +240,17 @@ def test_rows_that_promise_nothing_say_so():
     assert plan.explain().startswith("Promise: none. 1 rows are too few")
     with pytest.raises(qw.InvalidInputError, match=r"takes .* rows\.$"):
         qw.plan_holdout(overfits=5, tolerance=0.1, samples=1)
+
+
+def test_a_plan_too_coarse_to_choose_models_by_says_so_and_what_the_rows_could_do():
+    coarse = qw.plan_holdout(queries=200, overfits=10, samples=3000)
+    assert 0.3 < coarse.tolerance < 0.5
+    text = coarse.explain()
+    ladder = qw.plan_holdout(queries=200, samples=3000)
+    once = math.sqrt(math.log(2 / 0.05) / 6000)
+    assert f"a Ladder if the best score is enough (within {ladder.tolerance:.3g})" in text
+    assert f"(within {once:.3g})" in text
+    for other in ("a fresh part of the rows", "a Ladder", "a plain holdout, asked once"):
+        assert f"  {other}" in text
+    fine = qw.plan_holdout(queries=100, overfits=5, tolerance=0.1).explain()
+    assert "Too coarse" not in fine

@@ -31,6 +31,7 @@ ROWS = 3000
 RNG = np.random.default_rng(5)
 LABELS = RNG.integers(0, 2, 2 * ROWS)
 COLUMNS = Columns("id", "label")
+PLAIN = Scoring(classes=("0", "1"))
 MODES = pytest.mark.parametrize("mode", ["ladder", "one bit"])
 
 
@@ -44,7 +45,7 @@ def tables(tmp_path, monkeypatch):
 
 
 def make(scoring=None, columns=COLUMNS, submissions=20, **options):
-    given = (columns, scoring or Scoring())
+    given = (columns, scoring or PLAIN)
     return create_leaderboard("race", "labels.csv", *given, submissions=submissions, **options)
 
 
@@ -80,9 +81,9 @@ def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing():
     short = dict(list(whole.items())[3:]) | {"x": "1"}
     with pytest.raises(qw.InvalidInputError, match=r"3 have no prediction, and 1 of the"):
         submit("race", "ada", short)
-    with pytest.raises(qw.InvalidInputError, match="1 prediction cannot be read"):
+    with pytest.raises(qw.InvalidInputError, match="1 prediction cannot be scored"):
         submit("race", "ada", {**whole, "7": " "})
-    with pytest.raises(qw.InvalidInputError, match="accuracy needs numbers here"):
+    with pytest.raises(qw.InvalidInputError, match="the classes are '0', '1'"):
         submit("race", "ada", dict.fromkeys(whole, "yes"))
     with pytest.raises(qw.InvalidInputError, match="are probabilities, and accuracy compares"):
         submit("race", "ada", {row: f"{0.1 + 0.8 * int(one)}" for row, one in whole.items()})
@@ -92,6 +93,29 @@ def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing():
         with pytest.raises(qw.InvalidInputError, match="for a command"):
             submit("race", team, whole)
     assert leaderboard("race").submitted == 0
+
+
+@pytest.mark.parametrize("wrong", ["YES", "1", "0", "nan", "yes ", "maybe"])
+@MODES
+def test_a_label_outside_the_classes_is_refused_and_not_counted(tmp_path, wrong, mode):
+    rows = [f"{i},{('no', 'yes')[LABELS[i]]}" for i in range(ROWS)]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,label", *rows]) + "\n")
+    make(Scoring(classes=("no", "yes")), mode=mode)
+    right = {str(i): ("no", "yes")[LABELS[i]] for i in range(ROWS)}
+    with pytest.raises(qw.InvalidInputError, match=r"1 prediction .* '7': the classes are 'no'"):
+        submit("race", "ada", {**right, "7": wrong})
+    assert leaderboard("race").submitted == 0
+    assert submit("race", "ada", right).better
+
+
+def test_classes_are_not_read_from_the_labels(tmp_path):
+    """A class that no row has may be predicted; any text may where it was said at the start."""
+    make(Scoring(classes=("0", "1", "2")))
+    assert submit("race", "ada", dict.fromkeys(said(1.0), "2")).better
+    make_again(scoring=Scoring(classes=("*",)))
+    assert submit("race", "ada", dict.fromkeys(said(1.0), "anything")).better
+    with pytest.raises(qw.InvalidInputError, match="needs labels here"):
+        submit("race", "ada", dict.fromkeys(said(1.0), " "))
 
 
 def test_groups_become_the_belief_and_pairs_of_groups_that_of_auc():
@@ -125,7 +149,15 @@ def make_again(**options):
     ("change", "words"),
     [
         ({"mode": "best"}, "mode must be"),
-        ({"scoring": Scoring("f1")}, "floor="),
+        ({"scoring": Scoring("f1", classes=("0", "1"))}, "floor="),
+        ({"scoring": Scoring()}, "give the classes"),
+        ({"scoring": Scoring(classes=("0",))}, "at least two classes"),
+        (
+            {"scoring": Scoring(classes=("no", "yes"))},
+            r"3,000 targets .* the first in row 1; the cl",
+        ),
+        ({"scoring": Scoring("f1", classes=("0", "2"), floor=0.3)}, "positive class '1' is none"),
+        ({"scoring": Scoring("neg_brier_score", classes=("0", "1"))}, "has no classes"),
         ({"scoring": Scoring("neg_brier_score"), "columns": Columns("id", "home")}, "0 or 1"),
         ({"columns": Columns("label", "id")}, "occurs twice"),
         ({"columns": Columns("id")}, "needs the column"),
@@ -140,17 +172,17 @@ def test_labels_that_would_be_taken_for_probabilities_make_no_board(tmp_path):
     rows = [f"{i},{LABELS[i] / 2}" for i in range(ROWS)]
     (tmp_path / "labels.csv").write_text("\n".join(["id,label", *rows]) + "\n")
     with pytest.raises(qw.InvalidInputError, match="Name the labels by words"):
-        make()
+        make(Scoring(classes=("*",)))
     stars = [f"{i},{(i % 4 + 1) / 2}" for i in range(ROWS)]  # 0.5 to 2
     (tmp_path / "labels.csv").write_text("\n".join(["id,label", *stars]) + "\n")
-    make()
+    make(Scoring(classes=("0.5", "1", "1.5", "2")))
     assert submit("race", "ada", {str(i): str((i % 4 + 1) / 2) for i in range(ROWS)}).better
     make_again(scoring=Scoring("neg_mean_absolute_error", limits=(0, 2)))
     assert submit("race", "ada", dict.fromkeys(map(str, range(ROWS)), "0.5")).better
 
 
 def test_metrics_of_several_means_are_scored():
-    make(Scoring("f1", floor=0.5), submissions=4)
+    make(Scoring("f1", floor=0.5, classes=("0", "1")), submissions=4)
     found = submit("race", "ada", said(0.8))
     assert (found.value, found.left) == (pytest.approx(0.8, abs=0.05), 3)
 
@@ -327,10 +359,11 @@ def test_nothing_that_anybody_may_see_holds_a_label():
     canary = "zyxw-canary"
     with open("labels.csv", "w") as file:
         file.write("id,label\n" + "".join(f"{i},{canary if i % 2 else 'no'}\n" for i in range(400)))
-    make()
+    make(Scoring(classes=("no", canary)))
     submit("race", "ada", {str(i): "no" for i in range(400)})
-    shown = [leaderboard("race").to_json()]
-    shown += [path.read_text() for path in folders.board_path("race").parent.iterdir()]
+    shown = [path.read_text() for path in folders.board_path("race").parent.iterdir()]
+    shown = [text.replace(f'"{canary}"', "", 1) for text in shown]  # a class is public, once
+    shown.append(leaderboard("race").to_json())
     with pytest.raises(qw.InvalidInputError) as refused:
         submit("race", "ada", {"1": "no"})
     assert canary not in "".join([*shown, str(refused.value)])

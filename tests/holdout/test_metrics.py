@@ -158,7 +158,8 @@ def test_the_interval_of_f1_covers_the_truth_as_often_as_it_says():
 def test_scoring_is_read_back_and_other_documents_are_refused():
     for scoring in (
         Scoring(),
-        Scoring("f1", None, "yes", None, 0.2),
+        Scoring("f1", None, "yes", None, 0.2, ("no", "yes")),
+        Scoring(classes=("*",)),
         Scoring("r2", (0, 9), "1", 4),
     ):
         assert read_scoring(scoring.body()).body() == scoring.body()

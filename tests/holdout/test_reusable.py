@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
 from fractions import Fraction
@@ -11,10 +12,14 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
+from quiltwork.holdout.algorithm import AlgorithmSettings
 from quiltwork.holdout.evaluation import _mixes_rows, sums_in_private
 from quiltwork.holdout.transcript import TranscriptLine
 
 SECRET = 0.7291834655
+
+
+SETTINGS = AlgorithmSettings.choose(100, 0.1, 0.01, 1)
 
 
 def rows(n=400, columns=3, seed=0):
@@ -88,7 +93,7 @@ def test_many_questions_are_tried_on_the_training_rows_before_any_is_answered():
 
 def test_answers_beyond_floats_are_infinite_and_kept():
     for sign in (1, -1):
-        found = TranscriptLine(1, "", Fraction(sign * 10**400), True, 0).answer()
+        found = TranscriptLine(1, "", Fraction(sign * 10**400), True, 0).answer(SETTINGS)
         assert (found.value, found.exact) == (sign * np.inf, sign * 10**400)
 
 
@@ -322,3 +327,29 @@ def test_what_is_no_list_and_no_array_is_refused():
         pair_of_sets().ask_many(5)
     with pytest.raises(qw.InvalidInputError, match="train cannot be read"):
         ReusableHoldout([[1], [1, 2]], [[1]], threshold=0.1, noise=0.1, budget=1)
+
+
+@pytest.mark.parametrize(("noise", "sensitivity"), [(0.001, None), (0.01, None), (0.01, 0.002)])
+def test_an_answer_says_the_spread_that_its_noise_has(noise, sensitivity):
+    """600 fresh answers from the holdout: their spread is what each of them says, not σ."""
+    held = np.zeros((1000, 1))
+    h = ReusableHoldout(held + 1, held, threshold=0.1, noise=noise, budget=600)
+    if sensitivity is None:
+        answers = [h.ask(lambda rows: rows[:, 0]) for _ in range(600)]
+    else:
+        answers = [h.ask(lambda rows: float(500 * rows[0, 0]), sensitivity) for _ in range(600)]
+    assert all(one.overfit for one in answers)
+    spread = np.std([one.value for one in answers])
+    said = answers[0].noise_sd
+    assert spread == pytest.approx(said, rel=0.2)
+    assert said == pytest.approx(math.sqrt(2) * 4 * noise * (1000 * (sensitivity or 1 / 1000)))
+    assert f"noise of standard deviation {said:.3g}" in answers[0].explain()
+    assert f"standard deviation {math.sqrt(32) * noise:.3g}" in h.guarantee(queries=9).explain()
+
+
+def test_an_answer_says_where_it_is_exact_and_to_what_it_is_rounded():
+    held = np.zeros((1000, 1))
+    h = ReusableHoldout(held + 1, held, threshold=0.1, noise=0, values=4, budget=3)
+    told, same = h.ask(lambda rows: rows[:, 0]), h.ask(lambda rows: rows[:, 0] >= 0)
+    assert (told.noise_sd, told.step, told.source) == (0, 0.25, "from the holdout, rounded to 0.25")
+    assert (same.noise_sd, same.step, same.source) == (0, 0, "as on the training set")

@@ -183,8 +183,11 @@ def test_no_answer_or_error_holds_what_only_a_row_holds(board, monkeypatch):
 @pytest.fixture
 def ladder(team):
     """A competition on labels alone, open to anna and ben, with three attempts each."""
-    asked = {"name": "board", "id_column": "id", "target": "label", "budget": 5}
-    team.told("olga", "POST", "/v1/holdouts", json={**asked, "mode": "ladder", "attempts": 3})
+    asked = {"name": "board", "id_column": "id", "target": "label", "budget": 5, "mode": "ladder"}
+    unsaid = team.ask("olga", "POST", "/v1/holdouts", json=asked)
+    assert (unsaid.status_code, "give the classes" in unsaid.json()["detail"]) == (422, True)
+    asked |= {"attempts": 3, "classes": ["0", "1"]}
+    assert team.told("olga", "POST", "/v1/holdouts", json=asked)["classes"] == ["0", "1"]
     assert give(team, "train", table("t")).status_code == 422
     give(team, "holdout", table("h"))
     team.told("olga", "POST", "/v1/holdouts/board/opening")
@@ -233,6 +236,17 @@ def test_everybody_gets_her_own_answers_and_the_owner_all_as_csv_too(ladder):
     assert ladder.ask("udo", "GET", "/v1/holdouts/board/scores").status_code == 403
 
 
+@pytest.mark.parametrize("kind", ["ladder", "board"])
+def test_a_label_outside_the_classes_is_refused_and_not_counted(request, kind):
+    team = request.getfixturevalue(kind)
+    whole = of_holdout(1.0) if kind == "ladder" else predictions()
+    for wrong in ("YES", "nan", "2", "-1"):
+        refused = score(team, {**whole, "h7": wrong}, f"key-{wrong}")
+        assert (refused.status_code, "that for 'h7'" in refused.json()["detail"]) == (422, True)
+    assert team.told("anna", "GET", "/v1/holdouts/board")["asked"] == 0
+    assert score(team, whole, "right").status_code == 200
+
+
 def test_a_ladder_is_answered_once_for_each_key_also_after_a_crash(ladder, monkeypatch):
     first = score(ladder, of_holdout(0.6), "a").json()
     ladder.service.storage.write(lambda t: t.rows("DELETE FROM curator_standings"))
@@ -273,6 +287,7 @@ def test_deleted_tables_are_gone_and_answers_stay(team, mode):
     rules = {**RULES, "metrics": {"accuracy": None}, "mode": mode}
     if mode == "ladder":
         del rules["threshold"], rules["noise"]
+        rules["classes"] = ["0", "1"]
     team.told("olga", "POST", "/v1/holdouts", json=rules)
     sides = ("train", "holdout") if mode == "rounds" else ("holdout",)
     said = {f"{CANARY}{side}{n}": str(n % 2) for side in sides for n in range(50)}
@@ -366,8 +381,9 @@ def test_rounds_answer_every_metric_of_one_mean_as_scikit_learn_does(team):
 
 @pytest.mark.parametrize("name", ["f1", "roc_auc"])
 def test_a_ladder_takes_metrics_of_several_means_and_of_pairs(team, name):
+    told = {"floor": 0.4, "classes": ["0", "1"]}
     asked = {"name": "board", "id_column": "id", "target": "label", "budget": 5, "mode": "ladder"}
-    team.told("olga", "POST", "/v1/holdouts", json={**asked, "metrics": {name: None}, "floor": 0.4})
+    team.told("olga", "POST", "/v1/holdouts", json={**asked, "metrics": {name: None}, **told})
     give(team, "holdout", table("h"))
     team.told("olga", "POST", "/v1/holdouts/board/opening")
     said, value = asked_for(name, "h")

@@ -130,7 +130,8 @@ def create(
         "How far training rows and holdout may differ before the holdout answers."
     ),
     noise: Fraction = option(
-        "The scale of the noise; 0 with --values, which protects accuracy and no row."
+        "Sigma of Algorithm 1: answers from the holdout have noise of standard deviation 5.66 "
+        "times this. 0 with --values, which protects accuracy and no row."
     ),
     values: int | None = option("Round answers from the holdout to multiples of 1/this."),
     budget: int = option("Answers that may come from the holdout."),
@@ -205,6 +206,7 @@ def ask(
     with pays. Exit code 1 once the budget is spent.
     """
     from quiltwork.holdout import folders as store
+    from quiltwork.holdout.metrics import Metric
 
     if bool(predictions) == bool(share):
         raise click.UsageError("Ask with --predictions FILE, or with --share CONDITION")
@@ -223,14 +225,26 @@ def ask(
         raise BudgetExceeded(f"The budget ended among the means that {words} is made of.")
     means = [one.value for one in answers]
     value = means[0] if metric is None else abs(metric.value(means))
+    promise, noise = found.promise(), max(one.noise_sd for one in answers)
+    whole = metric or Metric("share", lambda _, said: said)
+    spread, ends = (whole.interval(means, width) for width in (noise, promise.tolerance))
     body = {
         "question": label or words,
         "value": value,
         "overfit": any(one.overfit for one in answers),
+        "noise_sd": (spread.high - spread.low) / 2,
+        "tolerance": promise.tolerance,
+        "low": min(abs(ends.low), abs(ends.high)),
+        "high": max(abs(ends.low), abs(ends.high)),
+        "confidence": promise.confidence,
         "remaining": answers[-1].remaining,
     }
     lines = [
         f"{label or words}: {value:.6g} ({' and '.join({one.source: 0 for one in answers})})",
+        "The promise is vacuous: the truth may be anywhere."
+        if promise.vacuous
+        else f"In truth, with probability {promise.confidence:g}, between {body['low']:.4g} and "
+        f"{body['high']:.4g}, if no more than {promise.questions:,} questions are asked.",
         f"{answers[-1].remaining} of {opened.budget} rounds left",
     ]
     emit(files.dump("holdout-answer", 1, body), lines)

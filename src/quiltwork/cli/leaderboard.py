@@ -36,7 +36,8 @@ def leaderboard() -> None:
 
 @command(
     example="""
-    quiltwork leaderboard create race --labels labels.csv --id id --target label --submissions 1000
+    quiltwork leaderboard create race --labels labels.csv --id id --target label --class no \\
+        --class yes --submissions 1000
     quiltwork leaderboard create race --labels rents.csv --id id --target rent --group home \\
         --metric neg_root_mean_squared_error --limits 0:5000 --submissions 1000 --mode one-bit
     """

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib import error, request
 
 import click
@@ -45,7 +45,16 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 _FAILED = "The board failed, and tells nothing; its owner finds the reason where it runs."
 _ASKED = "What is asked for: the metric and how it is scored, how many rows, the promise."
 _IDS = "Every row id that must be predicted, sorted; long where there are many rows."
-_SUBMIT = "Submit one prediction for every row id; it counts whatever comes of it."
+_SUBMIT = (
+    "Submit one prediction for every row id. What is refused, with a sentence, is not counted; "
+    "what is scored counts, whether it moves the board or not."
+)
+_PREDICTIONS = {
+    "type": "object",
+    "title": "Predictions",
+    "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+}
+"""What agents are told of the argument; what is wrong with it is said in one line, not for each."""
 _LEFT = "What is left: submissions, and the standings so far."
 
 
@@ -103,12 +112,7 @@ def board_tools(
         submit_predictions,
     )
     from quiltwork.holdout.storage import check_text
-    from quiltwork.holdout.studies import (
-        check_ids,
-        check_labels,
-        is_number,
-        predictions_by_id,
-    )
+    from quiltwork.holdout.studies import check_ids, check_predictions, predictions_by_id
 
     _check_separated(folder)
     read_leaderboard(folder)
@@ -125,14 +129,9 @@ def board_tools(
     def hand_in(predictions: dict[str, Any]) -> dict[str, Any]:
         said = predictions_by_id(predictions, "predictions")
         check_ids(rows, said)
-        check_labels(said, metric)
-        for row, one in said.items():
+        for one in said.values():
             check_text(one, "a prediction")
-            if not (one.strip() if metric.labels else is_number(one)):
-                needs = "a label" if metric.labels else "a number"
-                raise InvalidInputError(
-                    f"The prediction for {row!r} must be {needs}. Nothing was asked."
-                )
+        check_predictions(said, metric)
         with _told_to_owner():
             _check_separated(folder)
             found = submit_predictions(folder, team, said)
@@ -331,6 +330,7 @@ def _server() -> MCPServer[Any]:
 def _offer(server: MCPServer[Any], call: Callable[..., dict[str, Any]]) -> None:
     """Offer the tools, each a call by its name; the server runs them in threads."""
     from mcp.server.mcpserver.exceptions import ToolError
+    from pydantic import WithJsonSchema
 
     def told(name: str, *given: Any) -> dict[str, Any]:
         try:
@@ -346,8 +346,10 @@ def _offer(server: MCPServer[Any], call: Callable[..., dict[str, Any]]) -> None:
     def ids() -> dict[str, Any]:
         return told("ids")
 
-    def submit(predictions: dict[str, str | float]) -> dict[str, Any]:
+    def submit(predictions: Any = None) -> dict[str, Any]:
         return told("submit", predictions)
+
+    submit.__annotations__["predictions"] = Annotated[Any, WithJsonSchema(_PREDICTIONS)]
 
     def left() -> dict[str, Any]:
         return told("left")

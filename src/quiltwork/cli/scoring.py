@@ -43,10 +43,14 @@ def read_scoring(
     floor: Fraction | None = option(
         "The share of rows that a class, or what is divided by, has at least."
     ),
+    classes: tuple[str, ...] = option(
+        "A class, which everybody is told; repeat it, or '*' for any text.",
+        "LABEL",
+        names="--class",
+    ),
 ) -> Scoring:
     """Return how predictions are scored."""
-    from quiltwork.holdout.metrics import Scoring
-    from quiltwork.holdout.studies import plain_label
+    from quiltwork.holdout.metrics import Scoring, plain_label
 
     ends = None
     if limits is not None:
@@ -54,7 +58,8 @@ def read_scoring(
         if not colon:
             raise click.UsageError(f"--limits takes two ends such as 0:5000, not {limits!r}")
         ends = (exact_number(low), exact_number(high))
-    return Scoring(SHORT.get(metric, metric), ends, plain_label(positive), variance, floor)
+    name = SHORT.get(metric, metric)
+    return Scoring(name, ends, plain_label(positive), variance, floor, classes or None)
 
 
 @command(example="quiltwork holdout certify race --key key.pem -o certificate.json")
@@ -79,7 +84,7 @@ def certify(
 )
 def verify(
     file: str = argument(),
-    public_key: str | None = option("Of whom it must be.", "HEX"),
+    public_key: str | None = option("Of whom it must be: hexadecimal digits, or PEM.", "FILE|HEX"),
     transcript: str | None = option("Must be whole, and have the line that is certified.", "FILE"),
 ) -> None:
     """Check a certificate offline: its signature, and that of whom and about what it is."""

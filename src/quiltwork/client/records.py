@@ -240,6 +240,7 @@ class Holdout:
     asked: int
     rows: int | None
     promise: HoldoutPromise | None
+    classes: list[str] | None
     admitted: list[str]
 
 
@@ -247,6 +248,7 @@ class Holdout:
 class Score:
     """An answer; larger is better. `overfit` says that it came from the holdout, with noise.
 
+    `noise_sd` is the standard deviation of that noise, in the metric's unit; 0 where there is none.
     A ladder tells a value only to what clearly beats its best.
     """
 
@@ -257,6 +259,7 @@ class Score:
     overfit: bool
     remaining: int
     at: str
+    noise_sd: float = 0.0
 
 
 def read(kind: type[Kind], body: Mapping[str, Any]) -> Kind:

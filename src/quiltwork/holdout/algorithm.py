@@ -10,6 +10,7 @@ Theorem: docs/theory/reusable-holdout.md, docs/theory/counting.md
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -121,6 +122,14 @@ class AlgorithmSettings:
         """The noise of an answer from the holdout, scale 4σ."""
         return TwoSidedGeometric.from_scale(4 * self.noise * self.steps)
 
+    @property
+    def answer_sd(self) -> float:
+        """The standard deviation of the noise of an answer from the holdout: √2·4σ.
+
+        The two-sided geometric law of scale 4σ has it to 12 digits, at 2^20 steps to a scale.
+        """
+        return math.sqrt(2) * 4 * nearest_float(self.noise)
+
     def shown(self, value: Fraction) -> Fraction:
         """Round an answer from the holdout, half up, to the public values, if there are such."""
         if self.values is None:
@@ -141,11 +150,13 @@ class Evaluated:
         holdout: Q(X), whole steps. Secret.
         train: Q(D) in the same steps, exact.
         unit: the value of one step.
+        sensitivity: of a number, how far one row moves it; None for a mean.
     """
 
     holdout: int
     train: Fraction
     unit: Fraction
+    sensitivity: Fraction | None = None
 
     def __repr__(self) -> str:
         return f"Evaluated(train={self.train}, unit={self.unit})"
@@ -186,5 +197,8 @@ def number_question(
     unit = sensitivity / ((1 << settings.bits) - 1)
     half = Fraction(1, 2)
     return Evaluated(
-        (holdout / unit + half).__floor__(), Fraction((train / unit + half).__floor__()), unit
+        (holdout / unit + half).__floor__(),
+        Fraction((train / unit + half).__floor__()),
+        unit,
+        sensitivity,
     )

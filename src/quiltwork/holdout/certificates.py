@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -128,13 +129,14 @@ def certify(folder: str, key: str | Path) -> Certificate:
 
 
 def verify_certificate(
-    text: str | bytes, public_key: str | None = None, transcript: str | Path | None = None
+    text: str | bytes, public_key: str | Path | None = None, transcript: str | Path | None = None
 ) -> Certificate:
     """Check a certificate: its signature, whose it is, and the transcript that it speaks of.
 
     Args:
         text: what `Certificate.to_json` wrote.
-        public_key: of whom it must be; without it, it is only known that the text is as signed.
+        public_key: of whom it must be: 64 hexadecimal digits, a key in PEM (public or private), or
+            the name of a file with one; without it, it is only known that the text is as signed.
         transcript: a file that must have the line that it names; each line must carry the hash of
             the one before, so that those up to it are the ones that were signed.
 
@@ -144,8 +146,7 @@ def verify_certificate(
     """
     document = files.load(text, SCHEMA, (1,))
     found = _read(document)
-    if public_key is not None:
-        check_text(public_key, "public_key")
+    signed_by = None if public_key is None else _public_key(public_key)
     unsigned = {name: document[name] for name in _names() if name != "signature"}
     try:
         from cryptography.exceptions import InvalidSignature
@@ -161,7 +162,7 @@ def verify_certificate(
         raise StorageError(
             "The signature does not fit: the certificate was changed after it was signed."
         ) from None
-    if public_key is not None and public_key.strip().lower() != found.public_key:
+    if signed_by is not None and signed_by != found.public_key:
         raise StorageError(f"The certificate is signed by {found.public_key}, another key.")
     if transcript is not None:
         lines = split_lines(files.text_of(files.named(transcript)))
@@ -298,6 +299,40 @@ def _private_key(path: Path) -> Any:
     if not isinstance(found, Ed25519PrivateKey):
         raise InvalidInputError(f"{str(path)!r} holds no Ed25519 key in PEM without a password.")
     return found
+
+
+def _public_key(given: str | Path) -> str:
+    """Read a public key, as 64 hexadecimal digits."""
+    text = str(given)
+    check_text(text, "public_key")
+    if re.fullmatch("[0-9a-fA-F]{64}", text.strip()):
+        return text.strip().lower()
+    if "-----BEGIN" not in text:
+        if "\0" in text or not os.path.isfile(text):
+            raise InvalidInputError(
+                f"public_key is {shortened(text)}, which is neither 64 hexadecimal digits, nor a "
+                "key in PEM, nor a file with one. Nothing was compared."
+            )
+        text = files.text_of(files.named(text))
+        if re.fullmatch("[0-9a-fA-F]{64}", text.strip()):
+            return text.strip().lower()
+    try:
+        from cryptography.hazmat.primitives import serialization as pem
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise _missing() from None
+    key: Any = None
+    with suppress(TypeError, ValueError):
+        if "PRIVATE KEY" in text:
+            key = pem.load_pem_private_key(text.encode(), None)
+            key = key.public_key() if isinstance(key, ed25519.Ed25519PrivateKey) else None
+        else:
+            key = pem.load_pem_public_key(text.encode())
+    if not isinstance(key, ed25519.Ed25519PublicKey):
+        raise InvalidInputError(
+            "public_key holds no Ed25519 key in PEM without a password. Nothing was compared."
+        )
+    return str(key.public_bytes(pem.Encoding.Raw, pem.PublicFormat.Raw).hex())
 
 
 def _missing() -> UnsupportedError:

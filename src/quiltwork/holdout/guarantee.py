@@ -208,6 +208,7 @@ class Guarantee(ResultBase):
             f"{self.rows:,} rows, {self.questions:,} questions, {self.budget:,} of them may find "
             f"overfitting; threshold {self.threshold:g}, noise {self.noise:g}.",
             *(protected if self.noise else ["Privacy: none; rows are not protected by noise."]),
+            *([f"An answer from the holdout: {_noise_said(self.noise)}."] if self.noise else []),
             f"With probability {self.confidence:g}, every answer is within {self.tolerance:.4g} of "
             f"the truth: {self.overfit_width:.4g} between holdout and population by "
             f"{self.concentration}, {self.noise_width:.4g} for threshold and noise.",
@@ -218,6 +219,11 @@ class Guarantee(ResultBase):
                 "many rows a useful promise takes, and what sample splitting or a Ladder gives."
             )
         return "\n".join(lines)
+
+
+def _noise_said(noise: float) -> str:
+    """Say how far the noise of an answer spreads, which is more than σ."""
+    return f"noise of standard deviation {math.sqrt(2) * 4 * noise:.3g} (√2·4σ, Algorithm 1)"
 
 
 def guarantee(

@@ -29,16 +29,14 @@ from quiltwork.holdout import folders
 from quiltwork.holdout.board import KINDS, Board, read_board
 from quiltwork.holdout.guarantee import VACUOUS
 from quiltwork.holdout.ladder import Ladder
-from quiltwork.holdout.metrics import Metric, Scoring, pair_rows
+from quiltwork.holdout.metrics import Metric, Scoring, pair_rows, plain_label, said_classes
 from quiltwork.holdout.one_bit import OneBit, last_width
 from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
 from quiltwork.holdout.studies import (
     are_probabilities,
     check_ids,
-    check_labels,
-    check_readable,
+    check_predictions,
     is_number,
-    plain_label,
     prediction_question,
     read_table,
 )
@@ -206,12 +204,10 @@ class ScoredRows:
     def question(self, said: Mapping[str, str], metric: Metric) -> Any:
         """Ask how good predictions are, after what is public was checked.
 
-        That is which rows there are, what the metric takes, whether targets are numbers, and that
-        they are no probabilities.
+        That is which rows there are, which classes, and whether the metric takes numbers.
         """
         check_ids(self.ids, said)
-        check_labels(said, metric)
-        check_readable(said, self.cells[:, 1], metric)
+        check_predictions(said, metric)
         places = range(0, self.cells.shape[1], 2)
         return prediction_question(list(places), [at + 1 for at in places], said, metric)
 
@@ -244,7 +240,10 @@ def scored_rows(
 def _check_targets(target: NDArray[Any], metric: Metric, path: str) -> None:
     """Refuse, when a board is made, targets of which its metric can make nothing."""
     cells = target.tolist()
-    if metric.labels:
+    if metric.classes is not None:
+        classes = set(metric.classes)
+        wrong = [plain_label(cell) not in classes for cell in cells]
+    elif metric.labels:
         wrong = [not cell.strip() for cell in cells]
         if are_probabilities(cells):
             raise InvalidInputError(
@@ -257,10 +256,24 @@ def _check_targets(target: NDArray[Any], metric: Metric, path: str) -> None:
     else:
         wrong = [not is_number(cell) for cell in cells]
     if any(wrong):
+        remedy = "give 0 or 1." if metric.predicts == "predict_proba" else "mend or remove them."
+        if metric.classes is not None:
+            remedy = f"the classes are {said_classes(metric.classes)}."
         raise InvalidInputError(
             f"{counted(sum(wrong), 'target')} of {path!r} cannot be scored by {metric.name}, "
-            f"the first in row {wrong.index(True) + 1:,}; "
-            + ("give 0 or 1." if metric.predicts == "predict_proba" else "mend or remove them.")
+            f"the first in row {wrong.index(True) + 1:,}; {remedy}"
+        )
+
+
+def need_classes(scoring: Scoring) -> None:
+    """Refuse a board that compares labels and does not say which there are."""
+    metric = scoring.read()
+    if metric.labels and scoring.classes is None:
+        raise InvalidInputError(
+            f"{metric.name} compares labels, and a board never reads from its rows which there "
+            "are: give the classes, which everybody is told, such as classes=('no', 'yes'), or "
+            "('*',) where any text may be right. Predictions of another class are refused and not "
+            "counted."
         )
 
 
@@ -293,6 +306,7 @@ def create_leaderboard(
         StorageError: if there is a board already, or nothing can be written.
     """
     metric = instance(scoring, Scoring, "scoring").read()
+    need_classes(scoring)
     instance(columns, Columns, "columns")
     mode = mode.replace("-", " ") if isinstance(mode, str) else mode
     board = _BOARDS[choice(mode, KINDS, "mode")]

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -32,6 +33,8 @@ _WIDEST = 10**100
 """Squares of it are floats."""
 CLIP = 0.001
 """Log loss counts probabilities below it as it, and those above 1 − it likewise."""
+_NAMED = 8
+"""Classes that a message names."""
 _NOT_A_MEAN = "is no function of a few means over rows"
 _NOT_BOUNDED = "is not bounded: one row can move it as far as one likes"
 _AVERAGES = ("_micro", "_macro", "_weighted", "_samples", "_ovr", "_ovo")
@@ -71,6 +74,7 @@ class Metric:
         best: the value at score 1.
         pairs: whether a row is a pair of rows, so that true and predicted have two columns.
         labels: whether it compares labels; otherwise it takes numbers.
+        classes: the labels that may be predicted; None for any.
     """
 
     name: str
@@ -83,6 +87,7 @@ class Metric:
     best: float = 1.0
     pairs: bool = False
     labels: bool = False
+    classes: tuple[str, ...] | None = None
 
     def score(self, means: Sequence[float]) -> float:
         """Return the score, a share of the way from the worst to the best value."""
@@ -124,6 +129,7 @@ class Scoring:
         positive: the label of the positive class, for F1, precision, recall and balanced accuracy.
         variance: of the target on training rows, for R².
         floor: the share of rows (or pairs) that a denominator counts as at least.
+        classes: the labels that may be predicted, which are public; `("*",)` for any text.
     """
 
     metric: str = "accuracy"
@@ -131,22 +137,30 @@ class Scoring:
     positive: str = "1"
     variance: Any = None
     floor: Any = None
+    classes: tuple[str, ...] | None = None
 
     def body(self) -> dict[str, Any]:
         """Return it as JSON values, numbers exact."""
         exact = {name: _written(getattr(self, name)) for name in ("variance", "floor")}
         ends = None if self.limits is None else [_written(end) for end in self.limits]
-        return {**asdict(self), **exact, "limits": ends}
+        classes = None if self.classes is None else list(self.classes)
+        return {**asdict(self), **exact, "limits": ends, "classes": classes}
 
     def read(self) -> Metric:
         """Return the metric."""
-        return read_metric(self.metric, self.limits, self.positive, self.variance, self.floor)
+        metric = read_metric(self.metric, self.limits, self.positive, self.variance, self.floor)
+        if self.classes is None:
+            return metric
+        return replace(metric, classes=_classes(metric, self.classes, self.positive))
 
 
 def read_scoring(body: Mapping[str, Any]) -> Scoring:
     """Read what `Scoring.body` wrote."""
-    if not isinstance(body, Mapping) or set(body) != set(Scoring().body()):
+    if not isinstance(body, Mapping) or set(body) | {"classes"} != set(Scoring().body()):
         raise InvalidInputError("scoring must be an object that names the metric.")
+    classes = body.get("classes")  # boards of before they were asked for have none
+    if classes is not None and not isinstance(classes, list):
+        raise InvalidInputError("classes must be a list of labels.")
     ends = body["limits"]
     if ends is not None and (not isinstance(ends, list) or len(ends) != 2):
         raise InvalidInputError("limits must be two numbers.")
@@ -155,11 +169,56 @@ def read_scoring(body: Mapping[str, Any]) -> Scoring:
         for name in ("variance", "floor")
     }
     limits = None if ends is None else tuple(written_fraction(end, "limits") for end in ends)
-    found = Scoring(**{**body, **numbers, "limits": limits})
+    labels = None if classes is None else tuple(classes)
+    found = Scoring(**{**body, **numbers, "limits": limits, "classes": labels})
     if not isinstance(found.metric, str) or not isinstance(found.positive, str):
         raise InvalidInputError("metric and positive must be text.")
     found.read()
     return found
+
+
+ANY_LABEL = "*"
+"""Instead of classes: predictions are any text, such as answers to questions."""
+_WHOLE = re.compile(r"([+-]?(?:0|[1-9][0-9]*))\.0*")
+
+
+def plain_label(text: str) -> str:
+    """Return a label or an id as it is compared.
+
+    >>> plain_label("1.0"), plain_label("02410"), plain_label("1.5")
+    ('1', '02410', '1.5')
+    """
+    whole = _WHOLE.fullmatch(text) if "." in text else None
+    return text if whole is None else whole[1]
+
+
+def _classes(metric: Metric, classes: Any, positive: str) -> tuple[str, ...] | None:
+    """Read the classes of a metric that compares labels; None where any label may be predicted."""
+    listed = isinstance(classes, Sequence) and not isinstance(classes, str)
+    if not listed or not all(isinstance(one, str) and one.strip() for one in classes):
+        raise InvalidInputError(
+            f"classes must be a list of labels as text, not {shortened(classes)}."
+        )
+    if not metric.labels:
+        raise InvalidInputError(f"{metric.name} takes numbers and has no classes; leave them out.")
+    found = tuple(dict.fromkeys(map(plain_label, classes)))
+    ratio = len(metric.signs) > 1
+    if found == (ANY_LABEL,) and not ratio:
+        return None
+    if len(found) < 2:
+        raise InvalidInputError("Give at least two classes: with one there is nothing to predict.")
+    if ratio and positive not in found:
+        raise InvalidInputError(
+            f"The positive class {shortened(positive)} is none of the classes, which are "
+            f"{said_classes(found)}."
+        )
+    return found
+
+
+def said_classes(classes: Sequence[str]) -> str:
+    """Name a few classes for a message."""
+    shown = ", ".join(map(shortened, classes[:_NAMED]))
+    return shown if len(classes) <= _NAMED else f"{shown} and {len(classes) - _NAMED:,} more"
 
 
 def _written(number: Any) -> str | None:

@@ -58,6 +58,7 @@ def explained(plan: HoldoutPlan) -> str:
         f"Use {plan.mechanism} for {plan.queries:,} questions{overfitting}, and {plan.samples:,} "
         f"rows: {_USES[plan.mechanism]}.",
         f"Promise: with probability {plan.confidence:g}, {_promised(plan)}.",
+        *([_too_coarse(plan)] if COARSE < plan.tolerance < VACUOUS else []),
         *_settings(plan),
         f"Concentration: {found.theorem}; rows count as {found.independent_rows:.4g} "
         "independent ones each.",
@@ -69,6 +70,27 @@ def explained(plan: HoldoutPlan) -> str:
             "questions are chosen."
         )
     return "\n".join([*lines, *other_ways(plan)])
+
+
+COARSE = 0.1
+"""Answers that may be off by more do not choose between models."""
+
+
+def _too_coarse(plan: HoldoutPlan) -> str:
+    """Say that a promise is too weak to choose models by, and what to take instead."""
+    rows = plan.available or plan.samples
+    once = fixed_questions_width(plan.beliefs, rows, 1, plan.beta)
+    best_only = least_width(plan.beliefs, rows, plan.queries, plan.beta)[0]
+    told = (
+        "Too coarse to choose models by: of two, one that is worse by "
+        f"{2 * plan.tolerance:.2g} may come out ahead. Take "
+    )
+    if best_only < plan.tolerance and plan.mechanism != "ladder":
+        told += f"a Ladder if the best score is enough (within {best_only:.3g}), or "
+    return (
+        f"{told}a plain holdout for the one model that the training rows have chosen (within "
+        f"{once:.3g})."
+    )
 
 
 def _promised(plan: HoldoutPlan) -> str:
@@ -98,6 +120,8 @@ def _settings(plan: HoldoutPlan) -> list[str]:
             "Bayesian DP under the belief."
         )
     told = f"Settings: threshold T = {plan.threshold:.6g}, noise sigma = {plan.noise:.6g}"
+    if plan.noise:
+        told += f" (answers have noise of standard deviation {math.sqrt(2) * 4 * plan.noise:.3g})"
     return [f"{told}{grid}.", level]
 
 
@@ -118,6 +142,8 @@ def other_ways(plan: HoldoutPlan) -> list[str]:
         f"{_within(least_width(*given, width=verdict_width)[0])}",
         "  questions all fixed in advance, none adaptive: "
         f"{_within(fixed_questions_width(*given))}",
+        "  a plain holdout, asked once, for the one model chosen without it: "
+        f"{_within(fixed_questions_width(plan.beliefs, rows, 1, plan.beta))}",
     ]
 
 

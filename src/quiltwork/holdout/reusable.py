@@ -61,7 +61,8 @@ class ReusableHoldout(OneOwner):
         holdout: the same kind of rows, independent of the training rows.
         beliefs: how the holdout's rows depend on each other; None for independent rows.
         threshold: T, in units of a mean of values in [0, 1].
-        noise: σ, in the same units; 0 with `values`, where accuracy is all that is asked for.
+        noise: σ, in the same units; an answer from the holdout has noise of standard deviation
+            5.66·σ (√2·4σ). 0 with `values`, where accuracy is all that is asked for.
         budget: B, how many answers may come from the holdout.
         values: g, to round answers from the holdout to 0, 1/g, …, 1; None to leave them.
         queries: refuse after so many questions; None for no limit. `from_plan` sets it.
@@ -379,7 +380,10 @@ class ReusableHoldout(OneOwner):
             except BaseException:
                 del self._entries[before:]  # withheld
                 raise
-        return [entry.answer() for entry in self._entries[before:]]
+        return [
+            entry.answer(self._transcript.settings, question.sensitivity)
+            for question, entry in zip(questions, self._entries[before:], strict=False)
+        ]
 
     def _run(self, questions: Sequence[Evaluated], label: str) -> None:
         """Answer in order, until the budget or the ledger's ends; the first round has begun."""

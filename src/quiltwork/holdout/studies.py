@@ -11,7 +11,6 @@ as programs write it that read a column as floats.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -25,23 +24,11 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import counted, shortened
 from quiltwork.holdout.arrays import kind_of
 from quiltwork.holdout.evaluation import Statistic
-from quiltwork.holdout.metrics import Metric
+from quiltwork.holdout.metrics import Metric, plain_label, said_classes
 from quiltwork.holdout.transcript import Columns
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
-
-_WHOLE = re.compile(r"([+-]?(?:0|[1-9][0-9]*))\.0*")
-
-
-def plain_label(text: str) -> str:
-    """Return a label or an id as it is compared.
-
-    >>> plain_label("1.0"), plain_label("02410"), plain_label("1.5")
-    ('1', '02410', '1.5')
-    """
-    whole = _WHOLE.fullmatch(text) if "." in text else None
-    return text if whole is None else whole[1]
 
 
 def share_question(tests: Sequence[tuple[int, Callable[[str], bool]]]) -> Statistic:
@@ -139,49 +126,48 @@ def are_probabilities(cells: Iterable[str]) -> bool:
     return all(0 <= one <= 1 for one in numbers) and any(0 < one < 1 for one in numbers)
 
 
-def check_labels(predictions: Mapping[str, str], metric: Metric) -> None:
-    """Refuse probabilities where labels are compared: none of them could be right."""
-    if metric.labels and are_probabilities(predictions.values()):
+def check_predictions(predictions: Mapping[str, str], metric: Metric) -> None:
+    """Refuse predictions of which the metric can make nothing, or that are none of the classes.
+
+    What is refused is not counted. Nothing here looks at the labels of the rows.
+    """
+    if not metric.labels:
+        _refuse(predictions, lambda said: not is_number(said), f"{metric.name} needs numbers here")
+        return
+    _refuse(predictions, lambda said: not said.strip(), f"{metric.name} needs labels here")
+    classes = None if metric.classes is None else set(metric.classes)
+    fit = classes is not None and all(plain_label(one) in classes for one in predictions.values())
+    if not fit and are_probabilities(predictions.values()):
         raise InvalidInputError(
             f"The predictions are probabilities, and {metric.name} compares labels: give each row "
             "its label, such as 1 from a probability of 0.5 on. Nothing was asked."
         )
+    if classes is not None:
+        named = f"the classes are {said_classes(metric.classes or ())}"
+        _refuse(predictions, lambda said: plain_label(said) not in classes, named)
 
 
-def check_readable(predictions: Mapping[str, str], targets: NDArray[Any], metric: Metric) -> None:
-    """Refuse predictions that are no numbers where the metric or the targets are, or no labels.
-
-    Whether targets are numbers is public.
-    """
-    numbers = not metric.labels or kind_of_text(targets) == "numbers"
-    wrong = [
-        row for row, one in predictions.items() if not (is_number(one) if numbers else one.strip())
-    ]
+def _refuse(predictions: Mapping[str, str], is_wrong: Callable[[str], bool], why: str) -> None:
+    wrong = [row for row, said in predictions.items() if is_wrong(said)]
     if wrong:
         raise InvalidInputError(
-            f"{counted(len(wrong), 'prediction')} cannot be read, the first that for {wrong[0]!r}: "
-            f"{metric.name} needs {'numbers' if numbers else 'labels'} here. Nothing was asked."
+            f"{counted(len(wrong), 'prediction')} cannot be scored, the first that for "
+            f"{shortened(wrong[0])}: {why}. Nothing was asked."
         )
 
 
-def check_known(predictions: Mapping[str, str], training: NDArray[Any], metric: Metric) -> None:
-    """Refuse training targets of which the metric can make nothing, and labels that none has."""
-    kind = kind_of_text(training)
-    if not metric.labels and kind == "text":
-        raise InvalidInputError(
-            f"No target of the training rows is a number, and {metric.name} needs numbers. "
-            "Nothing was asked."
-        )
-    check_readable(predictions, training, metric)
-    if not are_probabilities(training.tolist()):
-        check_labels(predictions, metric)
-    labels = {plain_label(str(label)) for label in training}
-    for row, said in predictions.items():
-        if metric.labels and kind != "numbers" and plain_label(said) not in labels:
+def with_classes(metric: Metric, training: NDArray[Any]) -> Metric:
+    """Let the labels of training rows, which are public, be the classes, if none are given."""
+    if not metric.labels:
+        if kind_of_text(training) == "text":
             raise InvalidInputError(
-                f"The prediction for {row!r} is {shortened(said)}, a label that no training row "
-                "has. Nothing was asked."
+                f"No target of the training rows is a number, and {metric.name} needs numbers. "
+                "Nothing was asked."
             )
+        return metric
+    if metric.classes is not None:
+        return metric
+    return replace(metric, classes=tuple({plain_label(str(label)): 0 for label in training}))
 
 
 def check_condition(column: str, value: str, training: NDArray[Any]) -> None:
@@ -284,7 +270,7 @@ class Study:
                 "ones; make a leaderboard with this metric."
             )
         identity, target = self.position(self.columns.identity), self.position(self.columns.target)
-        check_known(said, self.train[:, target], metric)
+        check_predictions(said, with_classes(metric, self.train[:, target]))
         known = [*self.train[:, identity], *self.holdout[:, identity]]
         check_ids(known, said, " Rows of the training table need predictions too.")
         return prediction_question([identity], [target], said, metric)

@@ -45,17 +45,24 @@ class Answer(ResultBase):
             with noise or rounded; otherwise it is the training set's own.
         remaining: how many more such answers there are.
         exact: the value as a fraction.
+        noise_sd: the standard deviation of the noise in `value`; 0 where there is none.
+        step: to multiples of which `value` is rounded; 0 where it is not.
     """
 
     value: float
     overfit: bool
     remaining: int
     exact: Fraction
+    noise_sd: float = 0.0
+    step: float = 0.0
 
     @property
     def source(self) -> str:
-        """Where the value comes from, in words."""
-        return "from the holdout, not exact" if self.overfit else "as on the training set"
+        """Where the value comes from and how exact it is, in words."""
+        if not self.overfit:
+            return "as on the training set"
+        noise = f", noise of standard deviation {self.noise_sd:.3g}" if self.noise_sd else ""
+        return f"from the holdout{noise}" + (f", rounded to {self.step:.3g}" if self.step else "")
 
     def explain(self) -> str:
         """Say where the answer comes from and what is left."""
@@ -83,10 +90,14 @@ class TranscriptLine:
         told = {**vars(self), "value": None if self.value is None else str(self.value)}
         return {k: v for k, v in told.items() if k != "code" or v}
 
-    def answer(self) -> Answer:
-        """Return what it shows to whoever asked."""
+    def answer(self, settings: AlgorithmSettings, sensitivity: Fraction | None = None) -> Answer:
+        """Return what it shows to whoever asked; `sensitivity` is of a number, not a mean."""
         value = self.value or Fraction()
-        return Answer(nearest_float(value), self.overfit, self.remaining, value)
+        noise, step = 0.0, 0.0
+        if self.overfit:
+            unit = 1.0 if sensitivity is None else nearest_float(sensitivity * settings.rows)
+            noise, step = settings.answer_sd * unit, 1 / settings.values if settings.values else 0.0
+        return Answer(nearest_float(value), self.overfit, self.remaining, value, noise, step)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ from quiltwork.client.records import Score
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import to_fraction, typed_fraction
 from quiltwork.holdout.board import Board, read_board
-from quiltwork.holdout.metrics import Metric, MetricName, Scoring
+from quiltwork.holdout.leaderboard import need_classes
+from quiltwork.holdout.metrics import Metric, MetricName, Scoring, read_metric
 from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
 from quiltwork.service import jobs, ladders
 from quiltwork.service.datasets import Column
@@ -52,7 +53,8 @@ class NewHoldout(Document, frozen=True):
     """A holdout to register; `metrics` names those that may be asked, errors with public ends.
 
     `budget` is of rounds, with `threshold` and `noise`; of a ladder, of submissions. `attempts` is
-    how many answers each member may get; `positive`, `variance` and `floor` are those of `Scoring`.
+    how many answers each member may get; `positive`, `variance`, `floor` and `classes` are those of
+    `Scoring`; of rounds, the labels of the training table are the classes if none are given.
     """
 
     name: Name
@@ -70,6 +72,10 @@ class NewHoldout(Document, frozen=True):
     positive: Annotated[str, Meta(max_length=1000)] = "1"
     variance: Number | None = None
     floor: Number | None = None
+    classes: (
+        Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(min_length=1, max_length=10**5)]
+        | None
+    ) = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,7 @@ def check_asked(asked: NewHoldout) -> None:
                 "A ladder has one metric, and neither threshold nor noise: it tells no score but "
                 "the best."
             )
+        need_classes(_scoring(asked, next(iter(asked.metrics))))
     else:
         _settings(asked)
     for name in asked.metrics:
@@ -122,15 +129,18 @@ def _settings(asked: NewHoldout) -> tuple[Fraction, Fraction]:
 
 
 def _scoring(asked: NewHoldout, name: Any) -> Scoring:
-    from quiltwork.holdout.studies import plain_label
+    from quiltwork.holdout.metrics import plain_label
 
     ends = asked.metrics[name]
     limits = None if ends is None else (_end(ends[0]), _end(ends[1]))
-    numbers = (
+    variance, floor = (
         None if one is None else exact_number(one, kind)
         for one, kind in ((asked.variance, "variance"), (asked.floor, "floor"))
     )
-    return Scoring(name, limits, plain_label(asked.positive), *numbers)
+    positive = plain_label(asked.positive)
+    compares = read_metric(name, limits, positive, variance, floor).labels
+    classes = tuple(asked.classes) if asked.classes is not None and compares else None
+    return Scoring(name, limits, positive, variance, floor, classes)
 
 
 def measure_of(asked: NewHoldout, name: Any) -> Metric:
@@ -216,7 +226,7 @@ def ask(
     Ids that do not match, a metric that is not offered and a key of another question are refused,
     and nothing was asked then.
     """
-    from quiltwork.holdout.studies import plain_label
+    from quiltwork.holdout.metrics import plain_label
 
     if "transcript" not in stored.made:
         raise InvalidInputError("The holdout is not open yet.")
@@ -269,16 +279,18 @@ def _by_rounds(
         entries = [one for one in opened.transcript.entries if one.question == label]
         known = next((one for one in entries if one.value is not None), None)
         if known is not None:  # by a curator that ended before it had kept it
-            number, answer = known.number, known.answer()
+            number, answer = known.number, known.answer(opened.transcript.settings)
         else:
             _check_attempts(stored.asked, label.split()[0], opened.transcript)
             answer = opened.ask(statistic, label=label)
             number = opened.asked
+    spread = measure.interval([answer.value], answer.noise_sd)
     return {
         "number": number,
         "value": measure.value([answer.value]),
         "overfit": answer.overfit,
         "remaining": answer.remaining,
+        "noise_sd": (spread.high - spread.low) / 2,
     }
 
 

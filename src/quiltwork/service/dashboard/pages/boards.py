@@ -26,6 +26,7 @@ _NEW = {
     "budget": "20",
     "mode": "rounds",
     "attempts": "",
+    "classes": "",
 }
 _ROUNDS = ("threshold", "noise")
 
@@ -46,6 +47,8 @@ def register(visit: Visit) -> Any:
     asked = sent(visit, _NEW, "budget", "attempts")
     if asked.get("mode") == "ladder":
         asked = {name: value for name, value in asked.items() if name not in _ROUNDS}
+    if "classes" in asked:
+        asked["classes"] = [one.strip() for one in asked["classes"].split(",") if one.strip()]
     return visit.ask("register_holdout", None, asked)
 
 
