@@ -137,7 +137,7 @@ def _beside_baselines(measured: Iterable[_Measured]) -> str:
 
     return (
         f"Provider-aware errs at most {worst('baseline'):.2f} times as much as the baseline, which "
-        f"cuts by range as Mondrian and the paper do, and at most {worst('baseline by loss'):.2f} "
+        f"cuts by range as Mondrian does, and at most {worst('baseline by loss'):.2f} "
         "times as much as a baseline that cuts by loss too: the rest of the gain is the rule of "
         "cuts."
     )

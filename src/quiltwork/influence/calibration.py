@@ -196,7 +196,7 @@ def calibrate(
             longest decides, for "optimal-scale" any of them may), or a Counter of such lengths;
             None for beliefs about fixed rows.
         epsilon: what may be learnt about a node, > 0.
-        method: "sweep", or as in the papers "exact", "approx" (smallest sound bound), "spectral"
+        method: "sweep", or as in the papers "exact" and "spectral", "approx" (smallest sound bound)
             (Lemma 2.3), "contraction", or a baseline: "group" (everything is nearby) or "entry"
             (nothing else is, which does not protect correlated data: `guarantee` says what it
             keeps). None: the sweep for chains and for networks that are trees, else the sharpest
