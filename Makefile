@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	"$$p" $(RECENT) && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick coverage lint docs wheel bench evidence faults lock hooks clean
+.PHONY: help demo test quick coverage lint docs wheel wheels kernel bench evidence faults lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ demo: $(VENV)/.publish ## the main job on embedded data, ending with an HTML rep
 test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site (ARGS="-k name" for some)
 	@$(PYTEST) --durations=20 --assert=plain $(ARGS) || { code=$$?; [ $$code -ne 1 ] || $(FAILED); exit $$code; }
 
-quick: $(VENV)/.dev ## a minute of tests: no Spark, PostgreSQL, Numba, doctests, packaging, docs, fuzzing
+quick: $(VENV)/.dev ## a minute of tests: no Spark, PostgreSQL, doctests, packaging, docs, fuzzing
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) tests --quick --assert=plain \
 		$(SLOW:%=--ignore=tests/%) -k "not postgres" $(ARGS)
 
@@ -43,6 +43,13 @@ docs: $(VENV)/.dev ## the documentation site in docs/_build/html; a warning is a
 wheel: $(VENV)/.dev ## the wheel and the source archive in dist
 	@$(BIN)/python -m build --no-isolation --outdir dist
 
+wheels: $(VENV)/.dev $(VENV)/.zig ## wheels for Linux, macOS and Windows on x86-64 and arm64, all from here
+	@for tag in $$($(KERNEL) --tags); do \
+		QUILTWORK_TARGET=$$tag $(BIN)/python -m build --wheel --no-isolation --outdir dist || exit 1; done
+
+kernel: | $(BIN)/python ## compile the loops in C again if they have changed, as the first import does, too
+	@$(KERNEL)
+
 bench: $(VENV)/.dev ## time quiltwork against its peers (ONLY=name for one); results in bench/results
 	@$(BIN)/python -m bench.run $(ONLY)
 
@@ -53,11 +60,12 @@ faults: $(VENV)/.dev ## crash, cut and crowd the ledger; prints trials and viola
 	@$(BIN)/python -m evidence.run --force ledger_faults
 
 lock: $(BIN)/uv ## pin the requirements again (UPGRADE=1 for newer versions)
-	$(COMPILE) pyproject.toml --extra data --extra plot --extra fast --extra postgres --extra spark --extra server --extra mcp $(REQ)/dev.in -o $(REQ)/dev.txt
+	$(COMPILE) pyproject.toml --extra data --extra plot --extra postgres --extra spark --extra server --extra mcp $(REQ)/dev.in -o $(REQ)/dev.txt
 	$(COMPILE) pyproject.toml -c $(REQ)/dev.txt -o $(REQ)/core.txt
 	$(COMPILE) pyproject.toml --extra publish -c $(REQ)/dev.txt -o $(REQ)/publish.txt
-	$(COMPILE) pyproject.toml --extra server --extra postgres --extra publish --extra fast -c $(REQ)/dev.txt -o $(REQ)/server.txt
+	$(COMPILE) pyproject.toml --extra server --extra postgres --extra publish -c $(REQ)/dev.txt -o $(REQ)/server.txt
 	$(COMPILE) $(REQ)/build.in -c $(REQ)/dev.txt -o $(REQ)/build.txt
+	$(COMPILE) $(REQ)/zig.in -o $(REQ)/zig.txt
 
 hooks: $(VENV)/.dev ## run the checks of .pre-commit-config.yaml before every commit
 	@$(BIN)/pre-commit install
@@ -66,6 +74,7 @@ clean: ## remove the virtual environment and everything generated
 	rm -rf $(VENV) build dist docs/_build htmlcov .coverage .coverage.* \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
 
+KERNEL = $(BIN)/python src/quiltwork/influence/kernel/building.py
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 FAILED = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none # again, with the values in them
 SLOW = tables/spark budget/ledger/test_faults.py papers test_packaging.py test_docs_site.py \
@@ -85,10 +94,16 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
 # A stamp is newer than what it was made from, so a second run starts at once.
-$(VENV)/.core: $(REQ)/core.txt $(REQ)/build.txt pyproject.toml | $(BIN)/python
+$(VENV)/.core: $(REQ)/core.txt $(REQ)/build.txt pyproject.toml hatch_build.py | $(BIN)/python
 	@echo "installing the package and its dependencies in $(VENV)"
 	@$(INSTALL) -r $(REQ)/core.txt -r $(REQ)/build.txt
+	@$(KERNEL) --compiler || { echo "no C compiler (CC, cc, gcc, clang): Zig's is downloaded, about 100 MB"; \
+		$(INSTALL) -r $(REQ)/zig.txt; }
 	@$(INSTALL_PACKAGE)
+	@touch $@
+
+$(VENV)/.zig: $(REQ)/zig.txt | $(VENV)/.core
+	@$(INSTALL) -r $(REQ)/zig.txt
 	@touch $@
 
 $(VENV)/.publish: $(REQ)/publish.txt $(VENV)/.core

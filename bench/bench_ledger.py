@@ -35,7 +35,6 @@ from bench.harness import RESULTS, compare
 from evidence.faults.server import new_database, running_server
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
-from quiltwork.influence.sweep.compiled import kernels
 
 LENGTH = 52_560
 DAY = 144
@@ -99,7 +98,6 @@ def requests(url: str) -> dict[str, float]:
     first = _of_five_processes("--first", url)
     ledger.debit("d", next(spendings))
     warm = statistics.mean(cpu(lambda: ledger.debit("d", next(spendings))) for _ in range(WARM))
-    kernels(MANY_STATES)  # loads what a process loads once it has priced for half a second
     Accountant(CHAIN, LENGTH, 1).fits(Spending.dp(1, 1, DAY))
     opened = min(cpu(lambda: Ledger.open(url).status("d")) for _ in range(3))
     ledger.status("d")

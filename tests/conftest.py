@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "d
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help=f"leave out what {SLOW.name} names")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Without Numba, since each worker would spend a quarter of a minute on compiling."""
-    if config.getoption("--quick"):
-        sys.modules["numba"] = None  # type: ignore[assignment]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

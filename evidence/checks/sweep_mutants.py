@@ -3,7 +3,7 @@
 Every mutant is a mistake that was made or could be: a state that cannot occur taken for one that
 says nothing, a fixed point approached from the wrong side, a certificate for another start, the
 sides or their levels exchanged, something that is spent left out, too much charged near the ends.
-Mutants change the package's Python, so the compiled loops are left aside.
+Mutants change the package's Python, and what the kernel is given or gives back.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from quiltwork.influence.sweep import (
     Levels,
     Sweep,
     beliefs,
-    compiled,
     leakage,
     shown,
     sides,
+    stretches,
     sweep_of,
 )
 from quiltwork.influence.sweep.any_start import AnyStartProgram
 from quiltwork.influence.sweep.fixed import Homogeneous
 from quiltwork.influence.sweep.program import Bounds, ComparedRows, Program
-from quiltwork.influence.sweep.sides import Contracted, ExactStepper
+from quiltwork.influence.sweep.sides import Contracted
 from quiltwork.influence.sweep.walks import Walk
 
 NAME = "Mutants of the sweep"
@@ -52,7 +52,6 @@ Array = np.ndarray
 def changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
     """Names of the package that mean something else; nothing learnt before is used."""
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(compiled._Work, "seconds", -(10**12)))
         for owner, name, value in changes:
             stack.enter_context(mock.patch.object(owner, name, value))
         sweep_outlook._sweep_of.cache_clear()
@@ -62,14 +61,31 @@ def changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 
 def impossible_says_nothing() -> AbstractContextManager[None]:
     """0 instead of ∞ for states that cannot occur."""
-    tilts, step = Walk.tilts, ExactStepper.step
+    tilts, sweep = Walk.tilts, stretches.sweep
 
     def nothing(found: Array) -> Array:
         return np.where(np.isinf(found), 0.0, found)
 
+    def swept(*given: Any, **more: Any) -> None:
+        if not more["to_left"]:
+            return sweep(*given, **more)
+        *rows, pairs, tells, bounds, begin, steps, first, levels, possible, result = given
+        rows = [one[:1] for one in rows]  # one node at a time
+        once, bounds = np.ones_like(steps), nothing(bounds)
+        for j in range(int(steps.max()) + 1):
+            if j > 0:
+                now, ahead = begin + j - 1, np.empty((len(begin), 1, *bounds.shape[1:]))
+                spent, able = levels[:, j - 1 : j + 1], possible[:, j - 1 : j + 1]
+                sweep(*rows, pairs, tells, bounds, now, once, now + 1, spent, able, ahead, **more)
+                bounds = nothing(ahead[:, 0])
+            place = begin + j - first
+            met = np.flatnonzero((place >= 0) & (place < result.shape[1]) & (j <= steps))
+            result[met, place[met]] = bounds[met]
+        return None
+
     return changed(
         (Walk, "tilts", lambda self, nodes: nothing(tilts(self, nodes))),
-        (ExactStepper, "step", lambda self, *given: nothing(step(self, *given))),
+        (stretches, "sweep", swept),
     )
 
 
@@ -115,9 +131,7 @@ def own_level_forgotten() -> AbstractContextManager[None]:
 def no_cap() -> AbstractContextManager[None]:
     """Without the bound by all that is spent: no bound where a matrix has zeros."""
 
-    def step(
-        self: Contracted, nodes: Array, bounds: Sequence[Array], levels: Sequence[Array]
-    ) -> Array:
+    def step(self: Contracted, bounds: Sequence[Array], levels: Sequence[Array]) -> Array:
         best = np.full_like(bounds[0], np.inf)
         for span, diameter in self.diameters:
             if span <= len(bounds):
@@ -178,11 +192,22 @@ def unseen_changes_free() -> AbstractContextManager[None]:
 def columns_as_they_are() -> AbstractContextManager[None]:
     """Every start taken for the uniform one: columns that nobody weights."""
 
-    def solve(self: AnyStartProgram, rows: ComparedRows, limits: Array) -> Bounds:
-        above, below = (np.nan_to_num(one / one.sum(axis=1, keepdims=True)) for one in rows.given)
-        return Program(self.group, self.size).solve(ComparedRows(above, below), limits)
+    sweep = stretches.sweep
 
-    return changed((AnyStartProgram, "solve", solve))
+    def uniform(rows: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(rows / rows.sum(axis=-1, keepdims=True))
+
+    def solve(self: AnyStartProgram, rows: ComparedRows, limits: Array) -> Bounds:
+        compared = ComparedRows(*(uniform(one) for one in rows.given))
+        return Program(self.group, self.size).solve(compared, limits)
+
+    def swept(above: Array, below: Array, *given: Any, any_start: bool, **more: Any) -> None:
+        if any_start:
+            above, below = uniform(above**2), uniform(below**2)
+        sweep(above, below, *given, any_start=False, **more)
+
+    return changed((AnyStartProgram, "solve", solve), (stretches, "sweep", swept))
 
 
 def nobody_knows_rows() -> AbstractContextManager[None]:

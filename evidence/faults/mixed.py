@@ -20,7 +20,6 @@ from evidence.faults.outcome import Outcome
 from quiltwork import MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.errors import BudgetExceeded, QuiltworkError
-from quiltwork.influence.sweep.compiled import kernels
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
 LENGTH = 600
@@ -35,7 +34,6 @@ def by_everybody(url: str, processes: int = 8, kills: int = 6, seconds: float = 
     ledger = Ledger.open(url)
     for name, budget in BUDGETS.items():
         ledger.create(name, CHAIN, LENGTH, budget)
-    kernels(99)  # loads what children would load again, and compiles
     ledger.preview("open", Spending.dp(1, 1, LENGTH))
     ledger.allot("shared", "ana", cap=CAP)
     ledger.allot("shared", "ben", reserved=Fraction(1, 2))

@@ -7,8 +7,7 @@ import sys
 import threading
 
 from quiltwork.cli import output
-from quiltwork.cli.output import emit, progress, text_table, working
-from quiltwork.influence.sweep import compiled
+from quiltwork.cli.output import emit, progress, text_table
 
 
 def test_emit_prints_the_document_only_under_json(cli, probe):
@@ -63,13 +62,6 @@ def test_progress_draws_on_a_terminal_but_never_under_json():
     assert b"Remapping" in seen
     assert b"Remapping" not in out
     assert on_terminal(*work, "--json")[1] == b""
-
-
-def test_long_work_without_numba_names_what_takes_less(monkeypatch):
-    monkeypatch.setattr(compiled, "compilable", lambda: False)
-    assert [" … with quiltwork[fast]" in working(s) for s in (9, 10, 44)] == [False, True, True]
-    monkeypatch.setattr(compiled, "compilable", lambda: True)
-    assert working(44) == "Working, 44 s …"
 
 
 def test_long_work_says_so_in_lines_where_there_is_no_terminal(cli, probe, monkeypatch):

@@ -184,10 +184,8 @@ class _Patience:
 
 
 def working(seconds: int) -> str:
-    """Return the line that tells so; from ten seconds on with what sweeps without Numba miss."""
-    sweeps = sys.modules.get("quiltwork.influence.sweep.compiled")  # too slow to load for this
-    missed = seconds >= 10 and sweeps is not None and not sweeps.compilable()
-    return f"Working, {seconds} s …{' with quiltwork[fast] it may take less' if missed else ''}"
+    """Return the line that tells so."""
+    return f"Working, {seconds} s …"
 
 
 _PATIENCE = _Patience()

@@ -16,6 +16,7 @@ import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
 from quiltwork.beliefs.structure import boolean_product, class_period
+from quiltwork.influence.kernel import product
 from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray, product_margin, row_ratios
 from quiltwork.lazy import kept_with_first
@@ -66,16 +67,16 @@ def cycle_diameters(matrices: FloatArray) -> list[tuple[int, float]]:
     [(1, 2.60269)]
     """
     found: list[tuple[int, float]] = []
-    product, positive, steps = matrices, matrices > 0, 1
+    power, positive, steps = matrices, matrices > 0, 1
     while steps <= _MOST_STEPS:
         if (positive == positive.any(axis=1, keepdims=True)).all():
-            diameter = _largest_diameter(product, positive, steps)
+            diameter = _largest_diameter(power, positive, steps)
             if math.isfinite(diameter):
                 found.append((steps, diameter))
             if diameter <= _GOOD_DIAMETER:
                 break
         ahead = np.roll(np.arange(len(matrices)), -steps)
-        product, positive = product @ product[ahead], boolean_product(positive, positive[ahead])
+        power, positive = product(power, power[ahead]), boolean_product(positive, positive[ahead])
         steps *= 2
     return found
 

@@ -18,7 +18,7 @@ from quiltwork.exact import float_down, float_up
 from quiltwork.influence.profile import Profile, Run, combined, runs_of
 from quiltwork.influence.question import NoiseNeeded, Question
 from quiltwork.influence.sweep import Leak, Levels, Sweep, Sweepable, largest_factor, sweep_of
-from quiltwork.influence.sweep.endless import SHORT, most_warm_up
+from quiltwork.influence.sweep.endless import MOST_WARM_UP, SHORT
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 
 _ROUNDING = 1 + Fraction(1, 2**50)
@@ -143,7 +143,7 @@ def at_highest_levels(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | 
         if not 0 < lower < level:
             break
         level = lower
-    return worst if known or not sweep.affordable(most_warm_up()) else None
+    return worst if known or not sweep.affordable(MOST_WARM_UP) else None
 
 
 def _cheapest(own: FloatArray, sizes: IntArray, rate: float) -> float:

@@ -94,7 +94,7 @@ def test_only_what_changed_is_looked_at(monkeypatch):
 @pytest.mark.parametrize("filled", [False, True])
 def test_what_two_ends_do_not_lower_is_kept(monkeypatch, filled):
     """Each debit swept the whole series, though the ends are felt only where totals get higher."""
-    monkeypatch.setattr(endless, "most_warm_up", lambda: 64)
+    monkeypatch.setattr(endless, "MOST_WARM_UP", 64)
     slow, length, asked = MarkovChain([[0.999, 0.001], [0.001, 0.999]]), 2000, []
     honest = worst_point.worst_between_ends
     watched = lambda *given: asked.append(given) or honest(*given)  # noqa: E731

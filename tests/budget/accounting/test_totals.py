@@ -216,8 +216,8 @@ def test_clusters_cost_the_dearest_cluster(records, labels):
     ids=["long-spans", "slow-box"],
 )
 def test_noise_of_a_slow_chain_fits_a_budget_of_its_own_epsilon(belief, length, monkeypatch):
-    """As without Numba, where sweeps begin nearer: there, less slow chains do not forget."""
-    monkeypatch.setattr(endless, "compilable", lambda: False)
+    """Where sweeps begin nearer, less slow chains do not forget."""
+    monkeypatch.setattr(endless, "MOST_WARM_UP", 512)
     epsilon = 0.02
     scale = calibrate(belief, length, epsilon).scale
     account = Accountant(belief, length, budget=epsilon)
@@ -230,9 +230,8 @@ def test_noise_of_slow_states_is_what_an_account_of_the_whole_series_asks_for(
     rare, length, monkeypatch
 ):
     """A week of minutes: the account feels both ends everywhere, and so does the noise for it."""
-    pytest.importorskip("numba", reason="numba is not installed")  # without it, sweeps are short
     if length < 10_000:
-        monkeypatch.setattr(endless, "compilable", lambda: False)
+        monkeypatch.setattr(endless, "MOST_WARM_UP", 512)
     belief = MarkovChain([[1 - rare, rare], [rare, 1 - rare]])
     account = Accountant(belief, length, budget=1)
     account.spend(dp_epsilon=float(np.nextafter(1 / calibrate(belief, length, 1).scale, 0)))

@@ -167,7 +167,6 @@ def test_an_endless_bound_is_found_where_trees_take_turns():
 
 def test_a_window_of_durations_needs_no_more_noise_than_the_whole_series():
     """And the node that needs it is within: not one that nothing is spent on."""
-    pytest.importorskip("numba", reason="numba is not installed")  # so many are not swept without
     ages, inner = 12, np.zeros((36, 36))
     for state, end in enumerate((0.3, 0.15, 0.2)):
         for age in range(ages):

@@ -1,17 +1,15 @@
-"""Compiled loops and NumPy, one piece and many, both directions: the same bounds every way."""
+"""Ratios and programs, one piece and many, both directions: the same bounds every way."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from evidence.random_sweeps import SHAPES, matrix, start
+from evidence.random_sweeps import matrix, start
 from quiltwork.beliefs import ChainBox, HiddenChain, MarkovChain
-from quiltwork.errors import InvalidInputError, QuiltworkWarning
+from quiltwork.errors import InvalidInputError
 from quiltwork.influence.sweep import (
     Levels,
-    beliefs,
-    compiled,
     endless,
     leakage,
     stretches,
@@ -44,22 +42,8 @@ def random_chain(rng, shape):
         return MarkovChain(rows, start(rng, len(rows)))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_compiled_loops_and_numpy_agree(shape, monkeypatch):
-    pytest.importorskip("numba", reason="numba is not installed")
-    rng = np.random.default_rng(list(SHAPES).index(shape))
-    for _ in range(3):
-        chain, levels = random_chain(rng, shape), windows(rng, int(rng.integers(1, 30)))
-        episode, found = min(int(rng.integers(1, 4)), levels.length), []
-        for done in (-(10**9), 10**9):
-            monkeypatch.setattr(compiled._Work, "seconds", done)
-            found.append(node_by_node(chain, levels, episode))
-        assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-9)
-
-
 def test_two_states_by_ratios_leak_what_programs_say(monkeypatch):
-    """NumPy goes along all stretches by ratios, or solves a program for every step."""
-    monkeypatch.setattr(compiled._Work, "seconds", -(10**9))
+    """The kernel goes along stretches by ratios, or solves a program for every step."""
     monkeypatch.setattr(endless, "SHORT", 4)
     monkeypatch.setattr(stretches, "SMALL_PIECE", 8)
     rng = np.random.default_rng(0)
@@ -69,12 +53,11 @@ def test_two_states_by_ratios_leak_what_programs_say(monkeypatch):
         levels = windows(rng, length)
         found = [node_by_node(chain, levels)]
         with monkeypatch.context() as patch:
-            patch.setattr(leakage, "are_ratios", lambda *_: False)
+            patch.setattr(stretches, "are_ratios", lambda *_: False)
             found.append(node_by_node(chain, levels))
         assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("done", [-(10**9), 10**9])
 @pytest.mark.parametrize(
     "belief",
     [
@@ -84,9 +67,8 @@ def test_two_states_by_ratios_leak_what_programs_say(monkeypatch):
         ChainBox([[0.85, 0.05], [0.3, 0.5]], [[0.95, 0.15], [0.5, 0.7]]),
     ],
 )
-def test_a_series_in_pieces_leaks_what_it_leaks_in_one(belief, done, monkeypatch):
+def test_a_series_in_pieces_leaks_what_it_leaks_in_one(belief, monkeypatch):
     """Stretches begin at different nodes, and none takes a step from before its own beginning."""
-    monkeypatch.setattr(compiled._Work, "seconds", done)
     first = np.array([1, 20, 45])
     runs = np.array([0.3, 1.0, 0.01])
     levels = Levels(first, runs, runs, runs, 60, 1e6)
@@ -115,18 +97,6 @@ def test_what_every_start_ends_in_is_known():
     leak = node_by_node(absorbing, Levels.constant(0.1, 50))
     assert leak[:2] == pytest.approx(0.2)
     assert (leak[2:] == 0).all()
-
-
-def test_many_states_without_numba_are_swept_by_one_number(monkeypatch):
-    rng = np.random.default_rng(3)
-    chain = MarkovChain(0.5 * np.eye(25) + 0.5 * rng.dirichlet(np.ones(25), 25))
-    levels = Levels(np.array([1, 4]), *[np.array([0.02, 0.1])] * 3, 30, 1e6)
-    exact = node_by_node(chain, levels)
-    monkeypatch.setattr(beliefs, "compilable", lambda: False)
-    with pytest.warns(QuiltworkWarning, match=r"quiltwork\[fast\]"):
-        coarse = node_by_node(chain, levels)
-    assert (coarse >= exact).all()
-    assert coarse.max() > exact.max()
 
 
 def test_pieces_beyond_the_work_one_can_afford_keep_bounds_that_hold():

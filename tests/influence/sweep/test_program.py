@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from quiltwork.influence.sweep import compiled
 from quiltwork.influence.sweep.program import ComparedRows, Program, closed
-
-TREES = "quiltwork.influence.sweep.starting_trees"
 
 
 def by_solver(p, q, limits):
@@ -45,9 +38,7 @@ def random_case(rng, size=None):
     return p, q, limits
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_bounds_are_those_of_a_solver_and_never_below(fast, monkeypatch):
-    monkeypatch.setattr(compiled._Work, "seconds", 10**9 if fast else -(10**9))
+def test_bounds_are_those_of_a_solver_and_never_below():
     rng = np.random.default_rng(1)
     for case in range(25):
         p, q, limits = random_case(rng, 16 if case < 3 else None)
@@ -60,10 +51,8 @@ def test_bounds_are_those_of_a_solver_and_never_below(fast, monkeypatch):
             limits = limits * rng.uniform(0.8, 1.3)
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_states_that_are_hardly_ever_met_hardly_count(fast, monkeypatch):
+def test_states_that_are_hardly_ever_met_hardly_count():
     """Entries of 10⁻²⁰ or less move no bound, on either side of rows that share no state."""
-    monkeypatch.setattr(compiled._Work, "seconds", 10**9 if fast else -(10**9))
     rng = np.random.default_rng(4)
     for _ in range(40):
         p, q, limits = random_case(rng, int(rng.integers(3, 6)))
@@ -110,39 +99,6 @@ def test_limits_of_states_that_rows_do_not_reach_do_not_count():
     assert Program(np.array([0]), 3).bound(ComparedRows(p, q), limits) == pytest.approx(
         pair, abs=1e-9
     )
-
-
-def test_what_can_be_kept_nowhere_is_compiled_all_the_same(monkeypatch):
-    caching, trees = (pytest.importorskip(name) for name in ("numba.core.caching", TREES))
-    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
-    assert trees.compiled(lambda number: number + 1)(1) == 2
-
-
-def test_loops_are_compiled_again_when_anything_compiled_into_them_changes(tmp_path, monkeypatch):
-    pytest.importorskip("numba")
-    from quiltwork.influence.sweep import loops, pivots
-    from quiltwork.influence.sweep import starting_trees as trees
-
-    room, seen, ahead = Path(trees.__file__).parent, set(), {"loops"}
-    while ahead:
-        name = ahead.pop()
-        seen.add(name)
-        tree = ast.parse((room / f"{name}.py").read_text(encoding="utf-8"))
-        froms = [n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-        ahead |= {m.split(".")[-1] for m in froms if m.startswith("quiltwork.")} - seen
-    now = trees.edition()
-    kept = Path(loops.sweep.stats.cache_path)
-    names = (loops.sweep._cache._impl.filename_base, pivots.best_tree._cache._impl.filename_base)
-    assert kept.exists()
-    assert all(now in name for name in names)
-    for name in seen:
-        shutil.copy(room / f"{name}.py", tmp_path)
-    monkeypatch.setattr(trees, "__file__", str(tmp_path / "starting_trees.py"))
-    assert trees.edition() == now
-    for name in seen:
-        (tmp_path / f"{name}.py").write_text("MARGIN = 0.0", encoding="utf-8")
-        now, former = trees.edition(), now
-        assert now != former, name
 
 
 def test_limits_by_way_of_a_state_that_cannot_be_there_say_nothing():

@@ -1,13 +1,10 @@
 """Series of few runs, whose steady parts are one node, against sweeps of every node."""
 
 import numpy as np
-import pytest
 
 from quiltwork.beliefs import HiddenChain
 from quiltwork.influence.sweep import Endless, Leak, Levels, Sweep, sweep_of, worst_of_runs
 from quiltwork.influence.sweep.leakage import Swept
-
-pytest.importorskip("numba")
 
 
 def random_chain(rng: np.random.Generator) -> HiddenChain:

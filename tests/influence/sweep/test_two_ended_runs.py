@@ -9,8 +9,7 @@ import pytest
 
 import quiltwork as qw
 from evidence.checks.sweep_strides import caught, check
-from quiltwork.influence.sweep import Levels, largest_level, sweep_of, worst_between_ends
-from quiltwork.influence.sweep.two_ended_runs import TwoEndedRun
+from quiltwork.influence.sweep import Levels, sweep_of
 
 ROWS = [[0.2, 0.5, 0.3], [0.1, 0.6, 0.3], [0.6, 0.1, 0.3]]
 
@@ -95,19 +94,3 @@ def test_noise_of_a_window_fits_a_budget_of_its_epsilon(length, start, stop):
         account = qw.Accountant(chain, length, budget=0.02, episode=episode)
         account.spend(dp_epsilon=1 / found.exact_scale, start=start, stop=stop)
         assert 0.0199 < account.epsilon() <= 0.02
-
-
-@pytest.mark.parametrize("states", [2, 3])
-def test_an_account_takes_strides_where_every_node_would_take_minutes(states, monkeypatch):
-    """Without compiled loops each total of a slow chain swept the whole series node by node."""
-    rows, length = (1 - 0.0002) * np.eye(states) + 0.0002 / states, 3000
-    sweep, levels = sweep_of(qw.MarkovChain(rows), length), Levels.constant(0.001, length)
-    whole = worst_between_ends(sweep, levels, range(1, length + 1))
-    steps, honest = [], TwoEndedRun.leak
-    watched = lambda self, factor: steps.append(self.steps) or honest(self, factor)  # noqa: E731
-    monkeypatch.setattr(TwoEndedRun, "leak", watched)
-    monkeypatch.setattr(largest_level, "compilable", lambda: False)
-    monkeypatch.setattr(largest_level, "most_warm_up", lambda: 250)
-    strided = worst_between_ends(sweep, levels, range(1, length + 1))
-    assert steps == [500]
-    assert whole.leak < strided.leak < 1.01 * whole.leak

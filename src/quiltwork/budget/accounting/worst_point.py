@@ -27,7 +27,7 @@ from quiltwork.influence.quilts.families import ClusterFamily, ListedFamily
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.quilts.search import Outlook
 from quiltwork.influence.sweep import Endless, Levels, Sweep, worst_between_ends, worst_of_runs
-from quiltwork.influence.sweep.endless import most_warm_up
+from quiltwork.influence.sweep.endless import MOST_WARM_UP
 from quiltwork.influence.sweep_outlook import SweptOutlook, at_highest_levels
 from quiltwork.results import ResultBase
 
@@ -244,7 +244,7 @@ def _swept(
     highest, is_flat = at_highest_levels(sweep, levels, secrets.nodes), len(levels.first) == 1
     if not isinstance(sweep, Sweep):
         found = sweep.worst(levels, secrets.nodes)
-    elif highest is not None and (is_flat or not sweep.affordable(most_warm_up())):
+    elif highest is not None and (is_flat or not sweep.affordable(MOST_WARM_UP)):
         between = None if is_flat else worst_between_ends(sweep, levels, secrets.nodes)
         found = highest if between is None or between.leak >= highest.leak else between
     elif highest is not None and (runs := worst_of_runs(sweep, levels, secrets.nodes)) is not None:

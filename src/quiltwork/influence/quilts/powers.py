@@ -14,6 +14,7 @@ import numpy as np
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.structure import boolean_product
+from quiltwork.influence.kernel import product
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import BoolArray, equal_rows, row_ratios, with_margin
 from quiltwork.lazy import kept_with_first
@@ -96,8 +97,8 @@ class Powers:
 def _product(one: Power, other: Power) -> Power:
     (value, support), (more, further) = one, other
     if support is None or further is None:
-        return value @ more, None
-    return value @ more, boolean_product(support, further)
+        return product(value, more), None
+    return product(value, more), boolean_product(support, further)
 
 
 @kept_with_first

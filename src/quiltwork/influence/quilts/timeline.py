@@ -14,6 +14,7 @@ import numpy as np
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.stationary import irreducible_stationary
 from quiltwork.beliefs.structure import class_period
+from quiltwork.influence.kernel import product
 from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray
 
@@ -102,8 +103,8 @@ def marginals(chain: MarkovChain, possible: Supports, length: int) -> Marginals:
         longest = min(longest, possible.settled + UNSETTLED_NODES)
     values, power = chain.start[np.newaxis], chain.transition
     while len(values) < longest and not _converged(values, limit, possible):
-        values = np.concatenate([values, values @ power])[:longest]
-        power = power @ power
+        values = np.concatenate([values, product(values, power)])[:longest]
+        power = product(power, power)
     return Marginals(values, limit)
 
 

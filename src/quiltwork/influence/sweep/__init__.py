@@ -14,7 +14,8 @@
 | `steady_runs` | a whole series of few runs, all that is steady in them as one node |
 | `largest_level`, `secants` | the largest level at which the worst node leaks no more than ε |
 | `beliefs` | which sides a belief has, also against adversaries who know rows |
-| `compiled`, `loops`, `pivots`, `starting_trees` | the same as loops for Numba, if installed |
+
+Programs are solved, and nodes swept, by the compiled loops of `influence.kernel`.
 """
 
 from quiltwork.influence.sweep.beliefs import (

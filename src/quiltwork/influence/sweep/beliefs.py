@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
-from quiltwork.errors import QuiltworkWarning, UnsupportedError
+from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
-from quiltwork.influence.sweep.compiled import compilable
 from quiltwork.influence.sweep.endless import SHORT
 from quiltwork.influence.sweep.largest_level import Sweepable
 from quiltwork.influence.sweep.leakage import Sweep
@@ -20,8 +18,6 @@ from quiltwork.influence.sweep.walks import Walk, cyclic_walk, walk_of
 
 _MOST_WEIGHTED = 64
 """So many states have a bound per pair from any start: a step takes k⁴ operations."""
-_MOST_PLAIN = 24
-"""So many states are swept exactly without compiled loops, in some seconds."""
 
 
 @singledispatch
@@ -55,15 +51,6 @@ def _(belief: CyclicChain, length: int, episode: int = 1) -> Sweep:
 def _swept(walk: Walk, coarse: Contracted, length: int, episode: int) -> Sweep:
     """Sweep a walk by the exact program, or by contraction where that is all there is to know."""
     if walk.independent:
-        return Sweep(walk, coarse, coarse, length, episode)
-    if walk.size > _MOST_PLAIN and not compilable():
-        warnings.warn(
-            f"{walk.size} states are swept by one number for all of them, which asks for more "
-            "noise: the exact program of so many takes minutes without Numba. Install "
-            "quiltwork[fast] for it.",
-            QuiltworkWarning,
-            stacklevel=2,
-        )
         return Sweep(walk, coarse, coarse, length, episode)
     right = Exact(walk, to_left=False)
     left = coarse if _only_coarse(walk, coarse, length) else Exact(walk, to_left=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quiltwork.influence.sweep.compiled import compilable
 from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray
 from quiltwork.influence.sweep.sides import Exact, Side
@@ -27,11 +26,8 @@ _BITS, _GRID = 30, 24
 _END = 2.0**-_BITS
 _STRIDE = 32
 SHORT = 512
-
-
-def most_warm_up() -> int:
-    """So many nodes further out a sweep begins at most: a step takes NumPy some milliseconds."""
-    return 4096 if compilable() else 512
+MOST_WARM_UP = 4096
+"""So many nodes further out a sweep begins at most."""
 
 
 class Endless:
@@ -83,7 +79,7 @@ class Endless:
         begun = self.outer[0]
         if known is not None and begun is not None and (begun >= known).any():
             return False  # long spans are not swept: what they say stays as it began
-        return self.probes[2] < min(self.length, most_warm_up())
+        return self.probes[2] < min(self.length, MOST_WARM_UP)
 
     @cached_property
     def probes(self) -> tuple[FloatArray, FloatArray, int]:
@@ -104,7 +100,7 @@ class Endless:
         start = side.unknown(1) if outer is None else outer[[0]]
         bounds = np.concatenate([*[start] * len(grid), side.rest(np.array([node]))])
         levels = np.append(grid, grid[-1])
-        most = min(self.length, most_warm_up()) + period
+        most = min(self.length, MOST_WARM_UP) + period
         steps, stride = 0, max(_STRIDE, period)
         while True:
             found = endless(side, bounds, node, toward, levels, stride)
@@ -118,7 +114,7 @@ class Endless:
 def _felt_everywhere(sweep: Sweep, levels: Levels) -> bool:
     """Whether a sweep that begins further out begins about as far out as the series is long."""
     side, most = sweep.right, levels.length // 4
-    if levels.length > most_warm_up() or sweep.walk.period > 1 or sweep.walk.size == 1:
+    if levels.length > MOST_WARM_UP or sweep.walk.period > 1 or sweep.walk.size == 1:
         return False
     level = float(levels.forward.max())
     return isinstance(side, Exact) and side.homogeneous.felt(level, most, _BITS) >= most

@@ -13,8 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from quiltwork.influence.sweep.compiled import compilable
-from quiltwork.influence.sweep.endless import SHORT, most_warm_up
+from quiltwork.influence.sweep.endless import MOST_WARM_UP, SHORT
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
@@ -80,7 +79,7 @@ def largest_factor(
             best = secants(rising[0].leak, best, *rising[1:], epsilon, _CLOSE_BY)[0]
             return _short(best[0]), best[1]
         about = _balanced(sweep, unit, epsilon, _HARDLY)
-        ends = between is not None and compilable() and between.programs <= _FROM_END_TO_END
+        ends = between is not None and between.programs <= _FROM_END_TO_END
         unfelt = (
             about is not None
             and about[0] > low
@@ -121,12 +120,9 @@ def largest_factor(
 def worst_between_ends(sweep: Sweep, levels: Levels, nodes: range) -> Leak | None:
     """The worst node of any levels, as if the highest were spent on all from the first to the last.
 
-    None where noise is not found so either. Cost: a sweep of the whole series, in strides where
-    that would take minutes.
+    None where noise is not found so either. Cost: a sweep of the whole series.
     """
-    between, most = _between(sweep, sweep.charged(levels).flat(), nodes), 2 * most_warm_up()
-    if between is not None and between.steps > most and not compilable():
-        between = between.in_strides(-(-(between.last - between.first) // most))
+    between = _between(sweep, sweep.charged(levels).flat(), nodes)
     return between.leak(1.0) if between is not None and between.worthwhile else None
 
 
@@ -207,7 +203,7 @@ def _long_work(sweep: Sweep, length: int) -> bool:
 
     A given start is followed for some time only; what comes later begins with any start's bounds.
     """
-    walk, steps = sweep.walk, min(length, most_warm_up())
+    walk, steps = sweep.walk, min(length, MOST_WARM_UP)
     if walk.laws is not None and len(walk.laws) > steps:
         if length > len(walk.laws) and sweep.coarse is not None and sweep.coarse.diameters:
             return True
@@ -358,7 +354,7 @@ def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float, *, long: bo
     room = (last - first - sweep.episode + 1) // 2
     if room < 1 or not all(highest):
         return False
-    if room > most_warm_up() and not long:  # no sweep begins further out
+    if room > MOST_WARM_UP and not long:  # no sweep begins further out
         return True
     return sweep.walk.period == 1 and _reach(sweep, unit, factor, room) < room
 

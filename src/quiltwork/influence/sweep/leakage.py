@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quiltwork.influence.ratios import BoolArray
-from quiltwork.influence.sweep.compiled import compilable, kernels
 from quiltwork.influence.sweep.endless import Endless
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
@@ -24,16 +23,15 @@ from quiltwork.influence.sweep.sides import Contracted, Exact, Side
 from quiltwork.influence.sweep.stretches import (
     SMALL_PIECE,
     Pieces,
-    are_ratios,
     capped,
     pieces_around,
+    sweep_stretches,
 )
-from quiltwork.influence.sweep.stretches import sweep_stretches as sweep_in_loops
 from quiltwork.influence.sweep.walks import Walk
 
 _CELLS = 1 << 24
 _MOST_WORK = 1 << 32
-"""So many entries of programs are looked at for one set of levels: seconds, compiled."""
+"""So many entries of programs are looked at for one set of levels: some seconds."""
 
 
 @dataclass(frozen=True)
@@ -210,8 +208,7 @@ class Sweep:
     def affordable(self, nodes: int) -> int:
         """So many stretches of these nodes can be swept in some seconds."""
         programs = 1 + 2 * len(self.walk.pairs[0]) * len(self.walk.spans)
-        most = _MOST_WORK if compilable() else _MOST_WORK >> 3
-        return most // (programs * self.walk.size**2 * nodes)
+        return _MOST_WORK // (programs * self.walk.size**2 * nodes)
 
     def known_all(self, nodes: range) -> bool:
         """Whether no node has anything to hide."""
@@ -377,15 +374,13 @@ class Swept:
             side.unknown(lanes) if outer is None else outer[(begin - 1) % len(outer)],
         )
         result = np.empty((lanes, size, *fresh.shape[1:]))
-        fast = kernels(walk.size, longest) if isinstance(side, Exact) else None
-        if isinstance(side, Exact) and (fast is not None or are_ratios(side, fresh, values)):
+        if isinstance(side, Exact):
             offsets = np.minimum(np.arange(longest + 1), steps[:, None])
             visited = begin[:, None] + toward * offsets
             spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
-            sweep_in_loops(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
+            sweep_stretches(side, fresh, begin, steps, visited, spent, pieces.start, result)
             # of one number per phase only long spans, which are not swept, say less than a sweep
             return capped(result, pieces, outer) if side.any_start and outer is not None else result
-        stepper = side.stepper(lanes)
         steps_of = begin[:, None] + toward * np.maximum(np.arange(longest + 1) - delay[:, None], 0)
         spent = self.levels.at(values, steps_of.ravel()).reshape(steps_of.shape)
         bounds: list[FloatArray] = []
@@ -395,8 +390,8 @@ class Swept:
             nodes = steps_of[:, step]
             waiting = step <= delay
             if bounds:
-                found = stepper.step(nodes, bounds, levels)
-                if outer is not None and not started:  # from long spans, which are not swept
+                found = side.step(bounds, levels)
+                if outer is not None:  # from long spans, which are not swept
                     found = np.minimum(found, outer[(nodes - 1) % len(outer)])
                 found = np.where(waiting[:, None, None], fresh, found)
             else:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,38 +24,6 @@ from quiltwork.influence.sweep.walks import Walk
 from quiltwork.lazy import cached_property
 
 _LONGEST_SPAN = 64
-
-
-class Side(Protocol):
-    """How bounds move inwards, one node at a time, for many stretches of nodes at once."""
-
-    @property
-    def spans(self) -> tuple[int, ...]:
-        """How many nodes a step may take at once."""
-
-    def rest(self, nodes: IntArray) -> FloatArray:
-        """The bounds at these nodes where nothing was released beyond them."""
-
-    def unknown(self, count: int) -> FloatArray:
-        """No bound at all."""
-
-    def stepper(self, count: int) -> Stepper:
-        """What moves `count` stretches in step."""
-
-    def fixed(self, level: float) -> FloatArray | None:
-        """Bounds, by phase, that no step at a level up to this one exceeds; None if unbounded."""
-
-
-class Stepper(Protocol):
-    """Moves bounds of many stretches; keeps what it learns for the next step."""
-
-    def step(
-        self, nodes: IntArray, bounds: Sequence[FloatArray], levels: Sequence[FloatArray]
-    ) -> FloatArray:
-        """The bounds at `nodes`, from those of the nodes beyond, the nearest first.
-
-        A level of +inf belongs to a node that a stretch did not visit: no step begins there.
-        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +61,6 @@ class Exact:
     def unknown(self, count: int) -> FloatArray:
         """+inf everywhere."""
         return np.full((count, self.walk.size, self.walk.size), np.inf)
-
-    def stepper(self, count: int) -> ExactStepper:
-        """Programs for `count` stretches."""
-        return ExactStepper(self, count)
 
     def rows(self, span: int, nodes: IntArray | None, phase: int = 0) -> ComparedRows:
         """The rows of all pairs that lead to these nodes; None for late nodes of one phase.
@@ -166,50 +130,6 @@ class Exact:
         return Homogeneous(self)
 
 
-class ExactStepper:
-    """The programs of some stretches, with their trees."""
-
-    def __init__(self, side: Exact, count: int) -> None:
-        self.side, self.count = side, count
-        pairs = len(side.walk.pairs[0])
-        group = np.repeat(np.arange(count), pairs)
-        self._programs = {span: side.program(group) for span in side.spans}
-        self._rows: dict[int, ComparedRows] = {}
-
-    def rows(self, span: int, nodes: IntArray) -> ComparedRows:
-        """The rows that lead to these nodes, kept where they are always the same."""
-        if not self.side.uniform():
-            return self.side.rows(span, nodes)
-        if span not in self._rows:
-            self._rows[span] = self.side.rows(span, None).repeated(self.count)
-        return self._rows[span]
-
-    def step(
-        self, nodes: IntArray, bounds: Sequence[FloatArray], levels: Sequence[FloatArray]
-    ) -> FloatArray:
-        """One step inwards for all stretches."""
-        walk = self.side.walk
-        x, y = walk.pairs
-        best: FloatArray | None = None
-        for span in self.side.spans:
-            if span > len(bounds):
-                break
-            gap, level = _between(levels, span)
-            limits = level[:, np.newaxis, np.newaxis] * walk.tells + bounds[span - 1]
-            values = self._programs[span].bound(self.rows(span, nodes), limits)
-            values = values.reshape(self.count, -1) + (gap[:, np.newaxis] + walk.margin(span))
-            values[np.isinf(gap)] = np.inf
-            best = values if best is None else np.minimum(best, values)
-        assert best is not None  # noqa: S101  (a span of one node is always there)
-        found = np.zeros((self.count, walk.size, walk.size))
-        found[:, x, y] = best
-        if self.side.to_left and not self.side.uniform():
-            possible = walk.possible_at(nodes)
-            both = possible[:, :, np.newaxis] & possible[:, np.newaxis, :]
-            found[~both] = np.inf
-        return found
-
-
 @dataclass(frozen=True, eq=False)
 class Contracted:
     """tanh(L/4) = tanh(Δ/4)·tanh(α/4), whatever the start and the order of the matrices.
@@ -240,14 +160,12 @@ class Contracted:
         """+inf."""
         return np.full((count, 1, 1), np.inf)
 
-    def stepper(self, count: int) -> Contracted:
-        """Nothing needs to be kept."""
-        return self
+    def step(self, bounds: Sequence[FloatArray], levels: Sequence[FloatArray]) -> FloatArray:
+        """The bounds at a node, from those and the levels of the nodes beyond, the nearest first.
 
-    def step(
-        self, nodes: IntArray, bounds: Sequence[FloatArray], levels: Sequence[FloatArray]
-    ) -> FloatArray:
-        """The least over the spans; without a diameter, what is beyond tells all it can."""
+        The least over the spans; without a diameter, what is beyond tells all it can. A level of
+        +inf belongs to a node that a stretch did not visit: no step begins there.
+        """
         best = bounds[0] + levels[0][:, np.newaxis, np.newaxis]
         for span, diameter in self.near:
             if span <= len(bounds):
@@ -270,6 +188,10 @@ class Contracted:
             if 0 < math.tanh(diameter / 4) < 1
         ]
         return int(min([*nodes, most]))
+
+
+Side: TypeAlias = Exact | Contracted
+"""How bounds move inwards, for many stretches of nodes at once."""
 
 
 def _between(levels: Sequence[FloatArray], span: int) -> tuple[FloatArray, FloatArray]:

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quiltwork.influence.sweep.compiled import Kernels, kernels
-from quiltwork.influence.sweep.endless import SHORT, most_warm_up
+from quiltwork.influence.sweep.endless import MOST_WARM_UP, SHORT
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import BoolArray, FloatArray
@@ -31,7 +30,7 @@ _LEAST = 0.25
 def worst_of_runs(sweep: Sweep, levels: Levels, nodes: range) -> Leak | None:
     """The worst secret among `nodes`; None where there are too many runs, or nothing is steady.
 
-    For chains whose nodes are all alike, and with Numba, without which steps are too slow.
+    For chains whose nodes are all alike.
     """
     levels = sweep.charged(levels).joined()
     left, right = sweep.left, sweep.right
@@ -44,8 +43,7 @@ def worst_of_runs(sweep: Sweep, levels: Levels, nodes: range) -> Leak | None:
     for fading in (True, False):
         before, after = (_Bounds(side, levels, fading) for side in (left, right))
         work, more = max(before.work, after.work), sweep.episode - 1
-        fast = kernels(sweep.walk.size, work) if sweep.affordable(work) else None
-        if fast is None or not (before.follow(fast) and after.follow(fast)):
+        if not sweep.affordable(work) or not (before.follow() and after.follow()):
             return None
         every = np.arange(
             nodes.start, max(nodes.start, min(nodes.stop - 1, levels.length) - more) + 1
@@ -96,9 +94,8 @@ class _Bounds:
         """(rows, k, k) the bounds."""
         return np.concatenate(self._found)
 
-    def follow(self, fast: Kernels) -> bool:
+    def follow(self) -> bool:
         """Sweep all that is not steady; False where it does not become so."""
-        self._fast = fast
         run = int(self.spent[0] == 0)  # where nothing was released yet nothing is told
         while run < len(self.first):
             reached = self._settled(run)
@@ -111,7 +108,7 @@ class _Bounds:
         """Sweep from a run on until one is steady; the next one, None if it takes too long."""
         start = max(int(self.first[run]) - self.widest, 0)  # up to there all is steady
         final, tail = len(self.first) - 1, self._tail
-        while self.memory.settles <= most_warm_up():
+        while self.memory.settles <= MOST_WARM_UP:
             at, steps = run, self.memory.settles
             while at < final and self.last[at] - self.first[at] <= steps + self.widest:
                 at += 1
@@ -168,7 +165,7 @@ class _Bounds:
         result = np.empty((1, len(places), self.side.walk.size, self.side.walk.size))
         begin, steps, first = nodes[:, 0], np.array([end - start]), nodes.min(axis=1)
         given = self.side, self.table[[self.row[start]]], begin, steps, nodes, spent, first, result
-        sweep_stretches(self._fast, *given, known=known)
+        sweep_stretches(*given, known=known)
         return result[0] if self.side.to_left else result[0, ::-1]
 
 

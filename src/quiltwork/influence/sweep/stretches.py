@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quiltwork.influence.kernel import sweep, sweep_two
 from quiltwork.influence.ratios import BoolArray
-from quiltwork.influence.sweep.compiled import Kernels, kernels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact, Side
 
@@ -108,18 +108,18 @@ def endless(
     """
     lanes = len(levels)
     nodes = np.full((lanes, 1), node) + toward * np.arange(steps + 1)
-    if isinstance(side, Exact) and (fast := kernels(side.walk.size, steps)) is not None:
+    if isinstance(side, Exact):
         result = np.empty((lanes, steps + 1, *bounds.shape[1:]))
         spent = np.repeat(levels[:, np.newaxis], steps + 1, axis=1)
         first = nodes.min(axis=1)
         count = np.full(lanes, steps)
-        sweep_stretches(fast, side, bounds, nodes[:, 0], count, nodes, spent, first, result, gap)
+        sweep_stretches(side, bounds, nodes[:, 0], count, nodes, spent, first, result, gap)
         return result if toward > 0 else result[:, ::-1]
-    stepper, known = side.stepper(lanes), [bounds]
+    known = [bounds]
     paid = gap * ~np.eye(bounds.shape[-1], dtype=np.bool_)
-    for step in range(1, steps + 1):
+    for _ in range(steps):
         beyond = known[: -side.spans[-1] - 1 : -1]
-        known.append(stepper.step(nodes[:, step], beyond, [levels] * len(beyond)) + paid)
+        known.append(side.step(beyond, [levels] * len(beyond)) + paid)
     return np.stack(known, axis=1)
 
 
@@ -170,35 +170,7 @@ def are_ratios(side: Exact, start: FloatArray, spent: FloatArray) -> bool:
     return ordinary and bool(np.isfinite(start).all())
 
 
-def _sweep_two(
-    p: FloatArray,
-    q: FloatArray,
-    toward: int,
-    start: FloatArray,
-    begin: IntArray,
-    steps: IntArray,
-    levels: FloatArray,
-    first: IntArray,
-    result: FloatArray,
-) -> None:
-    """`loops.sweep_two` with NumPy, all stretches in step. Cost: some microseconds a step."""
-    up = 1 + 2.0**-48
-    more, less = np.empty((2, levels.shape[1], len(start)))
-    more[0], less[0] = start[:, 0, 1], start[:, 1, 0]
-    for j, level in enumerate(levels.T[:-1] * up):
-        high, low = level * less[j], 1 / (level * more[j])
-        one = (p[0] + p[1] * high) / (q[0] + q[1] * high)
-        other = (p[0] + p[1] * low) / (q[0] + q[1] * low)
-        more[j + 1], less[j + 1] = np.maximum(one, other) * up, up / np.minimum(one, other)
-    after = toward * (first[:, None] + np.arange(result.shape[1]) - begin[:, None])
-    lane, place = np.nonzero((after >= 0) & (after <= steps[:, None]))
-    taken = after[lane, place], lane
-    result[lane, place] = 1.0
-    result[lane, place, 0, 1], result[lane, place, 1, 0] = more[taken], less[taken]
-
-
 def sweep_stretches(
-    fast: Kernels | None,
     side: Exact,
     start: FloatArray,
     begin: IntArray,
@@ -210,41 +182,32 @@ def sweep_stretches(
     gap: float = 0.0,
     known: int = 0,
 ) -> None:
-    """Sweep stretches with the compiled loops, which are compiled again for every other layout.
-
-    What they begin with holds at `known` nodes more. Two states may do without the loops
-    (`are_ratios`).
-    """
+    """Sweep stretches by the kernel; what they begin with holds at `known` nodes more."""
     walk = side.walk
     if not gap and are_ratios(side, start, spent):
-        rows = np.ascontiguousarray(walk.steps[0].T if side.to_left else walk.steps[0])
-        start, spent, begin = np.exp(start), np.exp(spent), np.ascontiguousarray(begin)
-        toward = 1 if side.to_left else -1
-        sweep_two = _sweep_two if fast is None else fast.sweep_two
-        sweep_two(rows[0], rows[1], toward, start, begin, steps, spent, first, result)
+        rows = walk.steps[0].T if side.to_left else walk.steps[0]
+        given = np.exp(start), begin, steps, first, np.exp(spent), result
+        sweep_two(rows, *given, to_left=side.to_left)
         with np.errstate(divide="ignore", invalid="ignore"):  # where no node is
             np.log(result, out=result)
         return
-    if fast is None:
-        raise AssertionError("more than two states need the compiled loops")
     possible = np.ones((*visited.shape, walk.size), dtype=np.bool_)
     if side.to_left:
         possible[:] = walk.possible_at(visited.ravel()).reshape(possible.shape)
-    margins = np.array([walk.margin(span) + gap for span in side.spans])
-    fast.sweep(
+    sweep(
         *side.stacked,
         np.array(side.spans),
-        margins,
-        *walk.pairs,
-        walk.tells.astype(np.float64),
-        side.to_left,
-        side.any_start,
-        np.ascontiguousarray(start),
-        known,
-        begin.astype(np.int64),
-        steps.astype(np.int64),
+        np.array([walk.margin(span) + gap for span in side.spans]),
+        walk.pairs,
+        walk.tells,
+        start,
+        begin,
+        steps,
+        first,
         spent,
         possible,
-        first.astype(np.int64),
         result,
+        to_left=side.to_left,
+        any_start=side.any_start,
+        known=known,
     )

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from quiltwork.influence.kernel import power
 from quiltwork.influence.ratios import product_margin
-from quiltwork.influence.sweep.endless import most_warm_up
+from quiltwork.influence.sweep.endless import MOST_WARM_UP
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
@@ -90,7 +91,7 @@ class TwoEndedRun:
         """What a sweep adds on nodes outside, where nothing is spent: so that accounts agree."""
         if self.sweep.walk.size == 2:
             return 0.0
-        outside = min(self.sweep.length - (self.last - self.first + 1), 2 * most_warm_up())
+        outside = min(self.sweep.length - (self.last - self.first + 1), 2 * MOST_WARM_UP)
         odds = self.left.rest(np.array([1 << 40]))
         most = float(np.abs(odds[np.isfinite(odds)]).max(initial=0.0))
         return 4 * outside * (MARGIN + SLACK * most)
@@ -125,7 +126,7 @@ class TwoEndedRun:
         walk = self.sweep.walk
         if stride == self.stride or walk.spans != (1,):
             return self
-        steps = np.linalg.matrix_power(walk.steps[0], stride)[np.newaxis]
+        steps = power(walk.steps[0], stride)[np.newaxis]
         longer = replace(walk, steps=steps)
         sides = (Exact(longer, to_left=to_left) for to_left in (True, False))
         left, right = sides

@@ -14,6 +14,7 @@ import numpy as np
 from quiltwork.beliefs import CyclicChain, MarkovChain
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.influence.kernel import product as product_of
 from quiltwork.influence.quilts.timeline import (
     CONVERGED,
     MARGINAL_STEPS,
@@ -136,7 +137,7 @@ class Walk:
         for span in range(1, self.spans[-1] + 1):
             if span > 1:
                 ahead = np.roll(self.steps, 1 - span, axis=0)
-                product = np.matmul(product, ahead)
+                product = product_of(product, ahead)
             if span in self.spans:
                 found[span] = product
         return found
@@ -294,7 +295,7 @@ def _cycle_from_start(
                 slack += float(product_margin(node, chain.size)) + _law_error(chain)
                 return Walk(steps, np.array(laws), np.array(possible), limits, slack, tells)
         matrix = steps[(node - 1) % period]
-        laws.append(laws[-1] @ matrix)
+        laws.append(product_of(laws[-1], matrix))
         possible.append((matrix > 0)[possible[-1]].any(axis=0))
     return Walk(steps, np.array(laws[:most]), np.array(possible[:most]), None, 0.0, tells)
 

@@ -1,0 +1,19 @@
+"""The loops of the sweep as one compiled library, the same digits on every machine.
+
+| file | what it computes |
+|---|---|
+| `programs.c`, `starting_trees.c` | one program after the other, from kept trees: `solve` |
+| `sweep.c` | stretches of nodes swept inwards: `sweep`, `sweep_two` |
+| `product.c` | products of matrices in a fixed order: `product` |
+| `building`, `library` | how the library is made; how it is found, checked and loaded |
+
+Calls are re-entrant and release the interpreter; each lasts a fraction of a second, so that long
+work can be interrupted.
+"""
+
+from quiltwork.influence.kernel.library import KernelError, library
+from quiltwork.influence.kernel.products import power, product
+from quiltwork.influence.kernel.programs import KeptTrees, solve
+from quiltwork.influence.kernel.sweeps import sweep, sweep_two
+
+__all__ = ["KeptTrees", "KernelError", "library", "power", "product", "solve", "sweep", "sweep_two"]

@@ -1,0 +1,163 @@
+"""How the C files of the kernel become a library: which compiler, which flags, which name.
+
+Imports nothing but the standard library, since the build of the package reads it before the package
+is there. The library carries a digest of its sources, and its file the platform.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-fast-math", "-fno-math-errno")
+"""No fused operations and nothing reordered, so that digits are the same on every machine."""
+LIBRARIES = {"linux": ("-lm",)}
+NO_COMPILER = (
+    "quiltwork has a small C program to compile, and found no compiler (CC, cc, gcc, clang). "
+    "Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install), or "
+    "the package that brings one, of about 100 MB: pip install ziglang"
+)
+
+
+class BuildError(RuntimeError):
+    """The kernel cannot be compiled: no compiler, or one that refuses."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A platform that wheels are made for from any machine.
+
+    Attributes:
+        triple: what Zig calls it.
+        platform: what the library's file calls it.
+        tag: what the wheel's file calls it.
+    """
+
+    triple: str
+    platform: str
+    tag: str
+
+
+TARGETS = (
+    Target("x86_64-linux-gnu.2.17", "linux-x86_64", "manylinux2014_x86_64"),
+    Target("aarch64-linux-gnu.2.17", "linux-arm64", "manylinux2014_aarch64"),
+    Target("x86_64-linux-musl", "linux-musl-x86_64", "musllinux_1_2_x86_64"),
+    Target("aarch64-linux-musl", "linux-musl-arm64", "musllinux_1_2_aarch64"),
+    Target("x86_64-macos.11.0", "darwin-x86_64", "macosx_11_0_x86_64"),
+    Target("aarch64-macos.11.0", "darwin-arm64", "macosx_11_0_arm64"),
+    Target("x86_64-windows-gnu", "win32-x86_64", "win_amd64"),
+    Target("aarch64-windows-gnu", "win32-arm64", "win_arm64"),
+)
+
+
+def sources(folder: Path = FOLDER) -> list[Path]:
+    """The C files and headers, by name."""
+    return sorted(path for path in folder.iterdir() if path.suffix in (".c", ".h"))
+
+
+def digest(folder: Path = FOLDER) -> str:
+    """What tells one kernel from another: its sources, and the flags they are compiled with."""
+    parts = [" ".join(FLAGS).encode()]
+    for path in sources(folder):  # a checkout on Windows may have other ends of lines
+        parts += [path.name.encode(), path.read_bytes().replace(b"\r\n", b"\n")]
+    return sha256(b"\0".join(parts)).hexdigest()
+
+
+def this_platform() -> str:
+    """The platform of this interpreter: its system, its C library if that is musl, its machine."""
+    if sys.platform == "win32":
+        machine = "arm64" if "arm64" in EXTENSION_SUFFIXES[0] else "x86_64"
+    else:
+        machine = os.uname().machine.replace("aarch64", "arm64")
+    libc = "musl-" if "musl" in EXTENSION_SUFFIXES[0] else ""
+    return f"{sys.platform}-{libc}{machine}"
+
+
+def library_name(platform: str) -> str:
+    """The name of the library's file."""
+    suffix = ".dll" if platform.startswith("win32") else ".so"
+    return f"kernel-{platform}{suffix}"
+
+
+def compilers() -> list[list[str]]:
+    """The commands that may compile here, the machine's before Zig's."""
+    if named := os.environ.get("CC"):
+        return [shlex.split(named)]
+    found = [[path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
+    return found + ([zig()] if find_spec("ziglang") else [])
+
+
+def zig() -> list[str]:
+    """The compiler of the package `ziglang`."""
+    return [sys.executable, "-m", "ziglang", "cc"]
+
+
+def build(folder: Path = FOLDER, target: Target | None = None, into: Path | None = None) -> Path:
+    """Compile the library for this machine, or for another, and return its path.
+
+    The file appears at once and whole, so that processes may build at the same time.
+
+    Raises:
+        BuildError: if there is no compiler that can do it.
+    """
+    platform = this_platform() if target is None else target.platform
+    commands = compilers() if target is None else [[*zig(), "-target", target.triple]]
+    if not commands:
+        raise BuildError(NO_COMPILER)
+    path = (into or folder) / library_name(platform)
+    refusals = []
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".kernel-") as room:
+        made = Path(room) / path.name
+        for command in commands:
+            refusal = _compile(command, folder, made, platform)
+            if refusal is None:
+                os.replace(made, path)
+                return path
+            refusals.append(refusal)
+    raise BuildError("The kernel of quiltwork does not compile:\n" + "\n".join(refusals))
+
+
+def _compile(command: list[str], folder: Path, path: Path, platform: str) -> str | None:
+    """Run one compiler; what it says if it refuses."""
+    flags = [*FLAGS, "-shared", "-fvisibility=hidden", f'-DKERNEL_DIGEST="{digest(folder)}"']
+    if not platform.startswith("win32"):
+        flags += ["-fPIC"]
+    files = [str(file) for file in sources(folder) if file.suffix == ".c"]
+    line = [*command, *flags, *files, "-o", str(path), *LIBRARIES.get(platform[:5], ())]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as error:
+        return f"{command[0]}: {error}"
+    if done.returncode == 0 and path.exists():
+        return None
+    return f"{shlex.join(command)}: {done.stderr.strip() or f'exit code {done.returncode}'}"
+
+
+def main() -> None:
+    """Compile the library for this machine unless the one that is there is of these sources.
+
+    With --compiler only look whether a compiler is there; with --tags list those of all wheels.
+    """
+    if "--compiler" in sys.argv:
+        sys.exit(not compilers())
+    if "--tags" in sys.argv:
+        print(*(target.tag for target in TARGETS))
+        return
+    path = FOLDER / library_name(this_platform())
+    if not (path.exists() and digest().encode() in path.read_bytes()):
+        build()
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
