@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import quiltwork as qw
 from evidence import accounting_reference as reference
 from papers.examples import gap, theorem_3_4
-from quiltwork.beliefs import MarkovChain
+from quiltwork import queries
+from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.budget import Accountant, Spending, compose
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, max_influence
@@ -257,6 +258,32 @@ def test_theorem_3_6_holds_with_the_divergence_of_all_answers(seed):
     assume(min(levels) > 0)
     truth, divergence = (of(law, length, releases) for of in (reference.exact_leakage, _divergence))
     assert truth <= compose.general(*levels, divergence) + 1e-9
+    counts = [
+        (queries.count(state).on(*window), scale)
+        for state, window, scale in zip(chain.states[1:] * 2, windows, scales, strict=True)
+    ]
+    assert compose.count_divergence(chain, length, *counts) == pytest.approx(divergence, abs=1e-9)
+    assert compose.count_divergence(chain, length, *counts) >= divergence
+
+
+def test_the_divergence_of_two_counts_says_where_it_cannot_be_computed():
+    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    count = queries.count(1)
+    with pytest.raises(UnsupportedError, match="cells; up to 4,096"):
+        compose.count_divergence(chain, 100, (count, 1), (count, 1))
+    for belief in (
+        ChainBox([[0, 0], [0, 0]], [[1, 1], [1, 1]]),
+        MarkovChain(chain.transition, "any"),
+    ):
+        with pytest.raises(UnsupportedError, match="known start"):
+            compose.count_divergence(belief, 9, (count, 1), (count, 1))
+    for scale in (0, -1, True, math.nan, "1"):
+        with pytest.raises(InvalidInputError, match="scale"):
+            compose.count_divergence(chain, 9, (count, 1), (count, scale))
+    with pytest.raises(InvalidInputError, match="count"):
+        compose.count_divergence(chain, 9, (queries.histogram(), 1), (count, 1))
+    tiny = compose.count_divergence(chain, 9, (count, Fraction(1, 10**6)), (count, 1))
+    assert tiny == math.inf
 
 
 def _divergence(law, length, releases):

@@ -16,12 +16,13 @@ from typing import Any
 from quiltwork.arguments import flag, listed
 from quiltwork.beliefs import Belief
 from quiltwork.budget.accounting.account import EXAMPLE
+from quiltwork.budget.accounting.divergence import count_divergence
 from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
 from quiltwork.influence import Calibration, max_influence
 
-__all__ = ["general", "influence_between", "parallel", "sequential"]
+__all__ = ["count_divergence", "general", "influence_between", "parallel", "sequential"]
 
 Window = tuple[int, int]
 
@@ -113,7 +114,8 @@ def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
     """Theorem 3.6: any two Pufferfish mechanisms cost ε_A + ε_B + 2E.
 
     Holds for every secret for which E holds: given each secret, the joint law of both answers and
-    the product of their laws differ by a factor of e^E at most, in both directions.
+    the product of their laws differ by a factor of e^E at most, in both directions. For two noisy
+    counts on a chain `count_divergence` computes it.
 
     >>> general(1, 1, 0.5)
     3.0
