@@ -18,7 +18,7 @@ import numpy as np
 import quiltwork as qw
 from evidence.checks.audit_enumeration import excess, random_case
 from quiltwork.influence.quilts.families import IntervalFamily
-from quiltwork.influence.quilts.search import Outlook
+from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.queries import Histogram, Query
 from quiltwork.queries.base import Moves
 
@@ -95,13 +95,13 @@ def left_side_ignored() -> Iterator[None]:
 
 @contextmanager
 def best_node_instead_of_worst() -> Iterator[None]:
-    honest = Outlook.worst
+    honest = QuiltBound.worst
 
-    def worst(self: Outlook, cost: Any, price: Any, nodes: range) -> Any:
+    def worst(self: QuiltBound, cost: Any, price: Any, nodes: range) -> Any:
         found = [honest(self, cost, price, range(node, node + 1)) for node in nodes]
         return min(found, key=lambda one: one[0].price)
 
-    with mock.patch.object(Outlook, "worst", worst):
+    with mock.patch.object(QuiltBound, "worst", worst):
         yield
 
 

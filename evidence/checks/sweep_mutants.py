@@ -23,7 +23,7 @@ from evidence.random_sweeps import Case, Chain, truth
 from evidence.sweep_program import Charges
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError
-from quiltwork.influence import sweep_outlook
+from quiltwork.influence import sweep_bound
 from quiltwork.influence.sweep import (
     Levels,
     Sweep,
@@ -54,8 +54,8 @@ def changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name, value in changes:
             stack.enter_context(mock.patch.object(owner, name, value))
-        sweep_outlook._sweep_of.cache_clear()
-        stack.callback(sweep_outlook._sweep_of.cache_clear)
+        sweep_bound._sweep_of.cache_clear()
+        stack.callback(sweep_bound._sweep_of.cache_clear)
         yield
 
 

@@ -14,7 +14,7 @@ from evidence import enumeration
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, influence_curve
-from quiltwork.influence.question import number_of_nodes
+from quiltwork.influence.problem import number_of_nodes
 from quiltwork.influence.quilts.prices import LeakAt
 from tests.sizes import sample
 from tests.strategies import chains
@@ -51,7 +51,7 @@ def test_it_grows_from_zero_and_for_quilts_ever_more_slowly(chain, length, one, 
 @settings(max_examples=40)
 def test_the_curve_of_a_single_node_is_concave(chain, length, one, other, data):
     node = data.draw(st.integers(1, length))
-    (seen,) = influence_curve(chain, length, "exact").outlooks
+    (seen,) = influence_curve(chain, length, "exact").bounds
 
     def leak(level: float) -> float:
         price = LeakAt(Fraction(level))

@@ -108,11 +108,11 @@ def _sweep(length: int, query: Query, scale: Fraction) -> Callable[[Belief], flo
 
     def bound(belief: Belief) -> float:
         from quiltwork.influence.calibration import leak_under
-        from quiltwork.influence.calibration_arguments import check_states, read_question
+        from quiltwork.influence.calibration_arguments import as_problem, check_states
 
         asked = check_states(query, [belief]) or query
         unit = asked.grid(asked.points(length))[1]
-        question = read_question(asked, length, None, 1)
+        question = as_problem(asked, length, None, 1)
         return leak_under([belief], question, scale / unit)[0] if scale else math.inf
 
     return bound

@@ -1,7 +1,7 @@
 """Influence: what the rest of the data betrays about one node, and the noise that this asks for.
 
 `sweep` bounds what levels per time point leak on chains and trees, and is what `calibrate` and
-`influence_curve` take; `quilt_families` is the question that every belief answers, for the papers'
+`influence_curve` take; `quilt_families` is the problem that every belief answers, for the papers'
 methods and for networks.
 """
 

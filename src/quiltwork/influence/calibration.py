@@ -20,20 +20,18 @@ import numpy as np
 from quiltwork.beliefs import Belief, Label
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
+from quiltwork.influence.belief_bound import BeliefBound
 from quiltwork.influence.calibration_arguments import (
     METHODS,
-    AnyOutlook,
     answer_unit,
+    as_problem,
+    bounds_for,
     check_states,
-    outlooks,
     read_lengths,
-    read_question,
 )
-from quiltwork.influence.profile import Profile, combined, quilt_profile
-from quiltwork.influence.question import Question
-from quiltwork.influence.quilts.prices import ScaleFor
+from quiltwork.influence.problem import CalibrationProblem
+from quiltwork.influence.profile import Profile, combined
 from quiltwork.influence.quilts.protocol import InfluenceMethod
-from quiltwork.influence.quilts.search import Outlook
 from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
@@ -82,8 +80,8 @@ class Calibration(ChartedResult):
     method: InfluenceMethod
     belief: int
     length: int
-    question: Question = field(repr=False, compare=False)
-    outlooks: tuple[AnyOutlook, ...] = field(repr=False, compare=False)
+    problem: CalibrationProblem = field(repr=False, compare=False)
+    bounds: tuple[BeliefBound, ...] = field(repr=False, compare=False)
     unit: Fraction = Fraction(1)
     before: float = 0.0
     leakage: float = 0.0
@@ -106,7 +104,7 @@ class Calibration(ChartedResult):
     @property
     def states(self) -> tuple[Label, ...] | None:
         """The states of the beliefs; None where they are about rows of any kind."""
-        return next((o.belief.states for o in self.outlooks if o.belief.states is not None), None)
+        return next((o.belief.states for o in self.bounds if o.belief.states is not None), None)
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int]:
         """Return a bound on what this noise tells under other beliefs, and the worst node."""
@@ -115,19 +113,19 @@ class Calibration(ChartedResult):
                 "This calibration adds no noise, since nothing was unknown; under other beliefs "
                 "the answer tells whatever it says."
             )
-        return leak_under(beliefs, self.question, self.integer_scale)
+        return leak_under(beliefs, self.problem, self.integer_scale)
 
     def for_audit(self) -> tuple[list[tuple[Query, Number]], int, tuple[int, int]] | None:
         """Return the query, its scale, the length and the secrets, for one that can be audited."""
-        query, nodes = self.question.query, self.question.nodes
-        if query is None or self.question.episode > 1:
+        query, nodes = self.problem.query, self.problem.nodes
+        if query is None or self.problem.episode > 1:
             return None
         return [(query, self.exact_scale)], self.length, (nodes.start, nodes.stop - 1)
 
     def per_node(self) -> Profile:
         """Return the scale that each node needs, as runs of nodes with the same scale."""
         level = positive_fraction(self.epsilon, "epsilon")
-        needed = [_profile(one, self.question, level) for one in self.outlooks]
+        needed = [one.scale_profile(self.problem, level) for one in self.bounds]
         return combined(needed, np.maximum).times(self.unit)
 
     def explain(self) -> str:
@@ -147,7 +145,7 @@ class Calibration(ChartedResult):
             "quilt": list(self.quilt),
             "influence": self.influence,
             "before": self.before,
-            "episode": self.question.episode,
+            "episode": self.problem.episode,
             "nearby": self.nearby,
             "change": self.change,
             "method": self.method,
@@ -228,19 +226,19 @@ def calibrate(
     if method is not None and not (isinstance(method, str) and method in METHODS):
         known = ", ".join((*METHODS, "optimal-scale"))
         raise InvalidInputError(f"method is {shortened(method)}; choose one of {known}, or None.")
-    seen = outlooks(beliefs, length, method)
+    seen = bounds_for(beliefs, length, method)
     points = seen[0].length
     members = [one.belief for one in seen]
     query = check_states(query, members)
-    question = read_question(query, points, secrets, episode)
-    answers = [one.scale(question, level) for one in seen]
+    problem = as_problem(query, points, secrets, episode)
+    answers = [one.required_scale(problem, level) for one in seen]
     index = max(range(len(answers)), key=lambda i: answers[i].scale)
     unit, leakage, decides = answer_unit(query, read_lengths(members, length)), 0.0, index
     scale = answers[index].scale * unit
     scales = tuple(float_up(one.scale * unit) for one in answers)
     if method == "entry":
-        honest = outlooks(members, points, None)
-        told = [one.told(question, answers[index].scale) for one in honest]
+        honest = bounds_for(members, points, None)
+        told = [one.leakage_of(problem, answers[index].scale) for one in honest]
         decides = max(range(len(told)), key=lambda i: told[i][0])
         answers = [answer for _, answer in told]
         if told[decides][0] > float_up(level):
@@ -259,19 +257,13 @@ def calibrate(
         method=cast("InfluenceMethod", seen[index].method),
         belief=decides + 1,
         length=points,
-        question=question,
-        outlooks=seen,
+        problem=problem,
+        bounds=seen,
         unit=unit,
         before=found.before,
         leakage=leakage,
         scales=scales,
     )
-
-
-def _profile(outlook: AnyOutlook, question: Question, epsilon: Fraction) -> Profile:
-    if isinstance(outlook, Outlook):
-        return quilt_profile(outlook, question.cost, ScaleFor(epsilon), question.nodes)
-    return outlook.profile(question, epsilon)
 
 
 def _warn_of_entry(scale: float, leakage: float) -> None:
@@ -285,7 +277,7 @@ def _warn_of_entry(scale: float, leakage: float) -> None:
 
 
 def leak_under(
-    beliefs: Belief | Sequence[Belief], question: Question, scale: Fraction
+    beliefs: Belief | Sequence[Belief], problem: CalibrationProblem, scale: Fraction
 ) -> tuple[float, int]:
     """Return a bound on what noise of this scale tells about any secret, and the worst node.
 
@@ -296,8 +288,8 @@ def leak_under(
     Raises:
         InvalidInputError: for beliefs about other states or rows.
     """
-    seen = outlooks(beliefs, question.length, None)
-    check_states(question.query, [one.belief for one in seen])
-    told = [one.told(question, scale) for one in seen]
+    seen = bounds_for(beliefs, problem.length, None)
+    check_states(problem.query, [one.belief for one in seen])
+    told = [one.leakage_of(problem, scale) for one in seen]
     leak, answer = max(told, key=lambda one: one[0])
     return leak, answer.node

@@ -5,41 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import singledispatch
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import (
-    Belief,
-    ChainBox,
-    CyclicChain,
-    Gaussian,
-    HiddenChain,
-    as_beliefs,
-)
+from quiltwork.beliefs import Belief, Gaussian, as_beliefs
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
-from quiltwork.influence.gaussian import GaussianOutlook
-from quiltwork.influence.question import Question
+from quiltwork.influence.belief_bound import BeliefBound
+from quiltwork.influence.gaussian import GaussianBound
+from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.influence.quilts.protocol import InfluenceMethod
-from quiltwork.influence.quilts.search import Outlook
+from quiltwork.influence.quilts.quilt_bound import QuiltBound, default_quilts
 from quiltwork.influence.sweep import can_be_swept
-from quiltwork.influence.sweep_outlook import SweptOutlook
+from quiltwork.influence.sweep_bound import SweepBound
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
 
-AnyOutlook: TypeAlias = Outlook | SweptOutlook | GaussianOutlook
 METHODS: tuple[str, ...] = get_args(InfluenceMethod)
 LONGEST = 10**13
 """Changes of queries and sums of lengths stay within 64-bit integers."""
 
 
-def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[AnyOutlook, ...]:
-    """Return one outlook per belief, all for the same length.
+def bounds_for(beliefs: Any, length: Any, method: Any) -> tuple[BeliefBound, ...]:
+    """Return one bound per belief, all for the same length.
 
     Raises:
         InvalidInputError: for bad beliefs, lengths and methods.
@@ -55,21 +47,21 @@ def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[AnyOutlook, ...]:
                     "A sweep needs a chain or a network that is a tree (no cycle, no node with two "
                     f"parents), and this {type(belief).__name__} is neither; leave method out."
                 )
-    return tuple(_outlook(belief, points, wanted) for belief in members)
+    return tuple(_bound(belief, points, wanted) for belief in members)
 
 
-def _outlook(belief: Belief, length: int, wanted: InfluenceMethod | None) -> AnyOutlook:
+def _bound(belief: Belief, length: int, wanted: InfluenceMethod | None) -> BeliefBound:
     if isinstance(belief, Gaussian):
         if wanted is not None:
             raise UnsupportedError(
                 f"method={wanted!r} is about states, and Gaussian beliefs are about numbers, with "
                 "one method of their own; leave method out."
             )
-        return GaussianOutlook(belief, length)
+        return GaussianBound(belief, length)
     method = default_method(belief) if wanted is None else wanted
     if method == "sweep":
-        return SweptOutlook(belief, length)
-    return Outlook(belief, length, method)
+        return SweepBound(belief, length)
+    return QuiltBound(belief, length, method)
 
 
 def read_length(members: Sequence[Belief], length: Any) -> int:
@@ -169,24 +161,7 @@ def default_method(belief: Belief) -> InfluenceMethod:
     return "sweep" if can_be_swept(belief) else default_quilts(belief)
 
 
-@singledispatch
-def default_quilts(belief: Belief) -> InfluenceMethod:
-    """Return the sharpest quilts that a belief allows."""
-    return "exact"
-
-
-@default_quilts.register(ChainBox)
-@default_quilts.register(CyclicChain)
-def _(belief: ChainBox | CyclicChain) -> InfluenceMethod:
-    return "approx"
-
-
-@default_quilts.register
-def _(belief: HiddenChain) -> InfluenceMethod:
-    return "group"
-
-
-def read_question(query: Query | None, length: int, secrets: Any, episode: Any) -> Question:
+def as_problem(query: Query | None, length: int, secrets: Any, episode: Any) -> CalibrationProblem:
     """Return what is asked about a series of this length.
 
     Raises:
@@ -194,4 +169,4 @@ def read_question(query: Query | None, length: int, secrets: Any, episode: Any) 
     """
     nodes = read_secrets(secrets, length)
     stretch = integer(episode, "episode", 1)
-    return Question(query, length, nodes, min(stretch, len(nodes)))
+    return CalibrationProblem(query, length, nodes, min(stretch, len(nodes)))

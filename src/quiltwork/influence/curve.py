@@ -18,9 +18,10 @@ import numpy as np
 
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
-from quiltwork.influence.calibration_arguments import AnyOutlook, outlooks, refuse_entry
-from quiltwork.influence.gaussian import GaussianOutlook, no_sum
-from quiltwork.influence.question import Question
+from quiltwork.influence.belief_bound import BeliefBound
+from quiltwork.influence.calibration_arguments import bounds_for, refuse_entry
+from quiltwork.influence.gaussian import no_sum
+from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.lazy import cached_property
 from quiltwork.results import ChartedResult
 
@@ -39,13 +40,13 @@ class InfluenceCurve(ChartedResult):
 
     Attributes:
         length: of the series.
-        outlooks: the beliefs, each seen by a method.
+        bounds: the beliefs, each seen by a method.
     """
 
     drawn_at_once = False
 
     length: int
-    outlooks: tuple[AnyOutlook, ...]
+    bounds: tuple[BeliefBound, ...]
 
     def epsilon(self, dp_epsilon: Number) -> float:
         """Return what a mechanism of this level leaks about a node, rounded up.
@@ -59,11 +60,11 @@ class InfluenceCurve(ChartedResult):
         if level == 0:
             return 0.0
         scale = 1 / positive_fraction(level, "dp_epsilon")
-        return max(one.told(self._question, scale)[0] for one in self.outlooks)
+        return max(one.leakage_of(self._problem, scale)[0] for one in self.bounds)
 
     @cached_property
-    def _question(self) -> Question:
-        return Question(None, self.length, range(1, self.length + 1))
+    def _problem(self) -> CalibrationProblem:
+        return CalibrationProblem(None, self.length, range(1, self.length + 1))
 
     def dp_epsilon(self, epsilon: Number) -> float:
         """Return the largest level whose leakage is at most `epsilon`, rounded down.
@@ -74,7 +75,7 @@ class InfluenceCurve(ChartedResult):
             InvalidInputError: unless epsilon is a number > 0.
         """
         target = privacy_level(epsilon, "epsilon")
-        answers = [one.scale(self._question, target) for one in self.outlooks]
+        answers = [one.required_scale(self._problem, target) for one in self.bounds]
         highest = max(answers, key=lambda answer: answer.scale)
         scale = highest.scale
         if scale == 0:
@@ -151,7 +152,7 @@ def influence_curve(
     2.675
     """
     refuse_entry(method)
-    seen = outlooks(beliefs, length, method)
-    if any(isinstance(one, GaussianOutlook) for one in seen):
+    seen = bounds_for(beliefs, length, method)
+    if not all(one.by_levels for one in seen):
         raise no_sum(None)
     return InfluenceCurve(seen[0].length, seen)

@@ -33,7 +33,7 @@ def explain(found: Calibration) -> str:
         needs,
         *(_parts(found) if found.method in _BY_NODES else _quilt_lines(found)),
     ]
-    if found.method == "sweep" and _alternates(found.outlooks[found.belief - 1].belief):
+    if found.method == "sweep" and _alternates(found.bounds[found.belief - 1].belief):
         lines.append(
             "Its states alternate, so that one answer may tell far less than the worst one with "
             f"this noise: {_alone(found)}."
@@ -43,12 +43,12 @@ def explain(found: Calibration) -> str:
 
 def deciding(found: Calibration) -> list[str]:
     """Say which of several beliefs decides, and what the others ask for."""
-    if len(found.outlooks) < 2:
+    if len(found.bounds) < 2:
         return []
     others = [scale for n, scale in enumerate(found.scales, 1) if n != found.belief]
     noise = f" For the others noise of scale {max(others):.6g} would do." if others else ""
-    belief = found.outlooks[found.belief - 1].belief
-    return [f"Belief {found.belief} of {len(found.outlooks)} decides: {belief!r}.{noise}"]
+    belief = found.bounds[found.belief - 1].belief
+    return [f"Belief {found.belief} of {len(found.bounds)} decides: {belief!r}.{noise}"]
 
 
 _BY_NODES = ("sweep", "gaussian")
@@ -60,12 +60,12 @@ def _alone(found: Calibration) -> str:
     """What a release that stays alone needs, where that is found quickly."""
     from quiltwork.influence.calibration import calibrate
 
-    question, beliefs = found.question, [one.belief for one in found.outlooks]
+    problem, beliefs = found.problem, [one.belief for one in found.bounds]
     unknown = 'for a single release compare method="optimal-scale"'
-    if question.query is None or question.episode > 1 or found.length > _SHORT:
+    if problem.query is None or problem.episode > 1 or found.length > _SHORT:
         return unknown
-    nodes = question.nodes.start, question.nodes.stop - 1
-    asked = found.length, found.epsilon, "optimal-scale", question.query
+    nodes = problem.nodes.start, problem.nodes.stop - 1
+    asked = found.length, found.epsilon, "optimal-scale", problem.query
     try:
         least = calibrate(beliefs, *asked, secrets=nodes).scale
     except UnsupportedError:
@@ -83,7 +83,7 @@ def _alternates(belief: Belief) -> bool:
 
 
 def _protects(found: Calibration) -> list[str]:
-    episode, belief = found.question.episode, found.outlooks[found.belief - 1].belief
+    episode, belief = found.problem.episode, found.bounds[found.belief - 1].belief
     lines = [f"Every stretch of {episode} time points is one secret."] if episode > 1 else []
     if isinstance(belief, Gaussian):
         apart = "the range" if belief.within is None else f"{float(belief.within):g}"

@@ -19,9 +19,6 @@ from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.exact import Number, to_fraction
 from quiltwork.influence.calibration import Calibration, calibrate
-from quiltwork.influence.sweep import Levels, Sweep
-from quiltwork.influence.sweep.sides import Exact
-from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.queries import histogram
 
 _FEW_STEPS = 10
@@ -54,39 +51,12 @@ def driving_states(found: Calibration) -> tuple[Label, Label] | None:
     They attain the bound of the sweep at the levels of the calibration, in an endless series of the
     belief that decides. None for boxes and for matrices that change with the time of day.
     """
-    outlook = found.outlooks[found.belief - 1]
-    if not isinstance(outlook, SweptOutlook) or found.exact_scale == 0:
+    if found.exact_scale == 0:
         return None
-    belief, sweep = outlook.belief, outlook.sweep()
-    if not isinstance(belief, MarkovChain | HiddenChain) or not isinstance(sweep, Sweep):
-        return None
-    unit = found.question.charge.levels(outlook.length).times(1 / float(found.integer_scale))
-    pair = _most_told(sweep, sweep.charged(unit))
-    inner = belief.inner if isinstance(belief, HiddenChain) else belief
-    if pair is None or sweep.walk.size != inner.size:  # states that never occur have no place
-        return None
-    shown = belief.shown[list(pair)] if isinstance(belief, HiddenChain) else pair
-    return belief.states[int(shown[0])], belief.states[int(shown[1])]
-
-
-def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
-    """The pair at which `Sweep.constant` is attained; None where all pairs have one bound."""
-    walk, left, right = sweep.walk, sweep.left, sweep.right
-    if walk.period > 1 or not isinstance(right, Exact):
-        return None
-    before, after = (
-        sweep.left_bounds(float(levels.backward.max())),
-        right.fixed(levels.forward.max()),
-    )
-    if before is None or after is None:
-        return None
-    late = np.array([len(walk.possible) + 2])
-    if isinstance(left, Exact):
-        before = before + walk.tilts(late)
-    possible = walk.possible_at(late)[0]
-    secret = possible[:, np.newaxis] & possible & walk.tells
-    x, y = np.divmod(np.argmax(np.where(secret, (before + after)[0], -np.inf)), walk.size)
-    return int(x), int(y)
+    bound = found.bounds[found.belief - 1]
+    pair = bound.driving_states(found.problem, found.integer_scale)
+    states = bound.belief.states
+    return None if pair is None or states is None else (states[pair[0]], states[pair[1]])
 
 
 def fit_warnings(

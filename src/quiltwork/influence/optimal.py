@@ -28,11 +28,11 @@ from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
 from quiltwork.influence.calibration import Calibration
 from quiltwork.influence.calibration_arguments import (
     answer_unit,
+    as_problem,
+    bounds_for,
     check_states,
-    outlooks,
     points_asked,
     read_lengths,
-    read_question,
 )
 from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.quilts.protocol import InfluenceMethod
@@ -54,13 +54,13 @@ class OptimalCalibration(Calibration):
     def per_node(self) -> Profile:
         """Return the scale that each node needs on its own; about forty audits of the query."""
         level = positive_fraction(self.epsilon, "epsilon")
-        needed = np.zeros(len(self.question.nodes))
+        needed = np.zeros(len(self.problem.nodes))
         for one in (one for row in self.laws for one in row):
             unit = one.statistic.parts[0].unit / self.divisor
             here = slice(0, len(one.nodes))
             scales = [float_up(Fraction(s) * unit) for s in scales_per_node(one, level).tolist()]
             needed[here] = np.maximum(needed[here], scales)
-        nodes = np.array(self.question.nodes)
+        nodes = np.array(self.problem.nodes)
         return runs_of(nodes, nodes, needed)
 
     def explain(self) -> str:
@@ -102,13 +102,13 @@ def optimal_calibration(
     chains = followed(beliefs)
     lengths = read_lengths(chains, length)
     points = max(lengths)
-    question = read_question(query, points, secrets, episode)
-    if question.episode > 1:
+    problem = as_problem(query, points, secrets, episode)
+    if problem.episode > 1:
         raise UnsupportedError(
             "method='optimal-scale' protects single time points; for longer episodes leave method "
             "out."
         )
-    nodes = question.nodes
+    nodes = problem.nodes
     check_states(query, chains)
     laws = tuple(
         tuple(
@@ -136,12 +136,12 @@ def optimal_calibration(
         quilt=(),
         influence=0.0,
         nearby=points,
-        change=question.charge.change(1, points),
+        change=problem.charge.change(1, points),
         method=cast("InfluenceMethod", METHOD),
         belief=found.belief,
         length=points,
-        question=question,
-        outlooks=outlooks(chains, points, None),
+        problem=problem,
+        bounds=bounds_for(chains, points, None),
         unit=answer_unit(query, lengths),
         laws=laws,
         divisor=divisor,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting import worst_point
+from quiltwork.influence import sweep_bound
 from quiltwork.influence.sweep import Levels, endless, sweep_of
 from tests.sizes import sample
 
@@ -96,9 +97,9 @@ def test_what_two_ends_do_not_lower_is_kept(monkeypatch, filled):
     """Each debit swept the whole series, though the ends are felt only where totals get higher."""
     monkeypatch.setattr(endless, "MOST_WARM_UP", 64)
     slow, length, asked = MarkovChain([[0.999, 0.001], [0.001, 0.999]]), 2000, []
-    honest = worst_point.worst_between_ends
+    honest = sweep_bound.worst_between_ends
     watched = lambda *given: asked.append(given) or honest(*given)  # noqa: E731
-    monkeypatch.setattr(worst_point, "worst_between_ends", watched)
+    monkeypatch.setattr(sweep_bound, "worst_between_ends", watched)
     account = Accountant(slow, length)
     every = [Spending.dp(0.1, 1, length), Spending.dp(0.1, 900, 920)]
     more = [Spending.dp(0.01, start, start + 9) for start in (300, 1500)]

@@ -16,7 +16,7 @@ from quiltwork.errors import (
     StorageError,
     UnsupportedError,
 )
-from quiltwork.influence import sweep_outlook
+from quiltwork.influence import sweep_bound
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_repeated_release_is_the_same_answer_for_nothing(ledger, url, chain, d
     again = qw.release(data, query, chain, ledger=Ledger.open(url), **asked)
     assert again.to_json() == first.to_json()
     with monkeypatch.context() as later:  # a version that computes other noise
-        later.setattr(sweep_outlook, "_ROUNDING", Fraction(1001, 1000))
+        later.setattr(sweep_bound, "_ROUNDING", Fraction(1001, 1000))
         other = qw.calibrate(chain, 40, 0.5, query=query).exact_scale
         assert other != first.noise_scale
         again = qw.release(data, query, chain, ledger=Ledger.open(url), **asked)

@@ -17,10 +17,11 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from quiltwork.budget.accounting.usage import Usage, least_span
-from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets, WorstPoint
+from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets
 from quiltwork.budget.spending import Composition, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
+from quiltwork.influence.belief_bound import WorstPoint
 from quiltwork.lazy import cached_property
 
 History: TypeAlias = "tuple[Spending, History] | Callable[[], tuple[Spending, ...]] | None"

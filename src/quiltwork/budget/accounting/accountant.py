@@ -86,7 +86,7 @@ class Accountant(Charted):
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """The beliefs under which the total holds."""
-        return tuple(outlook.belief for outlook in self.secrets.outlooks)
+        return tuple(bound.belief for bound in self.secrets.bounds)
 
     @property
     def secrets(self) -> Secrets:

@@ -47,7 +47,7 @@ def grown(account: Account, length: int, episode: int) -> Account:
     Raises:
         UnsupportedError: if one without levels was made while the series was a single point.
     """
-    beliefs = tuple(outlook.belief for outlook in account.secrets.outlooks)
+    beliefs = tuple(bound.belief for bound in account.secrets.bounds)
     return account.seen_by(Secrets.read(beliefs, length, episode))
 
 
@@ -55,7 +55,7 @@ def growth_fits(before: Account, after: Account, limit: Fraction) -> bool:
     """Whether the releases of an account still cost at most `limit` in a longer series."""
     if after.fits(limit):
         return True
-    beliefs = [outlook.belief for outlook in before.secrets.outlooks]
+    beliefs = [bound.belief for bound in before.secrets.bounds]
     free = all(isinstance(belief, _GROWS_FREELY) for belief in beliefs)
     return free and before.fits(limit) and after.total <= before.total * (1 + _ROUNDING)
 

@@ -10,7 +10,6 @@ from quiltwork.budget.accounting.account import Account, by_theorem_3_6
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import BudgetExceeded, UnsupportedError
 from quiltwork.exact import float_down, float_up, to_fraction, written_down, written_up
-from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.noise.geometric import MAX_SCALE_BITS
 from quiltwork.queries import Query
 
@@ -48,7 +47,7 @@ def largest_factor(account: Account, budget: Fraction, spendings: Sequence[Spend
 
 
 def _of_numbers(account: Account) -> bool:
-    return any(isinstance(one, GaussianOutlook) for one in account.secrets.outlooks)
+    return not all(one.by_levels for one in account.secrets.bounds)
 
 
 def what_fits(account: Account, budget: Fraction, refused: Sequence[Spending]) -> str:

@@ -19,12 +19,12 @@ from quiltwork.beliefs import Belief, Label
 from quiltwork.budget.accounting.accountant import Accountant
 from quiltwork.budget.accounting.limits import least_scales
 from quiltwork.budget.accounting.schedule import Planned, as_planned
-from quiltwork.budget.accounting.theorems import quilts_only, singles
+from quiltwork.budget.accounting.theorems import singles
 from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.influence.calibration_arguments import check_states
-from quiltwork.influence.question import Question
+from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
@@ -218,22 +218,24 @@ def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float
     length, the one closest to the middle decides for all.
     """
     share = (account.exact_remaining or Fraction(0)) / len(planned)
-    outlooks = quilts_only(account.secrets.outlooks)
+    bounds = [one.by_quilts() for one in account.secrets.bounds]
     central: dict[Query, Query] = {}
     for one in planned:
         shape = _shape(one.query, account.length)
         central[shape] = min(
             central.get(shape, one.query), one.query, key=lambda q: _off_centre(q, account.length)
         )
-    scales = {
-        shape: float_up(max(one.scale(_question(account, query), share).scale for one in outlooks))
-        for shape, query in central.items()
-    }
+
+    def alone(query: Query) -> float:
+        asked = _problem(account, query)
+        return float_up(max(one.required_scale(asked, share).scale for one in bounds))
+
+    scales = {shape: alone(query) for shape, query in central.items()}
     return [scales[_shape(one.query, account.length)] for one in planned]
 
 
-def _question(account: Accountant, query: Query) -> Question:
-    return Question(query, account.length, range(1, account.length + 1))
+def _problem(account: Accountant, query: Query) -> CalibrationProblem:
+    return CalibrationProblem(query, account.length, range(1, account.length + 1))
 
 
 def _shape(query: Query, length: int) -> Query:

@@ -21,12 +21,9 @@ from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
-from quiltwork.influence.calibration_arguments import AnyOutlook, default_quilts
-from quiltwork.influence.gaussian import GaussianOutlook
-from quiltwork.influence.quilts.prices import LeakAt
-from quiltwork.influence.quilts.search import Outlook
+from quiltwork.influence.belief_bound import BeliefBound
+from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.influence.sweep import Charge
-from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.results import ResultBase, plain
 
 _MOST_UNITS = 1 << 60
@@ -93,7 +90,7 @@ def explain(account: Account) -> Explanation:
 
 def swept(account: Account) -> Bound:
     """The sweep over all releases; for rows in no order, their nearby sets."""
-    name = "Sweep" if _all_swept(account) else "Numbers" if _numbers(account) else "Nearby rows"
+    name = _name(account)
     if account.by_theorem_3_6:
         return Bound(name, None, EVERYWHERE, "some releases compose by other theorems only")
     worst = account.worst
@@ -109,12 +106,14 @@ def swept(account: Account) -> Bound:
     return Bound(name, float_up(worst.exact), EVERYWHERE, note)
 
 
-def _all_swept(account: Account) -> bool:
-    return all(isinstance(one, SweptOutlook) for one in account.secrets.outlooks)
+def _name(account: Account) -> str:
+    """What the bound on all releases is called; that of rows where beliefs differ in theirs."""
+    names = {one.theorem for one in account.secrets.bounds}
+    return names.pop() if len(names) == 1 else QuiltBound.theorem
 
 
 def _numbers(account: Account) -> bool:
-    return any(isinstance(one, GaussianOutlook) for one in account.secrets.outlooks)
+    return not all(one.by_levels for one in account.secrets.bounds)
 
 
 def sequential(account: Account) -> Bound:
@@ -176,13 +175,13 @@ def general(account: Account) -> Bound:
 def parallel(account: Account) -> Bound:
     """Theorem 3.1: two stretches apart, for secrets inside them."""
     name, nowhere = "Theorem 3.1 (parallel)", "secrets inside two windows"
-    stretches, outlooks = apart(account.spendings), account.secrets.outlooks
-    if _numbers(account) or any(one.belief.length is not None for one in outlooks):
+    stretches, bounds = apart(account.spendings), account.secrets.bounds
+    if _numbers(account) or any(one.belief.length is not None for one in bounds):
         return Bound(name, None, nowhere, "it is about chains")
     if account.by_theorem_3_6 or len(stretches) != 2:
         count = len(stretches)
         return Bound(name, None, nowhere, f"it is about two stretches apart; here are {count}")
-    beliefs, length = [one.belief for one in outlooks], outlooks[0].length
+    beliefs, length = [one.belief for one in bounds], bounds[0].length
     window_a, window_b = (covered(part) for part in stretches)
     ab, ba = compose.influence_between(beliefs, window_a, window_b, length)
     a, b = (level_inside(part, account) for part in stretches)
@@ -201,32 +200,19 @@ def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
     return _each(spendings, secrets, lambda one: Account(secrets).plus([one]).total)
 
 
-def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook | GaussianOutlook, ...]:
-    """The same beliefs seen by their sharpest quilts, whose levels add up (Theorem 3.7).
-
-    Gaussian beliefs have none, and their levels add up as they are.
-    """
-    return tuple(
-        Outlook(one.belief, one.length, default_quilts(one.belief))
-        if isinstance(one, SweptOutlook)
-        else one
-        for one in outlooks
-    )
-
-
 def quilt_singles(account: Account) -> list[Fraction]:
-    """What each release costs alone by quilts."""
+    """What each release costs alone by quilts, whose levels add up."""
     secrets = account.secrets
-    outlooks = [one for one in quilts_only(secrets.outlooks) if isinstance(one, Outlook)]
-    nodes = range(secrets.first, secrets.last + 1)
+    bounds = [one.by_quilts() for one in secrets.bounds]
 
     def cost(spending: Spending) -> Fraction:
-        return max(_by_quilts(outlook, spending, nodes) for outlook in outlooks)
+        costs = (_by_quilts(bound, spending, secrets.nodes) for bound in bounds)
+        return max(one for one in costs if one is not None)
 
     return _each(account.spendings, secrets, cost)
 
 
-def _by_quilts(outlook: Outlook, spending: Spending, nodes: range) -> Fraction:
+def _by_quilts(bound: BeliefBound, spending: Spending, nodes: range) -> Fraction | None:
     """What the worst node pays with its best quilt; charges as integers that cannot overflow."""
     charges = spending.per_point, spending.per_pair, spending.once
     unit = math.lcm(*(charge.denominator for charge in charges))
@@ -236,8 +222,7 @@ def _by_quilts(outlook: Outlook, spending: Spending, nodes: range) -> Fraction:
     unit = min(unit, max(1, int(_MOST_UNITS / (max(charges) * 2 * size))))
     point, pair, once = (math.ceil(unit * one) for one in charges)
     charge = Charge(spending.start, spending.stop, point, pair, once, spending.runs)
-    price = LeakAt(Fraction(1, unit))
-    return Fraction(price.rounded_up(outlook.worst(charge.changes, price, nodes)[0]))
+    return bound.cost_alone(charge, unit, nodes)
 
 
 def _each(

@@ -17,42 +17,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quiltwork.beliefs import Gaussian
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer
-from quiltwork.influence.calibration_arguments import AnyOutlook, outlooks
-from quiltwork.influence.gaussian import GaussianOutlook, no_sum
-from quiltwork.influence.quilts.families import ClusterFamily, ListedFamily
+from quiltwork.influence.belief_bound import BeliefBound, WorstPoint
+from quiltwork.influence.calibration_arguments import bounds_for
+from quiltwork.influence.gaussian import no_sum
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
-from quiltwork.influence.quilts.search import Outlook
-from quiltwork.influence.sweep import Endless, Levels, Sweep, worst_between_ends, worst_of_runs
-from quiltwork.influence.sweep.endless import MOST_WARM_UP
-from quiltwork.influence.sweep_outlook import SweptOutlook, at_highest_levels
+from quiltwork.influence.sweep import Endless
 from quiltwork.results import ResultBase
 
-_FAR = 1 << 62
 _ADD = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
-_TIE = 2.0**-40
-_ALIKE = 2.0**-30
-_ROOM = 1.25
-"""So many times the highest level is looked at, so that the next releases need not look again."""
-
-
-@dataclass(frozen=True)
-class WorstPoint:
-    """The time point that leaks most; `exact` bounds the leakage of every other, too.
-
-    For a chain `own` is spent on it, and its neighbours add `before` and `after`; for rows of
-    clusters and networks everything nearby is paid for, and the `quilt` adds `after`.
-    """
-
-    exact: Fraction = Fraction(0)
-    node: int | None = None
-    own: float = 0.0
-    before: float = 0.0
-    after: float = 0.0
-    quilt: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +64,7 @@ class FoundTotal:
 class Secrets:
     """Beliefs, the time points first..last that are secret, and how many in a row."""
 
-    outlooks: tuple[AnyOutlook, ...]
+    bounds: tuple[BeliefBound, ...]
     first: int
     last: int
     episode: int = 1
@@ -100,7 +77,7 @@ class Secrets:
             InvalidInputError: for arguments that make no sense, with the offending value.
             UnsupportedError: for episodes of rows that are in no order.
         """
-        seen = outlooks(beliefs, length, None)
+        seen = bounds_for(beliefs, length, None)
         stretch = integer(episode, "episode", 1)
         if stretch > 1 and any(one.belief.length is not None for one in seen):
             raise UnsupportedError(
@@ -113,7 +90,7 @@ class Secrets:
     @property
     def length(self) -> int:
         """The number of time points."""
-        return self.outlooks[0].length
+        return self.bounds[0].length
 
     @property
     def nodes(self) -> range:
@@ -124,11 +101,10 @@ class Secrets:
         """The time point that leaks most, with a bound on what any of them leaks. O(changes)."""
         if not usage.everything:
             return FoundTotal(WorstPoint())
-        levels = usage.levels(self.length)
-        found = [self._under(one, usage, levels) for one in self.outlooks]
+        found = [one.with_horizon(usage, self.nodes, self.episode) for one in self.bounds]
         worst = max((one for one, _ in found), key=lambda one: one.exact)
         kept = [bounds for _, bounds in found if bounds is not None and not bounds.short]
-        watched = len(kept) == len(self.outlooks) and bool(worst.before + worst.after)
+        watched = len(kept) == len(self.bounds) and bool(worst.before + worst.after)
         if not watched:
             return FoundTotal(worst, usage.total)
         room = min(bounds.room for bounds in kept)
@@ -173,17 +149,6 @@ class Secrets:
         total = max(before.worst, worst, key=lambda one: one.exact)
         return replace(before, worst=total, everything=usage.total, peaks=peaks, near=near_window)
 
-    def _under(
-        self, outlook: AnyOutlook, usage: Usage, levels: Levels
-    ) -> tuple[WorstPoint, Endless | None]:
-        """The worst secret under one belief, and the endless series that it rests on, if any."""
-        if isinstance(outlook, SweptOutlook):
-            return _swept(self, outlook, usage, levels)
-        if isinstance(outlook, GaussianOutlook):
-            return _moved(self, outlook, usage), None
-        near = (worst for rows, worst in _near(outlook, usage) if _meets(rows, self.nodes))
-        return max(near, key=lambda worst: worst.exact, default=WorstPoint()), None
-
     def charged(self, spending: Spending, narrowest: Fraction | None) -> Spending:
         """Return a release as it is charged, after others with this narrowest range.
 
@@ -194,7 +159,7 @@ class Secrets:
             InvalidInputError: for another range, where none says how much is hidden.
             UnsupportedError: for all but sums and means of clipped numbers.
         """
-        beliefs = [one.belief for one in self.outlooks if isinstance(one, GaussianOutlook)]
+        beliefs = [one.belief for one in self.bounds if isinstance(one.belief, Gaussian)]
         if not beliefs or not spending.dp_epsilon:
             return spending
         if spending.span is None or spending.per_pair:
@@ -211,116 +176,6 @@ class Secrets:
             f"one to {float(spending.span):g}, and the belief does not say how large a difference "
             "is hidden by both; give it within=, and episode=1."
         )
-
-
-def _looked_at(sweep: Sweep, levels: Levels, room: float) -> Endless:
-    """Endless series of levels up to `room` times the highest, or up to it where room would cost.
-
-    Slow chains do not forget the bounds that a sweep begins with, which then are to be the lowest.
-    """
-    charged = sweep.charged(levels)
-    found = Endless(sweep, charged, room)
-    return found if found.short or found.settles else Endless(sweep, charged)
-
-
-def _moved(secrets: Secrets, outlook: GaussianOutlook, usage: Usage) -> WorstPoint:
-    """The worst secret among numbers that move together."""
-    hidden = outlook.hidden(usage.narrowest or Fraction(1), secrets.episode)
-    found = hidden.worst(usage.sum_levels(secrets.length), secrets.nodes)
-    exact = min(Fraction(found.leak), usage.total)
-    return WorstPoint(exact, found.node, found.own, found.before, found.after)
-
-
-def _swept(
-    secrets: Secrets, outlook: SweptOutlook, usage: Usage, levels: Levels
-) -> tuple[WorstPoint, Endless | None]:
-    """The worst node of a chain or tree, and what it rests on, unless that is all levels at once.
-
-    Of states with many behind them the highest levels on all nodes are looked at too, and alone
-    where they are everywhere, or a sweep would take minutes. Few runs are swept from end to end,
-    which says no more than stretches do and is several times quicker.
-    """
-    sweep, endless = outlook.sweep(secrets.episode), None
-    highest, is_flat = at_highest_levels(sweep, levels, secrets.nodes), len(levels.first) == 1
-    if not isinstance(sweep, Sweep):
-        found = sweep.worst(levels, secrets.nodes)
-    elif highest is not None and (is_flat or not sweep.affordable(MOST_WARM_UP)):
-        between = None if is_flat else worst_between_ends(sweep, levels, secrets.nodes)
-        found = highest if between is None or between.leak >= highest.leak else between
-    elif highest is not None and (runs := worst_of_runs(sweep, levels, secrets.nodes)) is not None:
-        found = highest if highest.leak < runs.leak else runs
-    else:
-        endless = _looked_at(sweep, levels, _ROOM)
-        found = sweep.worst(levels, secrets.nodes, endless)
-        if not endless.short and (highest is not None or not endless.settles):  # noise is found so
-            other = worst_between_ends(sweep, levels, secrets.nodes)
-            flat = levels.flat()
-            longest = int((flat.last - flat.first)[flat.own > 0].max())
-            rounding = _ALIKE if longest > 2 * endless.warm_up else 0.0  # of ends that are unfelt
-            if other is not None and other.leak < found.leak * (1 - rounding):
-                found, endless = other, None
-        if highest is not None and highest.leak < found.leak:
-            found, endless = highest, None
-    if found.before + found.after:
-        exact = Fraction(found.leak)
-    else:
-        exact = _largest_charge(secrets, usage, levels, found.own) if found.leak else Fraction(0)
-    exact = min(exact, usage.total)
-    return WorstPoint(exact, found.node, found.own, found.before, found.after), endless
-
-
-def _largest_charge(secrets: Secrets, usage: Usage, levels: Levels, most: float) -> Fraction:
-    """The most that is spent on a secret itself, in fractions, where nothing is added.
-
-    Floats say which secrets are close to the most; of these the exact charges are compared. More
-    than `most` is spent only on what is known anyway.
-    """
-    episode, first, last = secrets.episode, secrets.first, secrets.last - secrets.episode + 1
-    starts = np.clip(levels.first, first, last)
-    starts = np.unique(starts[(levels.last >= first) & (levels.first <= secrets.last)])
-    if episode > 1:
-        ends = np.clip(levels.last - episode + 1, first, last)
-        starts = np.unique(np.concatenate([starts, ends]))
-    costs = levels.block(starts, starts + episode - 1)
-    fits = costs <= most * (1 + _TIE)
-    starts, costs = starts[fits], costs[fits]
-    close = starts[costs >= costs.max() * (1 - _TIE)].tolist()
-    return max(usage.charge(start, start + episode - 1) for start in close)
-
-
-def _near(outlook: Outlook, usage: Usage) -> Iterator[tuple[IntArray, WorstPoint]]:
-    """Rows of clusters or a network, and what each of them leaks. O(rows·quilts)."""
-    for family in outlook.families(_FAR):
-        if isinstance(family, ClusterFamily):
-            runs = usage.charges(family.first, family.last)
-            sums = np.add.reduceat(runs, family.offset[:-1])
-            totals, which = np.unique(sums, return_inverse=True)
-            order = np.argsort(which[family.cluster], kind="stable") + 1
-            ends = np.cumsum(np.bincount(which[family.cluster], minlength=len(totals)))
-            for rows, total in zip(np.split(order, ends[:-1]), totals.tolist(), strict=True):
-                exact = min(Fraction(int(total), usage.denominator), usage.total)
-                yield rows, WorstPoint(exact, int(rows[0]))
-        elif isinstance(family, ListedFamily) and not family.is_known:
-            yield np.array(family.nodes), _best_quilt(family, usage)
-
-
-def _meets(rows: IntArray, nodes: range) -> bool:
-    return bool(((rows >= nodes.start) & (rows < nodes.stop)).any())
-
-
-def _best_quilt(family: ListedFamily, usage: Usage) -> WorstPoint:
-    """What a row leaks at most: the least, over its quilts, of nearby charges and influence."""
-    totals = np.zeros(len(family.influence), dtype=object)
-    np.add.at(totals, family.owner, usage.charges(family.start, family.stop).astype(object))
-    bounds = {
-        number: Fraction(int(totals[number]), usage.denominator)
-        + Fraction(float(family.influence[number]))
-        for number in np.flatnonzero(np.isfinite(family.influence)).tolist()
-    }
-    best = min(bounds, key=bounds.__getitem__)
-    influence = float(family.influence[best])
-    own = float_up(bounds[best] - Fraction(influence))
-    return WorstPoint(bounds[best], family.nodes[0], own, 0.0, influence, family.quilts[best])
 
 
 class LeakageRun(NamedTuple):
@@ -379,7 +234,9 @@ def leakage_profile(
     secrets: Secrets, usage: Usage, most: Fraction, added: Fraction
 ) -> LeakageProfile:
     """Bound what every secret leaks, `most` at most, and `added` to each. O(changes) or O(rows)."""
-    (first, leak), *others = (_profile(secrets, one, usage) for one in secrets.outlooks)
+    (first, leak), *others = (
+        one.profile(usage, secrets.nodes, secrets.episode) for one in secrets.bounds
+    )
     for other in others:
         begins = np.union1d(first, other[0])
         rows = (
@@ -391,20 +248,3 @@ def leakage_profile(
     begins = np.flatnonzero(np.append(True, leak[1:] != leak[:-1]))
     last = np.append(first[begins[1:]] - 1, secrets.last)
     return LeakageProfile(first[begins], last, leak[begins])
-
-
-def _profile(secrets: Secrets, outlook: AnyOutlook, usage: Usage) -> tuple[IntArray, FloatArray]:
-    """Where runs of secrets begin and what each leaks under one belief; others leak nothing."""
-    if isinstance(outlook, SweptOutlook):
-        levels = usage.levels(secrets.length)
-        first, _, leak = outlook.sweep(secrets.episode).profile(levels, secrets.nodes)
-        return first, leak
-    if isinstance(outlook, GaussianOutlook):
-        hidden = outlook.hidden(usage.narrowest or Fraction(1), secrets.episode)
-        first, _, leak = hidden.profile(usage.sum_levels(secrets.length), secrets.nodes)
-        return first, leak
-    values = np.zeros(secrets.length)
-    for rows, worst in _near(outlook, usage):
-        values[rows - 1] = np.maximum(values[rows - 1], float_up(worst.exact))
-    nodes = np.array(secrets.nodes)
-    return nodes, values[nodes - 1]

@@ -22,7 +22,6 @@ from quiltwork.budget.accounting.growth import (
     longest_length,
     refusal,
 )
-from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
 from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything, highest
@@ -31,9 +30,6 @@ from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_sh
 from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up, integer, written_fraction
-from quiltwork.influence.gaussian import GaussianOutlook
-from quiltwork.influence.sweep import largest_factor
-from quiltwork.influence.sweep_outlook import SweptOutlook
 from quiltwork.lazy import cached_property
 
 _ROUNDING = Fraction(1, 10**9)
@@ -127,12 +123,12 @@ class DatasetState:
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """What an adversary may believe."""
-        return tuple(outlook.belief for outlook in self.base.secrets.outlooks)
+        return tuple(bound.belief for bound in self.base.secrets.bounds)
 
     @property
     def by_levels(self) -> bool:
         """Whether the levels of time points are all that counts, under each belief."""
-        return not any(isinstance(one, GaussianOutlook) for one in self.base.secrets.outlooks)
+        return all(one.by_levels for one in self.base.secrets.bounds)
 
     @property
     def tells(self) -> bool:
@@ -323,13 +319,13 @@ class DatasetState:
         finding the noise of a release.
         """
         secrets = self.base.secrets
-        swept = [one for one in secrets.outlooks if isinstance(one, SweptOutlook)]
-        if self.safe is not None or len(swept) < len(secrets.outlooks):
+        if self.safe is not None or not all(one.swept for one in secrets.bounds):
             return self.safe
-        unit, most = Usage().plus(Spending.dp(1, 1, self.length)).levels(self.length), self.budget
-        for sweep in [one.sweep(self.episode) for one in swept]:
-            factor, _ = largest_factor(sweep, unit, secrets.nodes, float_down(self.budget))
-            most = min(most, Fraction(factor)) if math.isfinite(factor) else most
+        most = self.budget
+        for one in secrets.bounds:
+            highest = one.largest_level(secrets.nodes, self.episode, float_down(self.budget))
+            if highest is not None and math.isfinite(highest):
+                most = min(most, Fraction(highest))
         level = Fraction(float_down(most * (1 - 2 * _ROUNDING_OF_TOTALS)))
         for _ in range(_HALVINGS):
             if self.is_safe_level(level):
@@ -436,7 +432,7 @@ class _Replay:
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
-        return tuple(outlook.belief for outlook in self.secrets.outlooks)
+        return tuple(bound.belief for bound in self.secrets.bounds)
 
     def _debit(self, spending: Spending, body: Mapping[str, Any]) -> None:
         self.spendings[None].append(spending)

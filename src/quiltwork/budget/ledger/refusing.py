@@ -16,9 +16,6 @@ from quiltwork.budget.ledger.datasets import DatasetState
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import BudgetExceeded
 from quiltwork.exact import float_down
-from quiltwork.influence.calibration_arguments import AnyOutlook
-from quiltwork.influence.sweep import Sweep
-from quiltwork.influence.sweep_outlook import SweptOutlook
 
 _ROUNDING = Fraction(1, 10**9)
 _ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
@@ -80,7 +77,7 @@ def refuse_alone(state: _Sized, secrets: Secrets, spending: Spending) -> None:
     level = spending.dp_epsilon
     if level is None or level <= state.budget * (1 + _ROUNDING) or spending.stop > state.length:
         return
-    if any(_hides_all(one, secrets.episode) for one in secrets.outlooks):
+    if any(one.hides_all(secrets.episode) for one in secrets.bounds):
         raise _exceeding(state, float_down(level))
 
 
@@ -95,7 +92,7 @@ def exceeding_near(state: DatasetState, spending: Spending, many: int = _MANY) -
     """
     usage, known = state.account.usage, state.account.known
     plain = state.tells and can_wait(spending) and spending.stop <= state.length
-    swept = all(isinstance(one, SweptOutlook) for one in state.base.secrets.outlooks)
+    swept = all(one.swept for one in state.base.secrets.bounds)
     if not plain or not swept or len(usage.times) < many:
         return None
     node = None if known is None else known.worst.node
@@ -120,12 +117,6 @@ def _may_exceed(state: DatasetState, node: int, spending: Spending) -> bool:
         return True
     worst, here = (usage.highest(at, at) for at in (known.worst.node, node))
     return known.worst.exact * (here + highest(spending)) > state.budget * worst
-
-
-def _hides_all(outlook: AnyOutlook, episode: int) -> bool:
-    """Whether a belief is a chain in which every time point may be any of several states."""
-    sweep = outlook.sweep(episode) if isinstance(outlook, SweptOutlook) else None
-    return isinstance(sweep, Sweep) and sweep.walk.all_secret
 
 
 def _exceeding(state: _Sized, least: float) -> BudgetExceeded:

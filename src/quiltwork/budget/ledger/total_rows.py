@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.budget.accounting.worst_point import FoundTotal, WorstPoint
+from quiltwork.budget.accounting.worst_point import FoundTotal
 from quiltwork.budget.ledger.account_rows import Kept, read_charge
 from quiltwork.budget.ledger.datasets import Analyst, DatasetState
 from quiltwork.budget.ledger.entries import canonical
@@ -17,6 +17,7 @@ from quiltwork.budget.ledger.log_tables import Tables
 from quiltwork.budget.ledger.records import Share, read_share
 from quiltwork.errors import StorageError
 from quiltwork.exact import written_fraction
+from quiltwork.influence.belief_bound import WorstPoint
 
 
 def check_log_reaches(tables: Tables, name: str, text: str) -> None:

@@ -26,7 +26,7 @@ from quiltwork.influence.quilts.exact_chains import ExactWork
 from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily
 from quiltwork.influence.quilts.powers import Powers
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily, quilt_families
-from quiltwork.influence.quilts.search import Outlook
+from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.influence.ratios import BoolArray
 from quiltwork.lazy import kept_with_first
 
@@ -103,7 +103,7 @@ PAPER_FACTOR = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class AdversaryOutlook(Outlook):
+class AdversaryBound(QuiltBound):
     """One belief seen by adversaries who may know any rows."""
 
     bound: Bound

@@ -36,14 +36,15 @@ from quiltwork.exact import (
 from quiltwork.influence.bayesian import (
     networks as networks,  # a network answers adversary_families too
 )
-from quiltwork.influence.bayesian.adversary_quilts import AdversaryOutlook, Bound
+from quiltwork.influence.bayesian.adversary_quilts import AdversaryBound, Bound
 from quiltwork.influence.bayesian.forgetting import sweep_of_hidden
 from quiltwork.influence.bayesian.reversible import reversible_level
-from quiltwork.influence.calibration_arguments import default_quilts, read_length
+from quiltwork.influence.calibration_arguments import read_length
 from quiltwork.influence.gaussian import known_rows_factor
-from quiltwork.influence.question import number_of_nodes
+from quiltwork.influence.problem import number_of_nodes
 from quiltwork.influence.quilts.intervals import BestQuilt
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
+from quiltwork.influence.quilts.quilt_bound import default_quilts
 from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
 from quiltwork.influence.sweep.beliefs import sweep_of
 from quiltwork.influence.sweep.leakage import Sweep
@@ -93,7 +94,7 @@ def bayesian_dp(
         return reads_up(level)
     if (factor := _gaussian_factor(beliefs, length)) is not None:
         return reads_up(level * factor)
-    seen = adversary_outlooks(beliefs, length, chosen)
+    seen = adversary_bounds(beliefs, length, chosen)
     return max(min(_leak(one, level), _swept_leak(one, level)) for one in seen)
 
 
@@ -152,7 +153,7 @@ def dp_for_bayesian_dp(
         return reads_down(target)
     if (factor := _gaussian_factor(beliefs, length)) is not None:
         return reads_down(target / factor)
-    seen = adversary_outlooks(beliefs, length, chosen)
+    seen = adversary_bounds(beliefs, length, chosen)
     return min(max(_allowed(one, target), _swept_level(one, target)) for one in seen)
 
 
@@ -166,30 +167,28 @@ def _gaussian_factor(beliefs: Any, length: Any) -> Fraction | None:
     return max(Fraction(known_rows_factor(one, rows)) for one in gaussian)
 
 
-def _swept(outlook: AdversaryOutlook) -> Sweepable | None:
+def _swept(seen: AdversaryBound) -> Sweepable | None:
     """The sweep against adversaries who know rows; the paper's bound does without."""
-    if isinstance(outlook.belief, HiddenChain):
-        return sweep_of_hidden(outlook.belief, outlook.length)
-    if outlook.bound == "paper" or not isinstance(
-        outlook.belief, MarkovChain | CyclicChain | ChainBox
-    ):
+    if isinstance(seen.belief, HiddenChain):
+        return sweep_of_hidden(seen.belief, seen.length)
+    if seen.bound == "paper" or not isinstance(seen.belief, MarkovChain | CyclicChain | ChainBox):
         return None
-    return sweep_against_known_rows(outlook.belief, outlook.length)
+    return sweep_against_known_rows(seen.belief, seen.length)
 
 
-def _swept_leak(outlook: AdversaryOutlook, level: Fraction) -> float:
-    sweep = _swept(outlook)
+def _swept_leak(seen: AdversaryBound, level: Fraction) -> float:
+    sweep = _swept(seen)
     if sweep is None:
         return math.inf
-    levels = Levels.constant(float_up(level), outlook.length)
-    return sweep.worst(levels, range(1, outlook.length + 1)).leak
+    levels = Levels.constant(float_up(level), seen.length)
+    return sweep.worst(levels, range(1, seen.length + 1)).leak
 
 
-def _swept_level(outlook: AdversaryOutlook, target: Fraction) -> float:
-    sweep = _swept(outlook)
+def _swept_level(seen: AdversaryBound, target: Fraction) -> float:
+    sweep = _swept(seen)
     if sweep is None:
         return 0.0
-    unit, nodes = Levels.constant(1.0, outlook.length), range(1, outlook.length + 1)
+    unit, nodes = Levels.constant(1.0, seen.length), range(1, seen.length + 1)
     return largest_factor(sweep, unit, nodes, float_down(target))[0]
 
 
@@ -199,11 +198,11 @@ def _check_rows(length: Any) -> None:
         integer(length, "length", 1)
 
 
-def adversary_outlooks(beliefs: Any, length: Any, bound: Bound) -> tuple[AdversaryOutlook, ...]:
-    """Return one outlook per belief, all for the same number of rows."""
+def adversary_bounds(beliefs: Any, length: Any, bound: Bound) -> tuple[AdversaryBound, ...]:
+    """Return one bound per belief, all for the same number of rows."""
     members = as_beliefs(beliefs)
     rows = read_length(members, length)
-    return tuple(AdversaryOutlook(one, rows, default_quilts(one), bound) for one in members)
+    return tuple(AdversaryBound(one, rows, default_quilts(one), bound) for one in members)
 
 
 def read_bound(bound: Any) -> Bound:
@@ -211,17 +210,17 @@ def read_bound(bound: Any) -> Bound:
     return cast("Bound", choice(bound, get_args(Bound), "bound"))
 
 
-def _leak(outlook: AdversaryOutlook, level: Fraction) -> float:
+def _leak(seen: AdversaryBound, level: Fraction) -> float:
     price = LeakAt(level)
-    found = _worst(outlook, price)
+    found = _worst(seen, price)
     if found.influence == 0:
         return reads_up(found.cost * level)
-    return min(price.rounded_up(found), _lemma_4_leak(outlook, level, price.rounded_up(found)))
+    return min(price.rounded_up(found), _lemma_4_leak(seen, level, price.rounded_up(found)))
 
 
-def _allowed(outlook: AdversaryOutlook, target: Fraction) -> float:
+def _allowed(seen: AdversaryBound, target: Fraction) -> float:
     price = ScaleFor(target)
-    found = _worst(outlook, price)
+    found = _worst(seen, price)
     if found.cost == 0:
         return math.inf
     if found.influence == 0:
@@ -229,37 +228,37 @@ def _allowed(outlook: AdversaryOutlook, target: Fraction) -> float:
     scale = price.rounded_up(found)
     scale *= 1 + _SLACK * target / (target - Fraction(found.influence))
     level, step = float_down(1 / scale), 2.0**-52
-    while LeakAt(_read(level)).rounded_up(_worst(outlook, LeakAt(_read(level)))) > target:
+    while LeakAt(_read(level)).rounded_up(_worst(seen, LeakAt(_read(level)))) > target:
         level, step = level * (1 - step), step * 2**6
-    return max(level, _lemma_4(outlook, target))
+    return max(level, _lemma_4(seen, target))
 
 
-def _worst(outlook: AdversaryOutlook, price: LeakAt | ScaleFor) -> BestQuilt:
-    rows = range(1, outlook.length + 1)
-    return outlook.worst(number_of_nodes, price, rows)[0]
+def _worst(seen: AdversaryBound, price: LeakAt | ScaleFor) -> BestQuilt:
+    rows = range(1, seen.length + 1)
+    return seen.worst(number_of_nodes, price, rows)[0]
 
 
 def _read(level: float) -> Fraction:
     return max(Fraction(level), Fraction(str(level)))
 
 
-def _lemma_4(outlook: AdversaryOutlook, target: Fraction) -> float:
+def _lemma_4(seen: AdversaryBound, target: Fraction) -> float:
     """What Lemma 4 allows; the tight search contains it, Lemma 2 with 4b does not."""
-    chain = outlook.belief
-    if outlook.bound == "tight" or not isinstance(chain, MarkovChain):
+    chain = seen.belief
+    if seen.bound == "tight" or not isinstance(chain, MarkovChain):
         return 0.0
-    return reversible_level(chain, target, outlook.length)
+    return reversible_level(chain, target, seen.length)
 
 
-def _lemma_4_leak(outlook: AdversaryOutlook, level: Fraction, known: float) -> float:
+def _lemma_4_leak(seen: AdversaryBound, level: Fraction, known: float) -> float:
     """The least ε below `known` for which Lemma 4 allows the level, or `known`."""
     high = Fraction(known)
-    if _lemma_4(outlook, high) < level:
+    if _lemma_4(seen, high) < level:
         return known
     low = Fraction(0)
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (low, middle) if _lemma_4(outlook, middle) >= level else (middle, high)
+        low, high = (low, middle) if _lemma_4(seen, middle) >= level else (middle, high)
     return float_up(high)
 
 

@@ -5,12 +5,12 @@ a sum of clipped numbers moves no further, so what leaks is what was spent times
 move (`docs/theory/gaussian.md`).
 """
 
+from quiltwork.influence.gaussian.gaussian_bound import GaussianBound, Hidden, no_sum
 from quiltwork.influence.gaussian.known_rows import bounded_factor, known_rows_factor
-from quiltwork.influence.gaussian.outlook import GaussianOutlook, Hidden, no_sum
 from quiltwork.influence.gaussian.worst_stretch import SumLevels
 
 __all__ = [
-    "GaussianOutlook",
+    "GaussianBound",
     "Hidden",
     "SumLevels",
     "bounded_factor",

@@ -16,7 +16,6 @@ import numpy as np
 from quiltwork.beliefs import Network
 from quiltwork.beliefs.elimination import MOST_ENTRIES
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.calibration_arguments import default_quilts
 from quiltwork.influence.network.exact_networks import (
     around,
     blanket_bound,
@@ -28,6 +27,7 @@ from quiltwork.influence.network.separators import Quilt, quilts_of
 from quiltwork.influence.quilts.chains import baseline
 from quiltwork.influence.quilts.families import ListedFamily
 from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
+from quiltwork.influence.quilts.quilt_bound import default_quilts
 from quiltwork.influence.ratios import BoolArray, log_ratios
 from quiltwork.lazy import kept_with_first
 

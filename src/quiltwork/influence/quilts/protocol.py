@@ -1,4 +1,4 @@
-"""The one question every belief answers: for node i, which quilts, and at what influence?
+"""The one problem every belief answers: for node i, which quilts, and at what influence?
 
 A quilt Q of node i separates a *nearby* set N ∋ i from the rest. What the rest can betray about
 X_i is at most the max-influence e(Q|i), so a collection of releases leaks at most

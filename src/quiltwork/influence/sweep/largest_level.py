@@ -173,10 +173,10 @@ def _in_strides(
     stride = _TIMES * between.short
     while True:
         long, longer = between.in_strides(stride), between.in_strides(2 * stride)
-        last, further = longer.outlook(factor)
+        last, further = longer.belief_bound(factor)
         if further < rising * factor * between.levels[1]:
             return None
-        each = (last - long.outlook(factor)[0]) / (longer.stride - long.stride)
+        each = (last - long.belief_bound(factor)[0]) / (longer.stride - long.stride)
         least = last - each * (longer.stride - between.stride)
         if not math.isfinite(least):
             return None
@@ -193,7 +193,7 @@ def _in_strides(
         factor = min(max(factor * math.exp(step), lowest), epsilon / between.levels[0])
         if abs(step) < _ROUGH:
             break
-        before, last = last, longer.outlook(factor)[0]
+        before, last = last, longer.belief_bound(factor)[0]
         slope = min(max(math.log(last / before) / step, 0.25), 4.0)
     return between.in_strides(int(strides[best])), factor, slope
 

@@ -132,7 +132,7 @@ class TwoEndedRun:
         left, right = sides
         return replace(self, left=left, right=right, stride=stride)
 
-    def outlook(self, factor: float) -> tuple[float, float]:
+    def belief_bound(self, factor: float) -> tuple[float, float]:
         """About what the worst node leaks, and how much more it would in a run of one node more.
 
         No bound: what lies between two nodes that are stepped on is interpolated.

@@ -197,7 +197,7 @@ class PreparedRelease:
             influence=calibration.influence,
             before=calibration.before,
             secrets=None if secrets is None else (secrets[0], secrets[1]),
-            episode=calibration.question.episode,
+            episode=calibration.problem.episode,
             beliefs=tuple(repr(belief) for belief in self.members),
             belief_digest=digest(self.members),
             dataset=dataset,

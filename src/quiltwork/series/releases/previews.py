@@ -286,7 +286,7 @@ def _preview_of(
         cells=cells,
         confidence=float(confidence),
         method=plan.calibration.method,
-        episode=plan.calibration.question.episode,
+        episode=plan.calibration.problem.episode,
         signal=signal,
         protect=protection.who,
         advice=tuple(advice(plan, errors[0], signal)),

@@ -24,7 +24,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer, privacy_level
 from quiltwork.influence import Calibration, calibrate
 from quiltwork.influence.calibration_arguments import answer_unit
-from quiltwork.influence.question import Question
+from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.queries.base import Query
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _for_persons(query: Query, lengths: Counter[int], epsilon: Fraction) -> Cali
         method="group",
         belief=1,
         length=longest,
-        question=Question(query, longest, range(1, longest + 1), longest),
-        outlooks=(),
+        problem=CalibrationProblem(query, longest, range(1, longest + 1), longest),
+        bounds=(),
         unit=unit,
     )

@@ -129,9 +129,9 @@ class Release(ChartedResult):
     def leak_under(self, beliefs: Any) -> tuple[float, int]:
         """Return a bound on what this release tells under other beliefs, and the worst node."""
         from quiltwork.influence.calibration import leak_under
-        from quiltwork.influence.calibration_arguments import read_question
+        from quiltwork.influence.calibration_arguments import as_problem
 
-        question = read_question(self.query, self.length, self.secrets, self.episode)
+        question = as_problem(self.query, self.length, self.secrets, self.episode)
         return leak_under(beliefs, question, self.noise_scale)
 
     def for_audit(

@@ -65,7 +65,7 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
     """Say what drives the noise, as far as the belief tells, and what would help."""
     calibration = plan.calibration
     short = error / (_USEFUL * signal) if signal > 0 else math.inf
-    if not calibration.outlooks:
+    if not calibration.bounds:
         if 1 < short < math.inf:
             yield f"About {math.ceil(plan.subjects * short):,} persons would make it useful."
         return
@@ -99,5 +99,5 @@ def _fewer_ties(drives: tuple[Label, Label] | None, calibration: Calibration) ->
             "Gaps are a state of their own, which their neighbours give away; read with "
             "missing='split' where pieces are independent."
         )
-    if calibration.question.episode == 1:
+    if calibration.problem.episode == 1:
         yield "A longer step (every=…) or fewer states may tie neighbours less."

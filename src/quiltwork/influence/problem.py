@@ -1,6 +1,6 @@
 """What calibration asks a belief, and what it answers.
 
-A question is a query on a series and the time points that are secret. The answer names the noise,
+A problem is a query on a series and the time points that are secret. The answer names the noise,
 the time point that needs it, and why.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Question:
+class CalibrationProblem:
     """A query on a series of some length, every `episode` nodes in a row within `nodes` secret.
 
     Without a query it is any that moves by at most 1 for every node that changes.
@@ -60,7 +60,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class NoiseNeeded:
+class WorstSecret:
     """The noise that a belief asks for, or what it makes of some noise.
 
     Attributes:

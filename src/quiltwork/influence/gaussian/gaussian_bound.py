@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Protocol
 
 from quiltwork.beliefs import Gaussian, GaussianRows, GaussianSeries
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
+from quiltwork.influence.belief_bound import BeliefBound, Charges, WorstPoint
 from quiltwork.influence.gaussian.reach import reach_of
 from quiltwork.influence.gaussian.worst_stretch import RowsLeakage, SeriesLeakage, SumLevels
+from quiltwork.influence.problem import CalibrationProblem, WorstSecret
 from quiltwork.influence.profile import Profile, runs_of
-from quiltwork.influence.question import NoiseNeeded, Question
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, quilt_families
 from quiltwork.influence.sweep import Leak
 
@@ -39,12 +40,15 @@ class Hidden(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianOutlook:
+class GaussianBound(BeliefBound):
     """One Gaussian belief about a series of some length, or about rows."""
 
     belief: Gaussian
     length: int
     method: Literal["gaussian"] = "gaussian"
+    theorem: ClassVar[str] = "Numbers"
+    by_levels: ClassVar[bool] = False
+    swept: ClassVar[bool] = False
 
     def hidden(self, span: Fraction, episode: int) -> Hidden:
         """Return what is hidden by sums of numbers clipped to a range of this width.
@@ -62,40 +66,53 @@ class GaussianOutlook:
             )
         return RowsLeakage(self.belief, ratio)
 
-    def scale(self, question: Question, epsilon: Fraction) -> NoiseNeeded:
+    def required_scale(self, problem: CalibrationProblem, epsilon: Fraction) -> WorstSecret:
         """The least noise with which no secret leaks more than epsilon."""
-        found = self._alone(question)
-        return self._answer(question, found, Fraction(found.leak) * _ROUNDING / epsilon)
+        found = self._alone(problem)
+        return self._answer(problem, found, Fraction(found.leak) * _ROUNDING / epsilon)
 
-    def told(self, question: Question, scale: Fraction) -> tuple[float, NoiseNeeded]:
+    def leakage_of(self, problem: CalibrationProblem, scale: Fraction) -> tuple[float, WorstSecret]:
         """What noise of this scale leaks about the worst secret, rounded up, and which that is."""
-        found = self._alone(question)
+        found = self._alone(problem)
         leak = float_up(Fraction(found.leak) / scale) if scale else 0.0
-        return leak, self._answer(question, found, scale)
+        return leak, self._answer(problem, found, scale)
 
-    def profile(self, question: Question, epsilon: Fraction) -> Profile:
+    def scale_profile(self, problem: CalibrationProblem, epsilon: Fraction) -> Profile:
         """The scale that each node needs."""
-        query = sum_of(question)
-        hidden = self.hidden(query.span, question.episode)
-        first, last, leak = hidden.profile(SumLevels.of(query, self.length), question.nodes)
+        query = sum_of(problem)
+        hidden = self.hidden(query.span, problem.episode)
+        first, last, leak = hidden.profile(SumLevels.of(query, self.length), problem.nodes)
         return runs_of(first, last, leak / float(epsilon) * (1 + 2.0**-50))
 
-    def _alone(self, question: Question) -> Leak:
-        """What leaks at noise of scale 1."""
-        query = sum_of(question)
-        hidden = self.hidden(query.span, question.episode)
-        return hidden.worst(SumLevels.of(query, self.length), question.nodes)
+    def leakage_at(self, charges: Charges, nodes: range, episode: int) -> WorstPoint:
+        """The worst secret among numbers that move together."""
+        hidden = self.hidden(charges.narrowest or Fraction(1), episode)
+        found = hidden.worst(charges.sum_levels(self.length), nodes)
+        exact = min(Fraction(found.leak), charges.total)
+        return WorstPoint(exact, found.node, found.own, found.before, found.after)
 
-    def _answer(self, question: Question, found: Leak, scale: Fraction) -> NoiseNeeded:
-        stop = min(found.node + question.episode - 1, self.length)
-        change = question.charge.change(found.node, stop)
+    def profile(self, charges: Charges, nodes: range, episode: int) -> tuple[IntArray, FloatArray]:
+        """Where runs of secrets begin and what each of them leaks at most."""
+        hidden = self.hidden(charges.narrowest or Fraction(1), episode)
+        first, _, leak = hidden.profile(charges.sum_levels(self.length), nodes)
+        return first, leak
+
+    def _alone(self, problem: CalibrationProblem) -> Leak:
+        """What leaks at noise of scale 1."""
+        query = sum_of(problem)
+        hidden = self.hidden(query.span, problem.episode)
+        return hidden.worst(SumLevels.of(query, self.length), problem.nodes)
+
+    def _answer(self, problem: CalibrationProblem, found: Leak, scale: Fraction) -> WorstSecret:
+        stop = min(found.node + problem.episode - 1, self.length)
+        change = problem.charge.change(found.node, stop)
         per = float(1 / scale) if scale else 0.0
         added = (found.before + found.after) * per
         nearby = stop - found.node + 1
-        return NoiseNeeded(scale, found.node, change, nearby, added, (), found.before * per)
+        return WorstSecret(scale, found.node, change, nearby, added, (), found.before * per)
 
 
-def sum_of(question: Question) -> Sum:
+def sum_of(problem: CalibrationProblem) -> Sum:
     """Return the sum or mean that is asked.
 
     Raises:
@@ -103,9 +120,9 @@ def sum_of(question: Question) -> Sum:
     """
     from quiltwork.queries.numbers import Sum
 
-    if isinstance(question.query, Sum):
-        return question.query
-    raise no_sum(question.query)
+    if isinstance(problem.query, Sum):
+        return problem.query
+    raise no_sum(problem.query)
 
 
 ASK = (

@@ -1,0 +1,322 @@
+"""A belief seen by the sweep: the noise it asks for and what it makes of some noise.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from quiltwork.beliefs import Belief, HiddenChain, MarkovChain
+from quiltwork.exact import float_down, float_up
+from quiltwork.influence.belief_bound import BeliefBound, Charges, WorstPoint
+from quiltwork.influence.problem import CalibrationProblem, WorstSecret
+from quiltwork.influence.profile import Profile, Run, combined, runs_of
+from quiltwork.influence.quilts.quilt_bound import QuiltBound, default_quilts
+from quiltwork.influence.sweep import (
+    Endless,
+    Leak,
+    Levels,
+    Sweep,
+    Sweepable,
+    largest_factor,
+    sweep_of,
+    worst_between_ends,
+    worst_of_runs,
+)
+from quiltwork.influence.sweep.endless import MOST_WARM_UP, SHORT
+from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.sweep.sides import Exact
+
+_ROOM = 1.25
+"""So many times the highest level is looked at, so that the next releases need not look again."""
+_TIE = 2.0**-40
+_ALIKE = 2.0**-30
+_ROUNDING = 1 + Fraction(1, 2**50)
+_SAME = 1 + Fraction(1, 2**28)
+_PROFILE_LEVELS = 32
+_LEVELS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SweepBound(BeliefBound):
+    """One belief seen by the sweep, for a series of a given length."""
+
+    belief: Belief
+    length: int
+    method: Literal["sweep"] = "sweep"
+    theorem: ClassVar[str] = "Sweep"
+    by_levels: ClassVar[bool] = True
+    swept: ClassVar[bool] = True
+
+    def sweep(self, episode: int = 1) -> Sweepable:
+        """The sweep itself; the last few are kept, with what they have learnt."""
+        return _sweep_of(self.belief, self.length, episode)
+
+    def required_scale(self, problem: CalibrationProblem, epsilon: Fraction) -> WorstSecret:
+        """The least noise with which no secret leaks more than epsilon."""
+        unit = problem.charge.levels(self.length)
+        factor, leak = largest_factor(
+            self.sweep(problem.episode), unit, problem.nodes, float_down(epsilon)
+        )
+        if math.isinf(factor):
+            return self._said(problem, leak, Fraction(0))
+        bound = _ROUNDING / Fraction(factor)
+        answer = self._said(problem, leak, bound)
+        everything = problem.charge.change(1, self.length)
+        scale = _exact_if_alone(answer, answer.change / epsilon, bound)
+        if scale < everything / epsilon:
+            return replace(answer, scale=scale)
+        nearby = answer.nearby if answer.change == everything else self.length
+        return WorstSecret(everything / epsilon, answer.node, everything, nearby, 0.0)
+
+    def _said(self, problem: CalibrationProblem, leak: Leak, scale: Fraction) -> WorstSecret:
+        """What is told about the secret that leaks most, at some noise.
+
+        Where neighbours add nothing, that is the one that is charged so much: a bound over many
+        secrets may have been found at another.
+        """
+        more, added = problem.episode - 1, leak.before + leak.after
+        first, last = problem.nodes.start, problem.nodes.stop - 1
+        starts = np.array([leak.node])
+        if added == 0 and leak.own > 0:
+            runs = problem.charge.levels(self.length)
+            ends = np.concatenate([[leak.node], runs.first, runs.last - more])
+            starts = np.clip(ends, first, max(first, last - more))  # the one found goes first
+        changes = problem.charge.changes(starts, np.minimum(starts + more, self.length))
+        so_much = changes <= leak.own * float(scale) * (1 + 2.0**-24)
+        which = int(np.argmax(np.where(so_much, changes, -1)))
+        node, change = int(starts[which]), int(changes[which])
+        points = min(more, self.length - node) + 1
+        return WorstSecret(scale, node, change, points, added, (), leak.before)
+
+    def leakage_of(self, problem: CalibrationProblem, scale: Fraction) -> tuple[float, WorstSecret]:
+        """What noise of this scale leaks about the worst secret, rounded up, and which that is."""
+        if scale == 0:
+            return 0.0, WorstSecret(scale, problem.nodes.start, 0, 0, 0.0)
+        found = self.worst(problem, scale)
+        answer = self._said(problem, found, scale)
+        if found.leak == 0:
+            return 0.0, answer
+        leak = float_up(_exact_if_alone(answer, answer.change / scale, Fraction(found.leak)))
+        return min(leak, float_up(problem.charge.change(1, self.length) / scale)), answer
+
+    def worst(self, problem: CalibrationProblem, scale: Fraction) -> Leak:
+        """The worst secret at this scale."""
+        levels = problem.charge.levels(self.length).times(float_up(1 / scale))
+        sweep = self.sweep(problem.episode)
+        found = at_highest_levels(sweep, levels, problem.nodes)
+        return found or sweep.worst(levels, problem.nodes)
+
+    def scale_profile(self, problem: CalibrationProblem, epsilon: Fraction) -> Profile:
+        """The scale that each node needs: the least of some scales at which it leaks ε or less."""
+        needed = float_up(self.required_scale(problem, epsilon).scale)
+        nodes = problem.nodes
+        if needed == 0:
+            return Profile((Run(nodes.start, nodes.stop - 1, 0.0),))
+        unit = problem.charge.levels(self.length)
+        least = float(unit.own.max()) / float(epsilon)
+        scales = np.geomspace(needed, max(min(least, needed) / 64, needed / 4096), _PROFILE_LEVELS)
+        sweep, found = self.sweep(problem.episode), []
+        for scale in scales.tolist():
+            first, last, leak = sweep.profile(unit.times(1 / scale), nodes)
+            fits = leak <= float(epsilon) * (1 + 2.0**-30)
+            asked = np.where(leak == 0, 0.0, scale)  # about known nodes nothing leaks
+            found.append(runs_of(first, last, np.where(fits, asked, needed)))
+            if found[1:] and not fits.any():
+                break
+        return combined(found, np.minimum)
+
+    def leakage_at(self, charges: Charges, nodes: range, episode: int) -> WorstPoint:
+        """The worst node of all that was spent."""
+        return self.with_horizon(charges, nodes, episode)[0]
+
+    def with_horizon(
+        self, charges: Charges, nodes: range, episode: int
+    ) -> tuple[WorstPoint, Endless | None]:
+        """The worst node, and what it rests on, unless that is all levels at once."""
+        levels = charges.levels(self.length)
+        found, endless = _worst_of_levels(self.sweep(episode), levels, nodes)
+        if found.before + found.after:
+            exact = Fraction(found.leak)
+        else:
+            exact = Fraction(0)
+            if found.leak:
+                exact = _largest_charge(charges, levels, nodes, episode, found.own)
+        exact = min(exact, charges.total)
+        return WorstPoint(exact, found.node, found.own, found.before, found.after), endless
+
+    def profile(self, charges: Charges, nodes: range, episode: int) -> tuple[IntArray, FloatArray]:
+        """Where runs of nodes begin and what each of them leaks at most."""
+        first, _, leak = self.sweep(episode).profile(charges.levels(self.length), nodes)
+        return first, leak
+
+    def by_quilts(self) -> QuiltBound:
+        """The same belief by its sharpest quilts: swept levels do not add up."""
+        return QuiltBound(self.belief, self.length, default_quilts(self.belief))
+
+    def hides_all(self, episode: int) -> bool:
+        """Whether every time point may be any of several states, as the data show them."""
+        sweep = self.sweep(episode)
+        return isinstance(sweep, Sweep) and sweep.walk.all_secret
+
+    def largest_level(self, nodes: range, episode: int, epsilon: float) -> float:
+        """The largest level on all time points that leaks at most ε."""
+        unit = Levels.constant(1.0, self.length)
+        return largest_factor(self.sweep(episode), unit, nodes, epsilon)[0]
+
+    def driving_states(
+        self, problem: CalibrationProblem, scale: Fraction
+    ) -> tuple[int, int] | None:
+        """The pair at which an endless series of these levels leaks most.
+
+        None for boxes and for matrices that change with the time of day.
+        """
+        belief, sweep = self.belief, self.sweep()
+        if not isinstance(belief, MarkovChain | HiddenChain) or not isinstance(sweep, Sweep):
+            return None
+        unit = problem.charge.levels(self.length).times(1 / float(scale))
+        pair = _most_told(sweep, sweep.charged(unit))
+        inner = belief.inner if isinstance(belief, HiddenChain) else belief
+        if pair is None or sweep.walk.size != inner.size:  # states that never occur have no place
+            return None
+        shown = belief.shown[list(pair)] if isinstance(belief, HiddenChain) else pair
+        return int(shown[0]), int(shown[1])
+
+
+def at_highest_levels(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | None:
+    """The leak of an endless series of the highest levels, where states have many behind them.
+
+    It bounds every node of a stationary one, and takes seconds where a sweep of all takes minutes.
+    Lower levels serve as well, if what is spent above them is added as a whole: few points cost
+    little so. None where no level has a bound and a sweep takes seconds.
+    """
+    if not isinstance(sweep, Sweep) or sweep.walk.all_told or levels.length <= SHORT:
+        return None
+    if sweep.walk.laws is None or len(sweep.walk.possible):
+        return None
+    own, sizes = sweep.charged(levels).own, levels.last - levels.first + 1
+    level, known = float(own.max()), False
+    if level == 0:
+        return None
+    node, rest = (nodes.start + nodes.stop) // 2, max(levels.total - level, 0.0) / 2
+    worst = Leak(levels.total, node, level, rest, rest)
+    for _ in range(_LEVELS):
+        found = sweep.constant(level, level, level)
+        known = known or found is not None
+        above = float((np.maximum(own - level, 0.0) * sizes).sum())
+        leak = math.inf if found is None else (found.leak + above) * (1 + 2.0**-40)
+        if found is not None and leak < worst.leak and (above == 0 or found.before + found.after):
+            worst = replace(found, node=node, leak=leak)
+        rate = min(math.inf if found is None else found.leak, levels.total) / level
+        lower = _cheapest(own, sizes, rate)
+        if not 0 < lower < level:
+            break
+        level = lower
+    return worst if known or not sweep.affordable(MOST_WARM_UP) else None
+
+
+def _cheapest(own: FloatArray, sizes: IntArray, rate: float) -> float:
+    """The level that costs least, with all above it, if an endless one costs in proportion."""
+    order = np.argsort(own)
+    levels, sizes = own[order], sizes[order]
+    spent, many = (np.cumsum(row[::-1])[::-1] for row in (levels * sizes, sizes))
+    return float(levels[np.argmin(spent - levels * many + rate * levels)])
+
+
+def _exact_if_alone(found: WorstSecret, exact: Fraction, bound: Fraction) -> Fraction:
+    """What a secret's own charge comes to, where neighbours add nothing and that is the bound."""
+    return exact if found.influence == 0 and exact * _SAME >= bound else bound
+
+
+@lru_cache(maxsize=32)
+def _sweep_of(belief: Belief, length: int, episode: int) -> Sweepable:
+    return sweep_of(belief, length, episode)
+
+
+def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
+    """The pair at which `Sweep.constant` is attained; None where all pairs have one bound."""
+    walk, left, right = sweep.walk, sweep.left, sweep.right
+    if walk.period > 1 or not isinstance(right, Exact):
+        return None
+    before, after = (
+        sweep.left_bounds(float(levels.backward.max())),
+        right.fixed(levels.forward.max()),
+    )
+    if before is None or after is None:
+        return None
+    late = np.array([len(walk.possible) + 2])
+    if isinstance(left, Exact):
+        before = before + walk.tilts(late)
+    possible = walk.possible_at(late)[0]
+    secret = possible[:, np.newaxis] & possible & walk.tells
+    x, y = np.divmod(np.argmax(np.where(secret, (before + after)[0], -np.inf)), walk.size)
+    return int(x), int(y)
+
+
+def _worst_of_levels(sweep: Sweepable, levels: Levels, nodes: range) -> tuple[Leak, Endless | None]:
+    """The worst node of a chain or tree, and what it rests on, unless that is all levels at once.
+
+    Of states with many behind them the highest levels on all nodes are looked at too, and alone
+    where they are everywhere, or a sweep would take minutes. Few runs are swept from end to end,
+    which says no more than stretches do and is several times quicker.
+    """
+    endless = None
+    highest, is_flat = at_highest_levels(sweep, levels, nodes), len(levels.first) == 1
+    if not isinstance(sweep, Sweep):
+        found = sweep.worst(levels, nodes)
+    elif highest is not None and (is_flat or not sweep.affordable(MOST_WARM_UP)):
+        between = None if is_flat else worst_between_ends(sweep, levels, nodes)
+        found = highest if between is None or between.leak >= highest.leak else between
+    elif highest is not None and (runs := worst_of_runs(sweep, levels, nodes)) is not None:
+        found = highest if highest.leak < runs.leak else runs
+    else:
+        endless = _looked_at(sweep, levels, _ROOM)
+        found = sweep.worst(levels, nodes, endless)
+        if not endless.short and (highest is not None or not endless.settles):  # noise is found so
+            other = worst_between_ends(sweep, levels, nodes)
+            flat = levels.flat()
+            longest = int((flat.last - flat.first)[flat.own > 0].max())
+            rounding = _ALIKE if longest > 2 * endless.warm_up else 0.0  # of ends that are unfelt
+            if other is not None and other.leak < found.leak * (1 - rounding):
+                found, endless = other, None
+        if highest is not None and highest.leak < found.leak:
+            found, endless = highest, None
+    return found, endless
+
+
+def _looked_at(sweep: Sweep, levels: Levels, room: float) -> Endless:
+    """Endless series of levels up to `room` times the highest, or up to it where room would cost.
+
+    Slow chains do not forget the bounds that a sweep begins with, which then are to be the lowest.
+    """
+    charged = sweep.charged(levels)
+    found = Endless(sweep, charged, room)
+    return found if found.short or found.settles else Endless(sweep, charged)
+
+
+def _largest_charge(
+    charges: Charges, levels: Levels, nodes: range, episode: int, most: float
+) -> Fraction:
+    """The most that is spent on a secret itself, in fractions, where nothing is added.
+
+    Floats say which secrets are close to the most; of these the exact charges are compared. More
+    than `most` is spent only on what is known anyway.
+    """
+    first, last = nodes.start, nodes.stop - episode
+    starts = np.clip(levels.first, first, last)
+    starts = np.unique(starts[(levels.last >= first) & (levels.first < nodes.stop)])
+    if episode > 1:
+        ends = np.clip(levels.last - episode + 1, first, last)
+        starts = np.unique(np.concatenate([starts, ends]))
+    costs = levels.block(starts, starts + episode - 1)
+    fits = costs <= most * (1 + _TIE)
+    starts, costs = starts[fits], costs[fits]
+    close = starts[costs >= costs.max() * (1 - _TIE)].tolist()
+    return max(charges.charge(start, start + episode - 1) for start in close)
