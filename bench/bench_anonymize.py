@@ -138,7 +138,6 @@ def bench_one_provider(frame: pandas.DataFrame) -> None:
             "quiltwork": lambda: run().frame,
             "numpy mondrian (groups only)": lambda: plain_mondrian(codes, sensitive, 30, 4),
             "quiltwork, split=range": lambda: run(split="range").frame,
-            "quiltwork, quality": lambda: run(quality=True).frame,
         },
         repeats=5,
     )
@@ -149,7 +148,6 @@ def bench_one_provider(frame: pandas.DataFrame) -> None:
     for name, options in (
         ("default", {}),
         ("split=range", {"split": "range"}),
-        ("quality", {"quality": True}),
     ):
         publication = run(**options)
         loss = publication_loss(publication)
@@ -180,7 +178,7 @@ def bench_ten_providers(frame: pandas.DataFrame) -> None:
     contestants["numpy mondrian, m = 0"] = lambda: plain_mondrian(codes, sensitive, 30, 4)
     compare("Adult, ten providers, m = 3, k = 30, l = 4", contestants, repeats=5)
     rows = []
-    for name, options in {**methods, "quality": {"quality": True}}.items():
+    for name, options in methods.items():
         publication = anonymize(table, CONSTRAINT, 3, **options)
         loss = publication_loss(publication)
         error = query_error(table, publication)
@@ -231,7 +229,7 @@ def bench_provider_splits(frame: pandas.DataFrame, rows: int = 5000) -> None:
     """Query error, provider-aware against baseline, for the same 2,500 queries."""
     frame = frame.sample(rows, random_state=1).reset_index(drop=True)
     splits: dict[str, dict[str, Any]] = {name: {"split": name} for name in ("range", "loss")}
-    splits |= {"fitness": {"split": "fitness"}, "quality": {"split": "loss", "quality": True}}
+    splits["fitness"] = {"split": "fitness"}
     found = []
     for how in ("uniform", "exponential", "zipf", *QUASI):
         for providers in (3, 10, 30, 100):

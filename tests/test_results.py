@@ -16,7 +16,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import quiltwork as qw
@@ -93,12 +92,6 @@ def chain_mechanism():
     return qw.optimal_for_chain(CHAIN, 2, 1, consumer(), COUNT)
 
 
-def refusing():
-    frame = pd.DataFrame({"age": range(8), "ill": [*"aabbabab"]})
-    table = qw.Table(frame, None, ["age"], "ill")
-    return qw.anonymize(table, qw.KAnonymity(2) & qw.LDiversity(2), m=0)
-
-
 def published():
     return qw.anonymize(table(), qw.KAnonymity(2), m=1)
 
@@ -160,8 +153,6 @@ MAKERS = {
         qw.Table(published().frame, None, ["age"], "ill"), table(), qw.KAnonymity(2), m=1
     ),
     "Quote": quote,
-    "Guesses": lambda: qw.tables.risk.refused_cuts(refusing()).guesses,
-    "Refused": lambda: qw.tables.risk.refused_cuts(published()),
     "Release": lambda: qw.release([0, 1] * 10, qw.queries.histogram(), CHAIN, epsilon=1),
     "ReleasePlan": lambda: qw.plan(CHAIN, length=20, budget=1, queries=[COUNT] * 2),
     "Remap": lambda: qw.GeometricMechanism(2, alpha=0.5).remap(consumer()),

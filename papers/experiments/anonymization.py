@@ -30,7 +30,6 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "baseline by loss": {"method": "baseline", "split": "loss"},
     "provider-aware": {},
     "provider-aware by fitness": {"split": "fitness"},
-    "provider-aware, quality": {"quality": True},
 }
 
 

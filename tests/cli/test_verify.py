@@ -213,7 +213,7 @@ def test_every_constraint_can_be_asked_for(cli, folder):
         (("--k", "2", "--provider", "hospital", "--quasi", ","), "--quasi names no column"),
         (("--k", "2", "--provider", "hospital", "--max-m", "--m", "2"), "leave --m out"),
         (("--k", "2", "--provider", "hospital", "--left-out", "2"), "go with --own"),
-        (("--k", "2", "--provider", "hospital", "--quality"), "with --originals alone"),
+        (("--k", "2", "--provider", "hospital", "--relaxed"), "with --originals alone"),
         (("--k", "2", "--provider", "hospital", "--placed", "x"), "go with --own"),
         (("--k", "2", "--provider", "hospital", "--hierarchy", "zip=x"), "go with --own"),
     ],

@@ -87,12 +87,9 @@ def check(table: Table, publication, k: int, l: int, m: int) -> None:  # noqa: E
     method=st.sampled_from(["provider-aware", "baseline", "separate"]),
     split=st.sampled_from(["range", "loss", "fitness"]),
     relaxed=st.booleans(),
-    quality=st.booleans(),
     m=st.integers(0, 3),
 )
-def test_every_publication_is_private_covering_and_complete(
-    seed, method, split, relaxed, quality, m
-):
+def test_every_publication_is_private_covering_and_complete(seed, method, split, relaxed, m):
     table = random_table(seed)
     publication = anonymize(
         table,
@@ -101,7 +98,6 @@ def test_every_publication_is_private_covering_and_complete(
         method,
         split=split,
         relaxed=relaxed,
-        quality=quality,
     )
     check(table, publication, 3, 2, m)
 
@@ -132,9 +128,8 @@ def test_order_of_rows_and_of_providers_leaves_no_trace():
 
 
 OPTIONS = [
-    {"quality": True},
     {"relaxed": True},
-    {"quality": True, "relaxed": True, "suppression": 0.1},
+    {"split": "loss", "relaxed": True, "suppression": 0.1},
     {"split": "loss"},
     {"split": "fitness"},
     {"suppression": 0.1},
@@ -166,7 +161,7 @@ def test_no_choice_lets_the_order_of_rows_show(options, method, subject):
 
 def test_reversed_rows_that_look_alike_give_one_frame():
     frame = pandas.DataFrame({"p": [*"AB"] * 4, "q": [1] * 6 + [2] * 2, "s": [*"aabbccdd"]})
-    for options in ({"quality": True}, {"relaxed": True}):
+    for options in ({"split": "loss"}, {"relaxed": True}):
         one, two = (
             anonymize(Table(f, "p", ["q"], "s"), KAnonymity(3), 0, "baseline", **options).frame
             for f in (frame, frame[::-1].reset_index(drop=True))
@@ -175,7 +170,7 @@ def test_reversed_rows_that_look_alike_give_one_frame():
 
 
 def test_the_same_input_gives_the_same_output():
-    for options in ({}, {"quality": True}, {"split": "fitness"}, {"relaxed": True}):
+    for options in ({}, {"split": "fitness"}, {"relaxed": True}):
         one, two = (anonymize(random_table(8), KAnonymity(3), 1, **options).frame for _ in range(2))
         pandas.testing.assert_frame_equal(one, two)
 

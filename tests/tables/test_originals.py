@@ -93,11 +93,11 @@ WIDE = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill"}
 ASKED = KAnonymity(3) & LDiversity(2)
 
 
-@pytest.mark.parametrize("quality", [False, True])
-def test_with_the_placed_rows_every_table_is_verified_exactly_by_all_and_by_each(quality, tmp_path):
+@pytest.mark.parametrize("split", ["loss", "fitness"])
+def test_with_the_placed_rows_every_table_is_verified_exactly_by_all_and_by_each(split, tmp_path):
     frame = hospitals()
     table = Table(frame, "who", **WIDE)
-    made = anonymize(table, ASKED, m=1, quality=quality, suppression=0.05)
+    made = anonymize(table, ASKED, m=1, split=split, suppression=0.05)
     shown = Table(made.write(tmp_path / "published.csv"), None, **WIDE)
     files = write_placed(made, tmp_path / "placed")
     placed = Table.concat({file.stem: file for file in files}, **WIDE)
@@ -119,7 +119,7 @@ def test_with_the_placed_rows_every_table_is_verified_exactly_by_all_and_by_each
         verify_published(other, table, ASKED, 1, placed=placed)
 
 
-RECIPES = [{}, {"quality": True}, {"split": "range"}, {"relaxed": True}, {"suppression": 0.05}]
+RECIPES = [{}, {"split": "fitness"}, {"split": "range"}, {"relaxed": True}, {"suppression": 0.05}]
 
 
 @pytest.mark.parametrize("options", RECIPES, ids=str)
@@ -143,7 +143,7 @@ def test_a_table_made_again_has_the_true_verdict_and_a_changed_one_is_not_called
             found = verify_published(
                 Table(shown, None, **WIDE), originals, ASKED, asked, made=options
             )
-            if asked == m and options in ({}, {"quality": True}, {"suppression": 0.05}):
+            if asked == m and options in ({}, {"split": "fitness"}, {"suppression": 0.05}):
                 guessed = verify_published(Table(shown, None, **WIDE), originals, ASKED, m)
                 assert guessed.private is found.private
             assert found.private is verify_m_privacy(made.table, ASKED, asked).private

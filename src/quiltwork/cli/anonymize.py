@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     quiltwork anonymize a.csv b.csv c.csv --quasi age,zip --sensitive disease \\
         --k 3 --l 2 --m 1 --output published.csv
     quiltwork anonymize all.parquet --provider hospital --quasi age,zip,sex --sensitive disease \\
-        --k 30 --l 4 --m 3 --quality --hierarchy zip=zip.csv --report report.html \\
+        --k 30 --l 4 --m 3 --hierarchy zip=zip.csv --report report.html \\
         --output published.parquet
     quiltwork anonymize large.parquet --provider hospital --quasi age,zip --sensitive disease \\
         --k 30 --l 4 --m 3 --backend spark --output published.parquet

@@ -48,7 +48,6 @@ def candidate_choices(
 def compare(
     source: TableFiles = gathered(TableFiles),
     varied: dict[str, list[Any]] = gathered(candidate_choices),
-    quality: bool = option("Take more time for better counts from the table."),
     declared: dict[str, Any] = gathered(declarations),
     plot: str | None = plot_option,
 ) -> None:
@@ -77,7 +76,7 @@ def compare(
             )
             constraint = constraint_of({n: chosen.pop(n) for n in "klt" if n in chosen})
             try:
-                made[name] = anonymize(table, constraint, quality=quality, **chosen)
+                made[name] = anonymize(table, constraint, **chosen)
             except NotPrivateError as error:
                 refused[name] = str(error)
     if not made:

@@ -91,7 +91,6 @@ def recipe_of(
         "Cut where least is lost, the widest range (usual for baseline), or by the paper's score.",
         kind=SPLITS,
     ),
-    quality: bool = option("Take more time for better counts from the table."),
     blind: bool = option("Cut by numbers of records alone, so that the cuts tell nothing."),
     relaxed: bool = option("Records with equal values may be parted."),
     suppression: Fraction = option(

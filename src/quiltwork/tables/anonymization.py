@@ -52,7 +52,6 @@ def anonymize(
     *,
     split: Split | None = None,
     relaxed: bool = False,
-    quality: bool = False,
     suppression: Any = 0,
     blind: bool = False,
     progress: Progress | None = None,
@@ -70,8 +69,6 @@ def anonymize(
             quasi-identifier in the middle (faster, worse); "fitness" is the paper's. None: "loss",
             but "range" for the baseline.
         relaxed: whether records with equal values may go to different groups.
-        quality: try other cuts by loss as well, which takes about four times as long, and take
-            those from whose table counts are best; the baseline cuts by loss too.
         suppression: the share of rows that may be left out, at most; less are where the table does
             not pass its verification with so many. None on Spark.
         blind: cut by quasi-identifiers and numbers of records alone, so that who knows the
@@ -107,12 +104,11 @@ def anonymize(
         )
     choice(method, get_args(Method), "method")
     choice(backend, get_args(Backend), "backend")
-    cut: Split = "range" if method == "baseline" and quality is False else "loss"
+    cut: Split = "range" if method == "baseline" else "loss"
     if split is not None:
         choice(split, get_args(Split), "split")
         cut = split
     flag(relaxed, "relaxed")
-    flag(quality, "quality")
     flag(blind, "blind")
     share = to_fraction(suppression, "suppression")
     if not 0 <= share < 1:
@@ -124,7 +120,7 @@ def anonymize(
     if blind:
         _check_blind(table, asked, on_spark, relaxed or cut == "fitness", bool(share))
     rules = CutRules(method == "provider-aware", cut, relaxed)
-    recipe = Recipe(asked, coalition, method, rules, quality, blind)
+    recipe = Recipe(asked, coalition, method, rules, blind)
     if on_spark:
         from quiltwork.tables.spark import anonymize_spark
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ MOST_TRIES = 5
 _OTHER_WAYS: tuple[dict[str, Any], ...] = (
     {"method": "baseline"},
     {"method": "separate"},
-    {"quality": True},
+    {"split": "fitness"},
+    {"relaxed": True},
 )
 
 
@@ -87,7 +89,7 @@ class PublishedVerdict(ResultBase):
                 f"Cannot tell from these files: {self.known:,} of {self.groups:,} groups hold, and "
                 f"the others depend on where {self.ambiguous:,} rows are that fit several groups, "
                 "or are not all published. Made again from these rows it is another table: pass "
-                "the constraint, m and options that it was made with (made=…, --method, --quality "
+                "the constraint, m and options that it was made with (made=…, --method, --split "
                 "and so on), or what its publisher knows, placed=… (anonymize --placed)."
             )
         else:
@@ -124,7 +126,7 @@ def verify_published(
         placed: the rows with their providers as they were published, which settles where boxes
             overlap. It is checked: together they are the published table, and each provider's are
             rows of its own.
-        made: the options by which `anonymize` made it, such as `{"quality": True}`; without them
+        made: the options by which `anonymize` made it, such as `{"split": "fitness"}`; without them
             its defaults, and then some others. Where boxes overlap it is made so again, with
             this constraint and for this m, then for others near it.
 
@@ -155,10 +157,8 @@ def verify_published(
                 "another one, or one of the files was changed."
             )
         return case.verdict(told, asked, size, limit)
-    found = case.verdict(None, asked, size, limit)
-    if found.private is not None:
-        return found
-    for options in case.ways(size, made or {}):
+    found = None
+    for options in case.ways(size, made or {}) if case.may_be_made_again(size) else []:
         try:
             again = made_here(anonymize(originals, asked, **options)).table
         except (NotPrivateError, UnsupportedError):
@@ -167,8 +167,12 @@ def verify_published(
         if told is not None:
             chosen = ", ".join(f"{name}={value}" for name, value in options.items())
             by = f"quiltwork {__version__}, anonymize({asked}, {chosen})"
-            return replace(case.verdict(told, asked, size, limit), made_again=by)
-    return found
+            return replace(case.verdict(told, asked, size, limit, made=True), made_again=by)
+        if found is None:
+            found = case.verdict(None, asked, size, limit)
+        if found.private is not None:
+            return found
+    return found or case.verdict(None, asked, size, limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,25 +207,47 @@ class _Case:
             return None
         return told if (told.sum(axis=0) == self.kinds.shown).all() else None
 
+    @cached_property
+    def room(self) -> Counts:
+        """Return provider × group × value, the rows that may be there at most."""
+        kinds, providers = self.kinds, len(self.originals.encoded.providers)
+        by_owner = replace(
+            kinds,
+            group=self.owner[kinds.kind] * len(kinds.shown) + kinds.group,
+            shown=np.tile(kinds.shown, (providers, 1)),
+        )
+        return by_owner.possible.reshape(providers, *kinds.shown.shape)
+
+    def may_be_made_again(self, m: int) -> bool:
+        """Whether boxes alone do not tell, and no record is nobody's at the first glance."""
+        sums = self.room.sum(axis=0)
+        return m > 0 and bool((sums != self.kinds.shown).any() and (sums >= self.kinds.shown).all())
+
     def verdict(
-        self, told: Counts | None, asked: Constraint, m: int, limit: int
+        self, told: Counts | None, asked: Constraint, m: int, limit: int, made: bool = False
     ) -> PublishedVerdict:
-        """Verify the groups of which it is known who has what there."""
-        kinds, owner, published = self.kinds, self.owner, self.published
-        names = self.originals.encoded.providers
-        shown, providers = kinds.shown, len(names)
-        by_owner = replace(kinds, group=owner[kinds.kind] * len(shown) + kinds.group)
-        if told is None:
-            taken = kinds.placed()
-            room = replace(by_owner, shown=np.tile(shown, (providers, 1))).possible
-            known = (room.reshape(providers, *shown.shape).sum(axis=0) == shown).all(axis=1)
-            known |= m == 0  # nobody takes anything away
+        """Verify the groups of which it is known who has what there.
+
+        With `made` they were made of these rows: that each is somebody's needs no check.
+        """
+        kinds, published, shown = self.kinds, self.published, self.kinds.shown
+        names, owner = self.originals.encoded.providers, self.owner[self.kinds.kind]
+        providers, known = len(names), np.ones(len(shown), dtype=bool)
+        if told is not None and made:
+            cells = np.nonzero(told)
+            held, taken = cells, told[cells]
         else:
-            taken = by_owner.placed_within(told.reshape(-1, shown.shape[1]))
-            known = np.ones(len(shown), dtype=bool)
+            held = (owner, kinds.group, kinds.value[kinds.kind])
+            if told is None:
+                taken = kinds.placed()
+                known = (self.room.sum(axis=0) == shown).all(axis=1)
+                known |= m == 0  # nobody takes anything away
+            else:
+                by_owner = replace(kinds, group=owner * len(shown) + kinds.group)
+                taken = by_owner.placed_within(told.reshape(-1, shown.shape[1]))
         records = int(shown.sum())
         rows = np.bincount(self.originals.encoded.provider, minlength=providers)
-        published_rows = np.bincount(owner[kinds.kind], weights=taken, minlength=providers)
+        published_rows = np.bincount(held[0], weights=taken, minlength=providers)
         found = PublishedVerdict(
             private=False,
             size=records,
@@ -235,9 +261,8 @@ class _Case:
         )
         if found.nobodys:
             return found
-        columns = (kinds.group, owner[kinds.kind], kinds.value[kinds.kind])
-        each = tuple(np.repeat(column, taken) for column in columns)
-        counts = count_records(each, (len(shown), providers, shown.shape[1]))
+        who, group, value = (np.repeat(column, taken) for column in held)
+        counts = count_records((group, who, value), (len(shown), providers, shown.shape[1]))
         some, bound = np.flatnonzero(known), asked.bind(published.encoded)
         encoded = replace(published.encoded, providers=names)
         names = encoded, published.group_values

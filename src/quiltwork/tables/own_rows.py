@@ -10,7 +10,7 @@ Theorem: docs/theory/own-rows.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,8 +68,28 @@ class Kinds:
     def placed(self) -> Counts:
         """Return how many rows each pair has in a placement of as many rows as possible.
 
-        One maximum flow from kinds to cells (a group and a value), O(pairs) in practice.
+        Rows that fit one group alone come first, which never leaves fewer for the others.
         """
+        taken = np.zeros(len(self.kind), dtype=np.int64)
+        alone = np.flatnonzero(self.matches[self.kind] == 1)
+        cell = self.group[alone] * self.shown.shape[1] + self.value[self.kind[alone]]
+        order = np.argsort(cell, kind="stable")
+        rows = self.weight[self.kind[alone[order]]]
+        before = np.cumsum(rows) - rows
+        first = np.searchsorted(cell[order], cell[order])
+        before -= before[first]
+        room = self.shown.ravel()[cell[order]] - before
+        taken[alone[order]] = np.clip(room, 0, rows)
+        several = np.flatnonzero(self.matches[self.kind] != 1)
+        if len(several):
+            left = self.shown - self.loads(taken, np.arange(len(self.kind)))
+            kinds, kind = np.unique(self.kind[several], return_inverse=True)
+            others = Kinds(left, self.value[kinds], self.weight[kinds], kind, self.group[several])
+            taken[several] = others._flow()
+        return taken
+
+    def _flow(self) -> Counts:
+        """Return the same by one maximum flow from kinds to cells, O(pairs) in practice."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_flow
 
@@ -168,17 +188,10 @@ def told_counts(published: Table, placed: Table, names: tuple[str, ...]) -> Coun
         InvalidInputError: if one of them is in no published group, or nobody's.
     """
     check_columns(published, placed)
-    read: Callable[[str], Hashable] = _read
-    shown = [_texts(published, g) for g in range(published.groups.count)]
-    group_of = {tuple(map(read, texts)): g for g, texts in enumerate(shown)}
-    if len(group_of) < len(shown):  # groups that differ in how a number is written
-        read, group_of = str, {texts: g for g, texts in enumerate(shown)}
     there = placed.encoded
-    columns = [placed.quasi_identifiers.index(name) for name in published.quasi_identifiers]
-    texts = (_texts(placed, g) for g in range(placed.groups.count))
     found = [
         [names.index(str(name)) if str(name) in names else -1 for name in there.providers],
-        [group_of.get(tuple(read(text[c]) for c in columns), -1) for text in texts],
+        _same_groups(published, placed),
         recoded(there.sensitive_values, published.encoded.sensitive_values),
     ]
     rows = (there.provider, placed.groups.labels, there.sensitive)
@@ -194,13 +207,31 @@ def told_counts(published: Table, placed: Table, names: tuple[str, ...]) -> Coun
     return counts
 
 
+def _same_groups(published: Table, placed: Table) -> list[int]:
+    """Return for each placed group the published one with its texts; −1 for none."""
+    columns = {column.name: column for column in placed.encoded.quasi}
+    for read in (_read, str):  # groups may differ in how a number is written only
+        shown, mine = [], []
+        for column in published.encoded.quasi:
+            code: dict[Hashable, int] = {}
+            own = [code.setdefault(read(str(v)), len(code)) for v in column.values]
+            shown.append(np.array(own)[column.codes[published.groups.first]])
+            other = columns[column.name]
+            same = np.array([code.get(read(str(v)), -1) for v in other.values])
+            mine.append(same[other.codes[placed.groups.first]])
+        group_of = {texts: g for g, texts in enumerate(_rows_of(shown))}
+        if len(group_of) == published.groups.count:
+            break
+    return [group_of.get(texts, -1) for texts in _rows_of(mine)]
+
+
+def _rows_of(columns: Sequence[Counts]) -> Iterable[tuple[int, ...]]:
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
 def _read(text: str) -> Hashable:
     """Read a label such that `20..25` and `20.0..25.0` are the same one."""
     label = label_of(text)
     values = (value if (found := number(value)) is None else found for value in label.values)
     ends = tuple(values) if label.form == "range" else frozenset(values)
     return label.form, label.missing, ends
-
-
-def _texts(table: Table, group: int) -> tuple[str, ...]:
-    return tuple(map(str, table.group_values(group)))

@@ -26,14 +26,14 @@ from quiltwork.report import (
     table,
 )
 from quiltwork.results import ResultBase, plain
+from quiltwork.tables.constraints import KAnonymity
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
 from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification, assess
-from quiltwork.tables.risk.attacks import TableAttack
+from quiltwork.tables.risk.attacks import CutsMade, TableAttack
 from quiltwork.tables.risk.definetti import definetti
 from quiltwork.tables.risk.downcoding import downcoding
 from quiltwork.tables.risk.intersection import rehearsed
-from quiltwork.tables.risk.minimality import refused_cuts
 
 if TYPE_CHECKING:
     from quiltwork.tables.for_providers import ForProviders
@@ -308,18 +308,17 @@ def publication_report(
 ) -> TableReport:
     """Return what a publication reveals and keeps; with a path, also write it as a page.
 
-    Cost: a few passes over the rows, the attacks, for one of which the rows are anonymized once
-    more, and the query error of up to 2,500 random queries.
+    Cost: a few passes over the rows, the attacks, for one of which the rows are cut once more, and
+    the query error of up to 2,500 random queries.
     """
     rows = publication.source.encoded.rows
     queries = max(50, min(QUERIES, _QUERY_WORK // rows))
     error = query_error(publication.source, publication, queries)
-    refused = refused_cuts(publication)
     assessment = assess(
         publication.table,
         against=rehearsed(publication),
         learned=definetti(publication),
-        refused=refused,
+        cuts=_cuts(publication),
         downcoded=downcoding(publication),
     )
     loss = publication_loss(publication)
@@ -343,6 +342,15 @@ def publication_report(
     if path is not None:
         report.write(path)
     return report
+
+
+def _cuts(publication: LocalPublication) -> CutsMade:
+    """Say whether sensitive values had a say in the cuts (statement 6 of the theory page)."""
+    recipe = publication.recipe
+    if recipe.blind:
+        return CutsMade(by_values=False, left_out=publication.suppressed)
+    by_numbers = all(isinstance(part, KAnonymity) for part in recipe.constraint.parts)
+    return CutsMade(not by_numbers or recipe.rules.relaxed or recipe.rules.split == "fitness")
 
 
 def _records(assessment: Assessment) -> str:

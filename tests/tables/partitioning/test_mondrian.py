@@ -110,9 +110,7 @@ ALIKE = {"seed": 1, "rows": 40, "quasi": 3, "codes": 4, "providers": 4}
 
 
 @settings(max_examples=60)
-@example(
-    shape=ALIKE, least=1, values=1, node_of=lambda r: r.provider % 2, parted=False, density=0.0
-)
+@example(shape=ALIKE, least=1, values=1, node_of=lambda r: r.provider % 2, parted=False)
 @given(
     shape=shapes,
     least=st.integers(1, 6),
@@ -121,9 +119,8 @@ ALIKE = {"seed": 1, "rows": 40, "quasi": 3, "codes": 4, "providers": 4}
         [lambda records: 0 * records.ids, lambda records: records.provider % 2]
     ),
     parted=st.booleans(),
-    density=st.sampled_from([0.0, 0.5]),
 )
-def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted, density):
+def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted):
     """Of the whole, of nodes that were cut between providers, and where equal records part."""
     records = random_records(**shape)
     node = node_of(records)
@@ -133,7 +130,7 @@ def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted,
     sizes = np.bincount(node)
     nodes = Nodes(order, starts_of(sizes)).select(sizes > 0)
     asked = np.full(nodes.count, least)
-    loss, last = best_cuts.best_cuts(records, nodes, asked, values, parted, density)
+    loss, last = best_cuts.best_cuts(records, nodes, asked, values, parted)
 
     def allowed(side: list[int]) -> bool:
         return len(side) >= least and len(set(records.sensitive[side])) >= values
@@ -142,7 +139,7 @@ def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted,
         for at, number in enumerate(np.unique(node)):
             rows = np.flatnonzero(node == number)
             expected = reference.best_cut(
-                records.codes.tolist(), records.axes.places, axis, rows.tolist(), allowed, density
+                records.codes.tolist(), records.axes.places, axis, rows.tolist(), allowed
             )
             assert loss[axis, at] == pytest.approx(expected)
             if np.isfinite(expected):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize
 from quiltwork.tables.encoding import Column
-from quiltwork.tables.risk import assess, definetti, definetti_on, refused_cuts
+from quiltwork.tables.risk import assess, definetti, definetti_on
 from tests.sizes import sample
 
 MODULE = importlib.import_module("quiltwork.tables.risk.definetti")
@@ -201,7 +201,5 @@ def test_tables_that_do_not_go_together_are_refused():
         definetti_on(frame, table)
     with pytest.raises(InvalidInputError, match="what anonymize returned"):
         definetti(table)
-    with pytest.raises(InvalidInputError, match="what anonymize returned"):
-        refused_cuts(table)
     with pytest.raises(InvalidInputError, match="what intersection"):
         assess(table, against=5)

@@ -23,18 +23,8 @@ def test_nobody_is_left_for_a_value_but_one():
     first = pd.DataFrame({"age": [20, 20, 30, 30], "ill": ill, "who": range(4)})
     second = pd.DataFrame({"age": [*"fmfm"], "ill": ill, "who": range(4)})
     found = intersection(*(Table(f, None, ["age"], "ill", subject="who") for f in (first, second)))
-    assert (found.by_values, found.least, found.most, found.exact) == (2, 4, 4, True)
-    assert (
-        "4 of all people have one possible value left, 2 of them by the values" in found.explain()
-    )
-
-
-def test_who_is_in_one_table_only_can_be_pinned_down_too():
-    """Two of three came back; the third has what the later table does not show."""
-    first = pd.DataFrame({"age": ["1..9"] * 3, "ill": [*"xyz"], "who": range(3)})
-    second = pd.DataFrame({"age": ["1..9"] * 2, "ill": [*"xy"], "who": range(2)})
-    tables = [Table(f, None, ["age"], "ill", subject="who") for f in (first, second)]
-    assert intersection(*tables).least == 1
+    assert (found.by_values, found.least, found.most, found.exact) == (2, 2, 4, False)
+    assert "For 2 of them the values of their two groups leave one possible" in found.explain()
 
 
 def test_people_whose_value_changed_are_left_out():

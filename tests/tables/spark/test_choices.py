@@ -55,25 +55,6 @@ def source(spark):
     return frame, spark.createDataFrame(frame)
 
 
-def test_quality_in_one_subtree_is_that_of_the_local_backend(source):
-    found = anonymize(roles(source[1]), LIMITS, 1, quality=True)
-    local = anonymize(roles(source[0]), LIMITS, 1, quality=True)
-    assert sorted_rows(found.frame) == sorted_rows(local.frame)
-    found.unpersist()
-
-
-def test_quality_in_many_subtrees_loses_less_than_without_and_about_as_much_as_locally(source):
-    local = anonymize(roles(source[0]), LIMITS, 1, "baseline", quality=True)
-    plain = anonymize(roles(source[0]), LIMITS, 1, "baseline")
-    asked = Recipe(LIMITS, 1, "baseline", CutRules(split="loss"), quality=True)
-    found = anonymize_spark(roles(source[1]), asked, subtree_rows=400)
-    assert found.subtrees > 2
-    best, usual = (pub.report().loss.gcp for pub in (local, plain))
-    assert found.gcp < usual - 0.5 * (usual - best)
-    assert verify_spark(found.table, LIMITS, 1).private
-    found.unpersist()
-
-
 def test_hierarchies_are_cut_between_labels_as_locally(source):
     tree = {"zip": ZIPS}
     found = anonymize_spark(roles(source[1], hierarchies=tree), BASELINE, subtree_rows=400)

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.delimited import unescape_formula
-from quiltwork.tables.encoding import Column
+from quiltwork.tables.distinct import runs
+from quiltwork.tables.encoding import Column, group_rows
 from quiltwork.tables.generalization.hierarchies import ROOT, leaf_text
 from quiltwork.tables.meanings import meaning, place
 from quiltwork.tables.table import Table
@@ -116,8 +117,6 @@ def _plain(piece: str) -> str:
 
 
 Codes = NDArray[np.int64]
-_PORTION = 1 << 23
-"""Pairs of row and group that are compared at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +135,17 @@ class LabelReader:
     column: Column
     order: Sequence[Any] = ()
 
-    def codes(self, text: Any) -> Codes:
-        """Return the codes of the values that a text covers; stars cover what they stand for."""
+    def codes(self, text: Any, label: Label | None = None) -> Codes:
+        """Return the codes of the values that a text covers; stars cover what they stand for.
+
+        `label` is what `label_of` reads in it, if that is known.
+        """
         if text is None:
             return np.array(self._missing, dtype=np.int64)
         plain = unescape_formula(text.strip()) if isinstance(text, str) else MISSING
         if plain != MISSING and plain in self._under:  # a label may look like a range
             return np.array(self._under[plain], dtype=np.int64)
-        label = label_of(text)
+        label = label_of(text) if label is None else label
         found = [*self._missing] if label.missing else []
         if label.form == "range" and label.values[0] != label.values[1]:
             found += self._between(*label.values)
@@ -152,13 +154,13 @@ class LabelReader:
                 found += self._one(value)
         return np.array(found, dtype=np.int64)
 
-    def understands(self, text: Any) -> bool:
+    def understands(self, text: Any, label: Label) -> bool:
         """Tell whether it is known what a text covers, if only that it is none of these values.
 
         A word may be a value that others have, but not alone where numbers or values of an order
         are expected; a range needs values that have one.
         """
-        label, tree = label_of(text), self.column.hierarchy
+        tree = self.column.hierarchy
         if tree is not None:
             return str(text) in tree.labels or {*label.values} <= tree.labels
         if label.form == "set":
@@ -237,7 +239,9 @@ def fitting_groups(published: Table, own: Table, rows: NDArray[np.int64]) -> tup
     """Return every fit of one of `rows` of the own table: which of them, ascending, and the group.
 
     The texts are read as the own table declares: its orders and hierarchies. A row that may be in a
-    group whose text is not understood is taken to fit none: where it is is not known.
+    group whose text is not understood is taken to fit none: where it is is not known. The groups
+    that a value fits are a set of bits; the groups that a row fits are in the sets of all its
+    values. Cost: O(distinct rows × groups × quasi-identifiers / 64).
     """
     columns = {column.name: column for column in published.encoded.quasi}
     tests = []
@@ -245,21 +249,54 @@ def fitting_groups(published: Table, own: Table, rows: NDArray[np.int64]) -> tup
         shown = columns[mine.name]
         covered, unread = _covering(shown, mine, own.orders.get(mine.name, ()))
         group = shown.codes[published.groups.first]
-        tests.append((covered[group], unread[group], mine.codes))
-    step = max(1, _PORTION // max(1, published.groups.count))
+        tests.append((_group_sets(covered, group), _group_sets(unread, group), unread.any()))
+    codes = [mine.codes[rows] for mine in own.encoded.quasi]
+    alike = group_rows(codes, [len(mine.values) for mine in own.encoded.quasi])
+    distinct = [column[alike.first] for column in codes]
+    words = max(1, -(-published.groups.count // _BITS))
+    step = max(1, _PORTION // words)
     found = [np.zeros((2, 0), dtype=np.int64)]
-    for start in range(0, len(rows), step):
-        portion = rows[start : start + step]
-        fits = np.ones((len(portion), published.groups.count), dtype=bool)
+    for start in range(0, alike.count, step):
+        portion = [column[start : start + step] for column in distinct]
+        fits = np.full((len(portion[0]), words), np.iinfo(np.uint64).max)
         doubt = np.zeros_like(fits)
-        for covered, unread, codes in tests:
-            inside, perhaps = (side.T[codes[portion]] for side in (covered, unread))
-            doubt = (doubt & (inside | perhaps)) | (fits & perhaps)
+        for (has, may_have, some), values in zip(tests, portion, strict=True):
+            inside = has[values]
+            if some or doubt.any():
+                perhaps = may_have[values]
+                doubt = (doubt & (inside | perhaps)) | (fits & perhaps)
             fits &= inside
-        row, group = np.nonzero(fits & ~doubt.any(axis=1, keepdims=True))
-        found.append(np.array([start + row, group]))
-    places, groups = np.concatenate(found, axis=1)
-    return places, groups
+        fits[doubt.any(axis=1)] = 0
+        row, member = _members(fits)
+        found.append(np.array([start + row, member]))
+    kind, group = np.concatenate(found, axis=1)
+    first = np.searchsorted(kind, np.arange(alike.count + 1))
+    sizes = np.diff(first)[alike.labels]
+    return np.repeat(np.arange(len(rows)), sizes), group[runs(first[alike.labels], sizes)]
+
+
+_BITS = 64
+_PORTION = 1 << 20
+"""Words of bits that are compared at a time."""
+
+
+def _group_sets(of_text: NDArray[np.bool_], group: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return for each value the set of groups whose text, by its code, has it: value × words."""
+    words = max(1, -(-len(group) // _BITS))
+    sets = np.zeros((of_text.shape[1], words * 8), dtype=np.uint8)
+    step = max(1, (_PORTION << 3) // max(1, len(group)))
+    for start in range(0, len(sets), step):
+        packed = np.packbits(of_text[:, start : start + step].T[:, group], 1, "little")
+        sets[start : start + step, : packed.shape[1]] = packed
+    return sets.view("<u8")
+
+
+def _members(sets: NDArray[np.uint64]) -> tuple[Codes, Codes]:
+    """Return (set, member) for every member of sets of bits, in order."""
+    row, word = np.nonzero(sets)
+    bits = np.unpackbits(sets[row, word].view(np.uint8).reshape(-1, 8), 1, bitorder="little")
+    at, bit = np.nonzero(bits)
+    return row[at], word[at] * _BITS + bit
 
 
 def _covering(
@@ -272,10 +309,11 @@ def _covering(
     """
     reader = LabelReader(own, order)
     covered = np.zeros((len(published.values), len(own.values)), dtype=bool)
-    for row, text in zip(covered, published.values, strict=True):
-        row[reader.codes(text)] = True
-    unread = ~np.array([reader.understands(text) for text in published.values])
     labels = [label_of(text) for text in published.values]
+    for row, text, label in zip(covered, published.values, labels, strict=True):
+        row[reader.codes(text, label)] = True
+    shown = zip(published.values, labels, strict=True)
+    unread = ~np.array([reader.understands(*one) for one in shown])
     if any(label.form == "set" and label.values for label in labels):
         unread[:] = False
     elif own.hierarchy is None and any(label.values == (ROOT, ROOT) for label in labels):

@@ -1,9 +1,8 @@
 """Where to cut so that least is lost: every position of every quasi-identifier at once.
 
-A node loses its number of records × (the sum of the roots of its normalized widths − density × the
-logarithm of that number). By roots a narrow box that gets narrower counts for more than a wide one,
-as it does to counts; by density a crowd in one place is cut off from what surrounds it. Of labels
-see `Axes.lost`.
+A node loses its number of records × the sum of the roots of its normalized widths. By roots a
+narrow box that gets narrower counts for more than a wide one, as it does to counts. Of labels see
+`Axes.lost`.
 For each quasi-identifier the codes are counted per node (in at most `BINS` bins), and running
 minima and maxima from both ends give the box on either side of every cut. Cost:
 O(quasi-identifiers² · (rows + nodes · bins)) per level.
@@ -47,9 +46,7 @@ class AxisCuts:
     last: Counts
 
 
-def every_cut(
-    records: CodedRecords, nodes: Nodes, parted: bool = False, density: float = 0.0
-) -> Iterator[AxisCuts]:
+def every_cut(records: CodedRecords, nodes: Nodes, parted: bool = False) -> Iterator[AxisCuts]:
     """Give all cuts of the nodes, one quasi-identifier after the other."""
     codes = [column[nodes.rows] for column in records.codes]
     some = slice(None) if parted else np.flatnonzero(records.first[nodes.rows])
@@ -60,9 +57,6 @@ def every_cut(
         rows = np.bincount(cell, minlength=nodes.count * width).reshape(nodes.count, width)
         left = np.cumsum(rows, axis=1)[:, :-1]
         loss, last = _losses(records, covered, cell[some], left, nodes.sizes, axis)
-        if density:
-            for side in (left, nodes.sizes[:, None] - left):
-                loss -= density * side * np.log(np.maximum(side, 1))
         yield AxisCuts(bin_of, left, loss, last)
 
 
@@ -72,7 +66,6 @@ def best_cuts(
     least: Counts,
     values: int,
     parted: bool = False,
-    density: float = 0.0,
 ) -> tuple[Reals, Counts]:
     """Find for each node and quasi-identifier the cut after which least is lost.
 
@@ -85,7 +78,7 @@ def best_cuts(
     """
     sensitive = records.sensitive[nodes.rows]
     found = []
-    for cuts in every_cut(records, nodes, parted, density):
+    for cuts in every_cut(records, nodes, parted):
         allowed = np.minimum(cuts.left, nodes.sizes[:, None] - cuts.left) >= least[:, None]
         if values > 1:
             width = cuts.left.shape[1] + 1

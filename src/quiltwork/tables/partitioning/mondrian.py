@@ -46,13 +46,11 @@ class CutRules:
         split: "range" (the widest first), "fitness" (the best fitness score, as in the paper) or
             "loss" (the cut after which the two boxes lose least).
         relaxed: whether records with equal values may go to both sides.
-        density: by loss, how much it counts that one side has more records than the other.
     """
 
     provider_splits: bool = False
     split: Split = "range"
     relaxed: bool = False
-    density: float = 0.0
 
 
 def mondrian(
@@ -197,7 +195,7 @@ def _by_loss(
 ) -> tuple[list[Nodes], Nodes]:
     """Try the best cut of every quasi-identifier, the least loss first."""
     least = guard.least(records, nodes)
-    loss, last = best_cuts(records, nodes, least, guard.values, rules.relaxed, rules.density)
+    loss, last = best_cuts(records, nodes, least, guard.values, rules.relaxed)
     order = np.argsort(loss, axis=0, kind="stable")
 
     def along(some: Counts, axis: Counts) -> Halves:

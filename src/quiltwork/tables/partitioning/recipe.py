@@ -5,29 +5,24 @@ On one machine, within a subtree on Spark, and again when someone asks what the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
-from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, Reals, RowNumbers
+from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, RowNumbers
 from quiltwork.tables.partitioning.guards import Guard, records_needed
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
-from quiltwork.tables.partitioning.nodes import Nodes
 from quiltwork.tables.partitioning.provider_aware import Questions, provider_aware
 
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
-Cut: TypeAlias = Callable[[CodedRecords, Guard, CutRules, Progress | None], Counts]
 
 UNPUBLISHED = -1
 """The group of rows that cannot be published."""
-DENSITIES = (0.25, 0.5)
-"""Of the cuts by loss that `quality` tries besides those asked for."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,6 @@ class Recipe:
         m: how many providers may collude.
         method: which algorithm.
         rules: how nodes are cut.
-        quality: whether other cuts by loss are tried, and those taken that count best.
         blind: whether cuts ask for numbers of records alone.
     """
 
@@ -47,7 +41,6 @@ class Recipe:
     m: int
     method: Method
     rules: CutRules
-    quality: bool = False
     blind: bool = False
 
 
@@ -68,47 +61,16 @@ def partition(
     alone = recipe.method == "separate"
     guard = Guard(asked, 0 if alone else recipe.m, encoded)
     aware = recipe.method == "provider-aware" and records.providers > 1
-    questions = Questions.of(encoded.quasi) if aware or recipe.quality else None
-    cut = _each_alone if alone else mondrian
-    rules = recipe.rules
-    if questions is not None and recipe.quality:
-        rules, labels = _best_cuts(records, guard, rules, questions, cut, progress)
-    elif not aware:
-        labels = cut(records, guard, rules, progress)
-    if questions is not None and aware:
-        labels = provider_aware(records, guard, rules, questions, progress)
+    if aware:
+        questions = Questions.of(encoded.quasi)
+        labels = provider_aware(records, guard, recipe.rules, questions, progress)
+    else:
+        labels = (_each_alone if alone else mondrian)(records, guard, recipe.rules, progress)
     if order is None:
         return labels
     found = np.empty_like(labels)
     found[order] = labels
     return found
-
-
-def _best_cuts(
-    records: CodedRecords,
-    guard: Guard,
-    rules: CutRules,
-    questions: Questions,
-    cut: Cut,
-    progress: Progress | None,
-) -> tuple[CutRules, Counts]:
-    """Return the rules from whose groups counts are best, in doubt the given ones, and groups."""
-
-    def tried(rules: CutRules) -> tuple[Counts, Reals]:
-        labels = cut(records, guard, replace(rules, provider_splits=False), None)
-        rows = np.argsort(labels, kind="stable")[np.count_nonzero(labels < 0) :]
-        groups = Nodes(records.ids[rows].astype(np.int64), starts_of(np.bincount(labels[rows])))
-        return labels, questions.answers(groups, np.zeros(groups.count, dtype=np.int64), 1)
-
-    labels, answers = tried(rules)
-    for number, density in enumerate(DENSITIES, start=1):
-        other = replace(rules, split="loss", density=density)
-        found, instead = tried(other)
-        if questions.better(answers, instead)[0]:
-            rules, labels, answers = other, found, instead
-        if progress is not None:
-            progress(number * records.count // len(DENSITIES), records.count)
-    return rules, labels
 
 
 def _each_alone(

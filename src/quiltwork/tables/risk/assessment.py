@@ -30,11 +30,10 @@ from quiltwork.tables.metrics.models import (
     people_per_group,
     privacy_models,
 )
-from quiltwork.tables.risk.attacks import TableAttack, attacks_on
+from quiltwork.tables.risk.attacks import CutsMade, TableAttack, attacks_on
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.downcoding import Downcoded, downcoding_of
 from quiltwork.tables.risk.intersection import Intersection
-from quiltwork.tables.risk.minimality import Refused
 from quiltwork.tables.risk.subtraction import Subtracted, subtraction
 from quiltwork.tables.table import Table, read_table
 
@@ -157,21 +156,21 @@ class Assessment(ChartedResult):
         disclosures: the risk that sensitive values are inferred, per column.
         learned: how well a learner guesses sensitive values within the groups, where the original
             records were at hand to score it.
-        refused: groups that numbers of records alone do not explain, for a publication.
+        cuts: how the groups were cut, for a publication.
         downcoded: how much of the generalization can be undone.
         against: what another release adds, if one was compared.
         subtracted: what providers learn by taking out their own records, if the table names them.
         attacks: what each attack on the table found; `to_frame` has a row for each.
     """
 
-    schema = ("risk", 2)
+    schema = ("risk", 3)
 
     rows: int
     models: Models
     reidentification: Reidentification
     disclosures: tuple[Disclosure, ...]
     learned: tuple[Learned, ...] | None
-    refused: Refused | None
+    cuts: CutsMade | None
     downcoded: Downcoded
     against: Intersection | None
     subtracted: Subtracted | None
@@ -215,14 +214,14 @@ def assess(
     table: Table,
     against: Intersection | None = None,
     learned: tuple[Learned, ...] | None = None,
-    refused: Refused | None = None,
+    cuts: CutsMade | None = None,
     downcoded: Downcoded | None = None,
 ) -> Assessment:
     """Measure a table as it stands: groups are rows with equal quasi-identifiers.
 
     `against` is what `intersection(earlier, table)` found, `learned` what `definetti(publication)`
-    or `definetti_on(table, original)` did, `refused` what `refused_cuts(publication)` did,
-    `downcoded` what `downcoding(publication)` did; without it the texts of the table
+    or `definetti_on(table, original)` did, `cuts` how it was cut, `downcoded` what
+    `downcoding(publication)` did; without it the texts of the table
     are counted. Subtraction is carried out where the table names its providers. Cost: a few
     passes over the rows.
 
@@ -238,7 +237,7 @@ def assess(
     """
     disclosed = disclosures(read_table(table))
     _check("against", against, Intersection, "intersection(earlier, later)")
-    _check("refused", refused, Refused, "refused_cuts(publication)")
+    _check("cuts", cuts, CutsMade, "CutsMade(by_values)")
     _check("downcoded", downcoded, Downcoded, "downcoding(publication)")
     for one in learned if isinstance(learned, tuple) else (learned,):
         _check("learned", one, Learned, "definetti(publication)")
@@ -251,12 +250,12 @@ def assess(
         reidentification=reidentification(table),
         disclosures=disclosed,
         learned=learned,
-        refused=refused,
+        cuts=cuts,
         downcoded=undone,
         against=against,
         subtracted=taken_out,
         attacks=attacks_on(
-            (best.base, best.mean, best.attribute), refused, learned, undone, against, taken_out
+            (best.base, best.mean, best.attribute), cuts, learned, undone, against, taken_out
         ),
     )
 

@@ -20,7 +20,6 @@ from quiltwork.results import ResultBase
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.downcoding import Downcoded
 from quiltwork.tables.risk.intersection import Intersection
-from quiltwork.tables.risk.minimality import Guesses, Refused
 from quiltwork.tables.risk.subtraction import Subtracted
 
 Decided = Literal["exactly", "bounded", "not decided"]
@@ -71,9 +70,22 @@ class TableAttack(ResultBase):
         return f"{self.most:,}" if least == self.most else f"{least:,} to {self.most:,}"
 
 
+@dataclass(frozen=True)
+class CutsMade:
+    """How the groups of a table were cut, as its maker knows.
+
+    Attributes:
+        by_values: whether sensitive values had a say in it.
+        left_out: records that are not published because their groups fail the constraint.
+    """
+
+    by_values: bool
+    left_out: int = 0
+
+
 def attacks_on(
     guessed: tuple[float, float, str],
-    refused: Refused | None,
+    cuts: CutsMade | None,
     learned: Sequence[Learned] | None,
     downcoded: Downcoded,
     against: Intersection | None,
@@ -81,7 +93,7 @@ def attacks_on(
 ) -> tuple[TableAttack, ...]:
     """Say what every attack found; `guessed` is how often guesses hit without and with groups."""
     return (
-        _minimality(refused),
+        _minimality(cuts),
         _definetti(guessed, learned),
         _downcoding(downcoded),
         _intersection(against),
@@ -89,80 +101,30 @@ def attacks_on(
     )
 
 
-def _minimality(refused: Refused | None) -> TableAttack:
+def _minimality(cuts: CutsMade | None) -> TableAttack:
     knows = (
         "Whoever knows the algorithm, the constraint and everybody's quasi-identifiers can ask why "
         "a part of the table was not cut, or not cut otherwise: often because a sensitive value "
         "would have stood out."
     )
     helps = (
-        "blind=True (--blind): cuts by numbers of records alone, which tell nothing; or "
-        "k-anonymity alone."
+        "blind=True (--blind): cuts by numbers of records alone, which tell nothing. On Adult "
+        "(k = 30, l = 4) its counts err as much as without if 1 % of the rows are left out; with "
+        "none left out k is to be 70 and they err 1.6 times as much. Or k-anonymity alone."
     )
-    if refused is None:
-        found = "How this table was made is not known here; its maker's report carries it out."
+    if cuts is None:
+        found = "How this table was made is not known here; its maker's report says it."
         return TableAttack("minimality", knows, found, "not decided", helps)
-    if refused.nothing:
-        found = (
-            "Nothing: every way to give the groups' people their values would have made this table."
+    if cuts.by_values:
+        found = "Cuts depended on sensitive values. What that tells is not decided here."
+        return TableAttack("minimality", knows, found, "not decided", helps)
+    found = "Nothing: cuts were made without a look at sensitive values."
+    if cuts.left_out:
+        found += (
+            f" Of {cuts.left_out:,} records that are left out it is told that their groups fail "
+            "the constraint."
         )
-        if refused.left_out:
-            found += (
-                f" Of {refused.left_out:,} records that are left out it is told that their groups "
-                "fail the constraint."
-            )
-        return TableAttack("minimality", knows, found, "exactly", "Nothing is needed.", 0, 0)
-    if refused.guesses is None:
-        found = _made_again(refused)
-        return TableAttack("minimality", knows, found, "bounded", helps, 0, refused.most)
-    seen = refused.guesses
-    return TableAttack(
-        "minimality",
-        knows,
-        _tree(refused, seen),
-        "exactly" if seen.least == seen.most else "bounded",
-        helps,
-        seen.least,
-        seen.most,
-        seen.by_group,
-        seen.reached,
-        seen.weakest,
-    )
-
-
-def _made_again(refused: Refused) -> str:
-    certain = "no value that its group leaves open; for every record"
-    if refused.most:
-        one = refused.most == 1
-        certain = (
-            f"the value of at most {refused.most:,} record{'' if one else 's'}, in "
-            f"{refused.groups:,} of {refused.of:,} groups; for every other one"
-        )
-    return (
-        f"Outsiders, who do not know whose records are whose, become certain of {certain} another "
-        "value of its group was found with which the groups, made again, come out the same. How "
-        "much surer guesses get was not decided."
-    )
-
-
-def _tree(refused: Refused, seen: Guesses) -> str:
-    one = refused.cuts == 1
-    missing = ""
-    if seen.open:
-        missing = f" For {seen.open:,} records no explanation was found, so nothing was concluded."
-    certain = f"{seen.least:,} to {seen.most:,} records"
-    if seen.least == seen.most:
-        certain = f"{seen.most or 'no'} record{'' if seen.most < 2 else 's'}"
-    return (
-        f"{refused.cuts:,} cut{'' if one else 's'} of the whole tree {'was' if one else 'were'} "
-        f"refused because of sensitive values, which says something about {refused.groups:,} of "
-        f"{refused.of:,} groups with {refused.rows:,} records. The value of {certain} becomes "
-        "certain. Guesses by what explains these cuts (drawn, where it cannot be enumerated) are "
-        f"right for {percent(seen.reached)} of all records, by the groups alone for "
-        f"{percent(seen.by_group)}. The attacker is at least 90 % sure of {seen.sure:,} and right "
-        f"for {seen.sure_right:,} of these; by the groups alone, of "
-        f"{seen.sure_by_group:,}.{missing}"
-    )
+    return TableAttack("minimality", knows, found, "exactly", "Nothing is needed.", 0, 0)
 
 
 def _definetti(guessed: tuple[float, float, str], learned: Sequence[Learned] | None) -> TableAttack:

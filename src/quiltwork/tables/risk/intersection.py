@@ -2,11 +2,10 @@
 
 Each release alone leaves several values possible for a person. Both together leave less: values
 that only one of a person's groups has are out, and so are those that others must have, as the
-counts of every group come out in full. Where the tables name their subjects that is decided person
-by person (`worlds`), or bounded where it is too large. Otherwise it is bounded from the published
-groups: a person known by quasi-identifiers is in one group of each table, and these must overlap.
-All of it assumes that a person's sensitive value did not change in between.
-Cost: that of `worlds` with subjects, else O(groups² · quasi-identifiers).
+counts of every group come out in full. Whoever knows the people's groups, because the tables name
+their subjects or by quasi-identifiers, compares the values of a person's two groups: that is
+counted. What counting adds is bounded. All of it assumes that a person's sensitive value did not
+change in between. Cost: O(rows) with subjects, else O(groups² · quasi-identifiers).
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from quiltwork.tables.partitioning.mondrian import Split
 from quiltwork.tables.partitioning.recipe import partition
 from quiltwork.tables.publication import Publication, made_here
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
-from quiltwork.tables.risk.worlds import Memberships, pinned_down
 from quiltwork.tables.table import Table, check_alike, read_orders, read_table
 
 MOST_PAIRS = 2_000_000_000
@@ -51,7 +49,7 @@ class Intersection(ResultBase):
         people: who is in both tables; None where that is not known.
         least: at least so many people have one possible value left; without subjects, if everyone
             of the table with fewer records is in the other one too.
-        most: at most so many; without subjects, of those who are in both, whoever that is.
+        most: at most so many of those who are in both, whoever that is.
         by_values: people for whom the values of their two groups leave one, without counting;
             without subjects, at most so many.
         alone: people who are the only ones in both their groups; None without subjects.
@@ -86,14 +84,13 @@ class Intersection(ResultBase):
                 f"values of their two groups alone{sure if self.least else ''}. These are bounds; "
                 "name the subjects of both tables to know more."
             )
-        number = f"{self.most:,}" if self.exact else f"between {self.least:,} and {self.most:,}"
         changed = ""
         if self.changed:
             changed = f" Of {self.changed:,} with different values nothing is concluded."
         return (
-            f"{self.people:,} people are in both. Counting what is left for whom, {number} of all "
-            f"people have one possible value left, {self.by_values:,} of them by the values of "
-            f"their two groups alone; {self.alone:,} are alone in both their groups.{changed}"
+            f"{self.people:,} people are in both. For {self.by_values:,} of them the values of "
+            "their two groups leave one possible; for someone who counts what is left for whom, "
+            f"at most for {self.most:,}. {self.alone:,} are alone in both their groups.{changed}"
         )
 
 
@@ -190,7 +187,7 @@ def rehearsed(publication: Publication) -> Intersection:
     published = made_here(publication)
     encoded, recipe = published.source.encoded, published.recipe
     other: Split = "range" if recipe.rules.split == "loss" else "loss"
-    second = replace(recipe, rules=replace(recipe.rules, split=other), quality=False)
+    second = replace(recipe, rules=replace(recipe.rules, split=other))
     again = assemble(published.source, partition(encoded, records_of(encoded), second), second)
     width, codes = len(encoded.sensitive_values), encoded.sensitive.astype(np.int64)
     releases = tuple(
@@ -205,19 +202,9 @@ def rehearsed(publication: Publication) -> Intersection:
 def _by_subject(before: Counts, after: Counts, first: _Release, second: _Release) -> Intersection:
     person = np.concatenate((before, after))
     group = np.concatenate((first.labels, len(first.counts) + second.labels))
-    value = np.concatenate((first.codes, second.codes))
-    steady = _steady(person, value)
+    steady = _steady(person, np.concatenate((first.codes, second.codes)))
     single = np.concatenate((first.variety, second.variety))[group] == 1
     asked = steady & ~np.isin(np.arange(len(steady)), person[single])
-    # The records of people with several values are on their own.
-    own = np.where(steady[person], person, len(steady) + np.arange(len(person)))
-    units = np.unique(own, return_inverse=True)[1].astype(np.int64)
-    have = np.zeros(int(units.max()) + 1, dtype=np.int64)
-    have[units] = value
-    counts = np.concatenate((first.counts, second.counts))
-    sure, may = pinned_down(Memberships(counts, len(first.counts), units, group, have))
-    unit_of = np.zeros(len(steady), dtype=np.int64)
-    unit_of[person] = units
     joined = _matching(before, after)
     pair = first.labels[joined[0]] * len(second.counts) + second.labels[joined[1]]
     who = before[joined[0]]
@@ -225,15 +212,28 @@ def _by_subject(before: Counts, after: Counts, first: _Release, second: _Release
     pairs, of = np.unique(pair, return_inverse=True)
     here, there = np.divmod(pairs, len(second.counts))
     shared = ((first.counts[here] > 0) & (second.counts[there] > 0)).sum(axis=1)[of]
+    partners = _Partners(first.counts, second.counts)
+    for number, near in zip(*_runs(here, there), strict=True):
+        partners.add(number, near)
+    by_values = len(np.unique(who[(shared == 1) & asked[who]]))
+    people = np.unique(who)
     return Intersection(
         "subjects",
-        len(np.unique(who)),
-        least=int((asked & sure[unit_of]).sum()),
-        most=int((asked & may[unit_of]).sum()),
-        by_values=len(np.unique(who[(shared == 1) & asked[who]])),
+        len(people),
+        least=by_values,
+        most=max(min(partners.most(), int(asked[people].sum())), by_values),
+        by_values=by_values,
         alone=int((lonely[1] == 1).sum()),
         changed=int((~steady).sum()),
     )
+
+
+def _runs(sorted_keys: Counts, values: Counts) -> tuple[list[int], list[Counts]]:
+    """Return the distinct keys, and the values of each."""
+    if not len(sorted_keys):
+        return [], []
+    keys, start = np.unique(sorted_keys, return_index=True)
+    return keys.tolist(), np.split(values, start[1:])
 
 
 def _steady(person: Counts, value: Counts) -> NDArray[np.bool_]:

@@ -152,7 +152,7 @@ def anonymize_spark(
 ) -> SparkPublication:
     """Anonymize on Spark; see `anonymize`. The driver receives aggregates only.
 
-    The top of the tree is cut by range and strictly, whatever the recipe's rules and quality say;
+    The top of the tree is cut by range and strictly, whatever the recipe's rules say;
     they rule within subtrees. With `method="baseline"`, by range, and neither of the others the
     result is that of the local backend. `progress` is called after every pass that decides the top
     of the tree, and before and after the subtrees are finished and verified.
@@ -178,7 +178,7 @@ def anonymize_spark(
         rules = replace(recipe.rules, provider_splits=splits)
         inside = replace(recipe, constraint=asked, m=coalition, rules=rules)
         if alone:  # a subtree is one provider's already
-            inside = replace(inside, method="baseline", quality=False)
+            inside = replace(inside, method="baseline")
         parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
         published = finished(table, frame, parts, domains, inside)
         published = published.persist(StorageLevel.DISK_ONLY)
