@@ -11,9 +11,9 @@ Calls are re-entrant and release the interpreter; each lasts a fraction of a sec
 work can be interrupted.
 """
 
-from quiltwork.influence.kernel.library import KernelError, library
+from quiltwork.influence.kernel.library import KernelError
 from quiltwork.influence.kernel.products import power, product
 from quiltwork.influence.kernel.programs import KeptTrees, solve
 from quiltwork.influence.kernel.sweeps import sweep, sweep_two
 
-__all__ = ["KeptTrees", "KernelError", "library", "power", "product", "solve", "sweep", "sweep_two"]
+__all__ = ["KeptTrees", "KernelError", "power", "product", "solve", "sweep", "sweep_two"]

@@ -39,7 +39,7 @@ class KernelError(UnsupportedError):
 
 
 @cache
-def library() -> ctypes.CDLL:
+def loaded() -> ctypes.CDLL:
     """The library of this platform and these sources.
 
     Raises:

@@ -6,13 +6,14 @@ Every entry is summed in the order of the inner index. Cost: O(rows · inner · 
 from __future__ import annotations
 
 import ctypes
+import math
 from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.kernel.library import MOST_WORK, KernelError, address, library
+from quiltwork.influence.kernel.library import MOST_WORK, KernelError, address, loaded
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -63,12 +64,12 @@ def power(matrix: FloatArray, exponent: int) -> FloatArray:
 def _stacked(matrices: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     """One contiguous array of matrices."""
     whole = np.broadcast_to(np.asarray(matrices, dtype=np.float64), shape)
-    return np.ascontiguousarray(whole).reshape(-1, *shape[-2:])
+    return np.ascontiguousarray(whole).reshape(math.prod(shape[:-2]), *shape[-2:])
 
 
 @cache
 def _product() -> Any:
-    found = library()
+    found = loaded()
     found.product.argtypes = [*[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 3]
     found.product.restype = ctypes.c_int
     return found.product

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.kernel.library import MOST_WORK, address, in_parts, library, room
+from quiltwork.influence.kernel.library import MOST_WORK, address, in_parts, loaded, room
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -64,7 +64,7 @@ def solve(
     values, slope = np.empty(count), np.empty((count, size))
     high, low = np.empty((count, size), np.int64), np.empty((count, size), np.int64)
     compiled = _solve()
-    needed = int(library().solve_room(size))
+    needed = int(loaded().solve_room(size))
     space, at = room(needed), ctypes.c_int64(0)
     inputs = [address(one) for one in (above, below, limits, group)]
     trees = KeptTrees(trees.parent.copy(), trees.upper.copy(), trees.order.copy())
@@ -77,7 +77,7 @@ def solve(
 
 @cache
 def _solve() -> Any:
-    found = library()
+    found = loaded()
     found.solve_room.argtypes, found.solve_room.restype = [ctypes.c_int64], ctypes.c_int64
     whole, pointer = ctypes.c_int64, ctypes.c_void_p
     found.solve.argtypes = [*[whole] * 3, *[pointer] * 12, whole, pointer, whole]

@@ -263,6 +263,9 @@ static void lay_out(struct bench *bench, const struct stretches *given, char *me
     bench->kept.upper = (uint8_t *)lay_out_program(&bench->room, size, rest);
 }
 
+/* Whether sums of such numbers stay numbers. */
+static int is_node(int64_t node) { return node < INT64_C(1) << 61 && node > -(INT64_C(1) << 61); }
+
 /* Whether all sizes, pairs, spans and places are within their arrays. */
 static int fits(const struct stretches *given, const struct place *at) {
     const int64_t size = given->size;
@@ -277,11 +280,9 @@ static int fits(const struct stretches *given, const struct place *at) {
             return 0;
         }
     }
-    const int64_t farthest = INT64_C(1) << 61;
     for (int64_t g = 0; g < given->count; g++) {
         if (given->steps[g] < 0 || given->steps[g] >= given->columns) return 0;
-        if (given->begin[g] > farthest || given->begin[g] < -farthest) return 0;
-        if (given->first[g] > farthest || given->first[g] < -farthest) return 0;
+        if (!is_node(given->begin[g]) || !is_node(given->first[g])) return 0;
     }
     if (at->stretch < 0 || at->step < 0 || at->span < 0 || at->pair < 0) return 0;
     if (at->span > given->spans || at->pair > given->pairs) return 0;
@@ -372,6 +373,7 @@ EXPORTED int sweep_two(const struct two_states *given, int64_t size_of_given, do
     if (given->results < 0 || (given->toward != 1 && given->toward != -1)) return BAD_SIZES;
     for (int64_t g = 0; g < given->count; g++) {
         if (given->steps[g] < 0 || given->steps[g] >= given->columns) return BAD_SIZES;
+        if (!is_node(given->begin[g]) || !is_node(given->first[g])) return BAD_SIZES;
     }
     if (at->stretch < 0 || at->step < 0) return BAD_SIZES;
     if (at->stretch < given->count && at->step > given->steps[at->stretch] + 1) return BAD_SIZES;

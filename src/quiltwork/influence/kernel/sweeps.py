@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.kernel.library import MOST_WORK, address, in_parts, library, room
+from quiltwork.influence.kernel.library import MOST_WORK, address, in_parts, loaded, room
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -130,7 +130,7 @@ def sweep(
     given_to = _Stretches(*whole, int(to_left), int(any_start), *addresses)
     compiled = _sweep()
     widest = int(arrays["span"][-1])
-    needed = int(library().sweep_room(size, widest, spans * count))
+    needed = int(loaded().sweep_room(size, widest, spans * count))
     space, at = room(needed), _Place()
     where = ctypes.byref(given_to), ctypes.sizeof(given_to), address(space), needed
     in_parts(lambda: int(compiled(*where, ctypes.byref(at), MOST_WORK)))
@@ -178,7 +178,7 @@ def _check(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) ->
 
 @cache
 def _sweep() -> Any:
-    found, whole, pointer = library(), ctypes.c_int64, ctypes.c_void_p
+    found, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
     found.sweep_room.argtypes, found.sweep_room.restype = [whole] * 3, whole
     found.sweep.argtypes = [pointer, whole, pointer, whole, pointer, whole]
     found.sweep.restype = ctypes.c_int
@@ -187,7 +187,7 @@ def _sweep() -> Any:
 
 @cache
 def _sweep_two() -> Any:
-    found, whole, pointer = library(), ctypes.c_int64, ctypes.c_void_p
+    found, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
     found.sweep_two.argtypes = [pointer, whole, pointer, pointer, whole]
     found.sweep_two.restype = ctypes.c_int
     return found.sweep_two

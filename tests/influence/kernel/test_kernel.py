@@ -1,0 +1,332 @@
+"""The compiled loops: against a general solver, in parts, in threads, under other arithmetic."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from quiltwork.influence import kernel
+from quiltwork.influence.kernel import KeptTrees, KernelError, building, library, programs, sweeps
+from quiltwork.influence.kernel.library import MORE, in_parts
+
+
+def by_solver(p, q, limits):
+    """max log p·u − log q·u, u(z) ≤ e^A[z,y]·u(y), with q·u = 1."""
+    size, rows = len(p), []
+    for z in range(size):
+        for y in range(size):
+            if z != y:
+                row = np.zeros(size)
+                row[z], row[y] = np.exp(-max(limits[z, y], 0)), -np.exp(min(limits[z, y], 0))
+                rows.append(row)
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    found = linprog(-p, rows, np.zeros(len(rows)), [q], [1], options=tight)
+    return np.log(-found.fun)
+
+
+def apart(size):
+    """All ordered pairs of different states, and whether two states differ."""
+    differ = ~np.eye(size, dtype=bool)
+    return np.nonzero(differ), differ
+
+
+def stretches(rng, size, nodes, to_left, count=2, spans=(1,)):
+    """The arguments of a sweep of a random chain, from bounds of a random law."""
+    matrix = rng.dirichlet(np.ones(size), size)
+    pairs, differ = apart(size)
+    powers = [np.linalg.matrix_power(matrix, span) for span in spans]
+    rows = [one.T if to_left else one for one in powers]
+    above, below = (np.stack([one[x] for one in rows])[:, np.newaxis] for x in pairs)
+    law = np.log(rng.dirichlet(np.ones(size), count))
+    start = law[:, :, np.newaxis] - law[:, np.newaxis, :]
+    begin = np.full(count, 1 if to_left else nodes)
+    levels = rng.gamma(1, 0.5, (count, nodes))
+    return {
+        "above": above,
+        "below": below,
+        "span": np.array(spans),
+        "margins": np.zeros(len(spans)),
+        "pairs": pairs,
+        "tells": differ,
+        "start": start,
+        "begin": begin,
+        "steps": np.full(count, nodes - 1),
+        "first": np.ones(count, dtype=int),
+        "levels": levels,
+        "possible": np.ones((count, nodes, size), dtype=bool),
+        "result": np.full((count, nodes, size, size), np.nan),
+        "to_left": to_left,
+        "any_start": False,
+    }
+
+
+def swept(given):
+    result = np.full_like(given["result"], np.nan)
+    kernel.sweep(**given | {"result": result})
+    return result
+
+
+@pytest.mark.parametrize("to_left", [True, False])
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_every_node_of_a_sweep_has_the_bounds_of_a_general_solver(size, to_left):
+    nodes, (pairs, differ) = 5, apart(size)
+    given = stretches(np.random.default_rng(size), size, nodes, to_left)
+    found = swept(given)
+    found = found if to_left else found[:, ::-1]
+    for g in range(len(found)):
+        bounds = given["start"][g]
+        for step in range(1, nodes):
+            limits = bounds + given["levels"][g, step - 1] * differ
+            ahead = np.zeros((size, size))
+            for m, (x, y) in enumerate(zip(*pairs, strict=True)):
+                p, q = given["above"][0, 0, m], given["below"][0, 0, m]
+                ahead[x, y] = by_solver(p, q, limits)
+            assert found[g, step] == pytest.approx(ahead, abs=1e-7)
+            assert (found[g, step] >= ahead - 2e-9).all()
+            bounds = ahead
+
+
+def test_longer_spans_only_lower_bounds_and_pay_for_what_is_between():
+    rng, size, nodes = np.random.default_rng(5), 4, 12
+    given = stretches(rng, size, nodes, False, spans=(1, 2, 4))
+    plain = {"above": given["above"][:1], "below": given["below"][:1]}
+    plain |= {"span": given["span"][:1], "margins": given["margins"][:1]}
+    spans, single = swept(given), swept(given | plain)
+    assert (spans <= single + 1e-12).all()
+    assert (spans < single - 1e-3).any()
+    jump = {"above": given["above"][1:2], "below": given["below"][1:2], "span": np.array([1])}
+    level = given["levels"]
+    for g in range(2):  # a span of two is a step of P² that pays the level between
+        one = {name: given[name][[g]] for name in ("start", "begin", "first", "possible", "result")}
+        alone = swept(given | plain | jump | one | {"levels": level[[g]], "steps": np.array([1])})
+        bound = alone[0, nodes - 2] + level[g, 1] * ~np.eye(size, dtype=bool)
+        two = {"above": given["above"][:2], "below": given["below"][:2]}
+        two |= {"span": given["span"][:2], "margins": np.zeros(2)}
+        whole = swept(given | two)[g, nodes - 3]
+        assert whole == pytest.approx(np.minimum(single[g, nodes - 3], bound), abs=1e-12)
+
+
+def test_two_states_by_ratios_are_those_by_programs():
+    rng = np.random.default_rng(3)
+    for to_left in (True, False):
+        given = stretches(rng, 2, 40, to_left, count=3)
+        rows, result = given["above"][0, 0, ::-1], np.full_like(given["result"], np.nan)
+        rows = np.stack([given["above"][0, 0, 0], given["below"][0, 0, 0]])
+        places = given["begin"], given["steps"], given["first"]
+        logs = np.exp(given["start"]), *places, np.exp(given["levels"]), result
+        kernel.sweep_two(rows, *logs, to_left=to_left)
+        assert np.log(result) == pytest.approx(swept(given), abs=1e-10)
+
+
+def random_programs(rng, size, count=6):
+    p, q = (rng.dirichlet(np.ones(size) * rng.choice([0.3, 1]), count) for _ in range(2))
+    p[rng.random(p.shape) < 0.2], q[rng.random(q.shape) < 0.2] = 0, 0
+    p[:, 0], q[:, 0] = p[:, 0] + 1e-3, q[:, 0] + 1e-3
+    small = rng.random(p.shape) < 0.1
+    p[small] *= 10.0 ** -rng.uniform(100, 300, small.sum())
+    limits = rng.gamma(1, rng.choice([0.1, 3, 60]), (2, size, size))
+    for z in range(size):
+        limits[:, z, z] = 0
+    for z in range(size):
+        limits = np.minimum(limits, limits[:, :, [z]] + limits[:, [z], :])
+    return p, q, limits, np.sort(rng.integers(0, 2, count))
+
+
+def solved(*given):
+    """Twice: the second time from kept trees, under limits that have moved."""
+    *rows, limits, group = given
+    first = kernel.solve(*rows, limits, group, KeptTrees.none(*given[0].shape))
+    second = kernel.solve(*rows, limits * 1.1, group, first[-1])
+    return b"".join(one.tobytes() for found in (first, second) for one in found[:4])
+
+
+def many(seed=0):
+    rng = np.random.default_rng(seed)
+    return [random_programs(rng, int(rng.integers(1, 12))) for _ in range(60)]
+
+
+def test_work_in_parts_gives_the_digits_of_work_at_once(monkeypatch):
+    rng = np.random.default_rng(8)
+    lines = [stretches(rng, size, 9, size % 2 == 0, spans=(1, 2)) for size in (1, 2, 3, 6)]
+    whole = [solved(*one) for one in many()], [swept(one).tobytes() for one in lines]
+    parts = 0
+
+    def counted(call):
+        nonlocal parts
+        while (status := call()) == MORE:
+            parts += 1
+        assert status == 0
+
+    for module in (programs, sweeps):
+        monkeypatch.setattr(module, "MOST_WORK", 0)
+        monkeypatch.setattr(module, "in_parts", counted)
+    assert whole == ([solved(*one) for one in many()], [swept(one).tobytes() for one in lines])
+    assert parts > 500
+
+
+def test_threads_get_the_digits_of_one_alone():
+    """The kernel lets other threads run; they share the trees that they begin with."""
+    cases, trees = many(1), {}
+    for *rows, limits, group in cases:
+        trees[id(limits)] = kernel.solve(*rows, limits, group, KeptTrees.none(*rows[0].shape))[-1]
+
+    def work(_):
+        found = []
+        for *rows, limits, group in cases:
+            again = kernel.solve(*rows, limits * 1.1, group, trees[id(limits)])
+            found += [one.tobytes() for one in again[:4]]
+        return found
+
+    alone = work(0)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(found == alone for found in pool.map(work, range(16)))
+
+
+def test_long_work_can_be_interrupted():
+    calls = 0
+
+    def call():
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            signal.raise_signal(signal.SIGINT)
+        return MORE
+
+    with pytest.raises(KeyboardInterrupt):
+        in_parts(call)
+    assert calls == 3
+
+
+FLUSH = {
+    "x86_64": "#include <xmmintrin.h>\nvoid set(unsigned on) { _mm_setcsr(on ? 0x9fc0 : 0x1f80); }",
+    "arm64": "void set(unsigned long on)"
+    '{ on = on ? 1ul << 24 : 0; __asm__ volatile("msr fpcr, %0" : : "r"(on)); }',
+}
+
+
+@pytest.fixture
+def flush(tmp_path):
+    """A function that has numbers near 0 flushed to 0 in this thread, or no longer."""
+    machine = platform.machine().replace("aarch64", "arm64")
+    source, made = tmp_path / "flush.c", tmp_path / "flush.so"
+    source.write_text(FLUSH[machine], encoding="utf-8")
+    command = [*building.compilers()[0], "-shared", "-fPIC", str(source), "-o", str(made)]
+    subprocess.run(command, check=True)
+    flushed = ctypes.CDLL(str(made)).set
+    yield flushed
+    flushed(0)
+
+
+def test_flushing_small_numbers_to_zero_changes_no_digit(flush):
+    tiny, cases = np.array([1e-310]), many(2)
+    p, q = np.array([[0.4, 1e-310, 0.6]]), np.array([[0.5, 0.0, 0.5]])
+    cases.append((p, q, np.full((1, 3, 3), 250.0) * ~np.eye(3, dtype=bool), np.zeros(1, dtype=int)))
+    plain = [solved(*one) for one in cases]
+    try:
+        flush(1)
+        flushes = float((tiny * 1.0)[0]) == 0
+        under = [solved(*one) for one in cases]
+        still = float((tiny * 1.0)[0]) == 0
+    finally:
+        flush(0)
+    assert flushes
+    assert still  # the kernel leaves what it found
+    assert under == plain
+
+
+def test_products_are_summed_in_the_order_of_the_inner_index():
+    rng = np.random.default_rng(6)
+    for shape in ((1, 1, 1), (2, 3, 4), (7, 26, 5), (3, 0, 2)):
+        rows, inner, columns = shape
+        left, right = rng.normal(size=(2, rows, inner)), rng.normal(size=(2, inner, columns))
+        expected = np.zeros((2, rows, columns))
+        for m in range(inner):
+            expected += left[:, :, m, np.newaxis] * right[:, np.newaxis, m]
+        assert kernel.product(left, right).tobytes() == expected.tobytes()
+        assert kernel.product(left[0, 0], right[0]).tobytes() == expected[0, 0].tobytes()
+    matrix = rng.dirichlet(np.ones(4), 4)
+    assert kernel.power(matrix, 13) == pytest.approx(np.linalg.matrix_power(matrix, 13), rel=1e-13)
+    with pytest.raises(ValueError, match="no product"):
+        kernel.product(np.ones((2, 3)), np.ones((2, 3)))
+
+
+def test_one_state_and_no_pair_are_nothing_to_do():
+    given = stretches(np.random.default_rng(1), 1, 4, True)
+    assert (swept(given) == 0).all()
+    values, *_ = kernel.solve(
+        np.ones((1, 1)), np.ones((1, 1)), np.zeros((1, 1, 1)), np.zeros(1), KeptTrees.none(1, 1)
+    )
+    assert values == pytest.approx(0, abs=1e-11)
+
+
+def test_what_is_unknown_never_lowers_a_bound():
+    """NaN and infinite bounds count as none, and rows that share no state tell everything."""
+    rng = np.random.default_rng(9)
+    for size in (2, 3, 4):
+        given = stretches(rng, size, 6, False)
+        honest = swept(given)
+        for odd in (np.nan, np.inf):
+            start = given["start"].copy()
+            start[:, 0, 1] = odd
+            found = swept(given | {"start": start})[:, :5]
+            assert not np.isnan(found).any()
+            assert (found >= honest[:, :5] - 1e-9).all()
+            levels = np.where(np.arange(6) == 2, odd, given["levels"])
+            found = swept(given | {"levels": levels})
+            assert not np.isnan(found).any()
+            assert (found >= honest - 1e-9).all()
+    disjoint = stretches(rng, 4, 3, False)
+    for name, states in (("above", [2, 3]), ("below", [0, 1])):
+        disjoint[name] = disjoint[name].copy()
+        disjoint[name][..., states] = 0
+    bounds, limits = swept(disjoint), disjoint["start"] + disjoint["levels"][0, 0]
+    assert (bounds[0, 1] > limits[0].min()).any()
+    unlimited = swept(disjoint | {"start": np.full((2, 4, 4), np.inf)})
+    assert np.isinf(unlimited[:, 1][:, ~np.eye(4, dtype=bool)]).all()
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"above": -1.0}, "negative or not finite"),
+        ({"below": np.nan}, "negative or not finite"),
+        ({"above": np.inf}, "negative or not finite"),
+        ({"span": 0}, "out of range"),
+        ({"steps": 6}, "out of range"),
+        ({"steps": -1}, "out of range"),
+        ({"begin": 1 << 62}, "out of range"),
+    ],
+)
+def test_hostile_input_is_refused_in_a_sentence(changed, words):
+    given = stretches(np.random.default_rng(2), 3, 6, True)
+    for name, value in changed.items():
+        given[name] = given[name].copy()
+        given[name].flat[-1] = value
+    with pytest.raises(KernelError, match=words):
+        swept(given)
+    with pytest.raises(ValueError, match="differ in shape: \\['tells'\\]"):
+        swept(given | {"tells": np.ones((2, 2), dtype=bool)})
+
+
+def test_hostile_trees_and_groups_are_refused_in_a_sentence():
+    rows, limits = np.full((2, 3), 1 / 3), np.zeros((1, 3, 3))
+    honest, group = KeptTrees.none(2, 3), np.zeros(2, dtype=int)
+    kernel.solve(rows, rows, limits, group, honest)
+    for name, value in (("parent", 3), ("parent", -1), ("order", 3), ("order", -3)):
+        trees = KeptTrees.none(2, 3)
+        getattr(trees, name)[1, 0] = value
+        with pytest.raises(KernelError, match="names a state"):
+            kernel.solve(rows, rows, limits, group, trees)
+    with pytest.raises(KernelError, match="out of range"):
+        kernel.solve(rows, rows, limits, np.array([0, 1]), honest)
+    with pytest.raises(ValueError, match="limits"):
+        kernel.solve(rows, rows, np.zeros((1, 2, 2)), group, honest)
+    with pytest.raises(KernelError, match="out of range"):
+        library.room(-1)
