@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from evidence.precise_program import solve
-from papers.examples.derivation import derive, vertex_remap
 from papers.examples.structure import structure_report, tight_blocks
-from quiltwork.counts import GeometricMechanism
+from papers.examples.vertices import vertex_remap
+from quiltwork.counts import GeometricMechanism, derive
 from quiltwork.counts.optimality.exact_matrix import (
     SLACK,
     ZERO,

@@ -23,9 +23,9 @@ FIGURE_3 = ("↓ Z ↑ ↑ ↑ ↑", "↓ Z S ↑ ↑ ↑", "↓ Z ↓ ↑ ↑ �
 )
 def figure_3(progress: Progress) -> Findings:
     """Compute the constraint matrix of Figure 2 and the remap that Lemma 5.11 reads off it."""
-    from papers.examples.derivation import vertex_remap
     from papers.examples.geometric import figure_2
     from papers.examples.structure import draw_constraints, structure_report
+    from papers.examples.vertices import vertex_remap
     from quiltwork.counts import constraint_matrix
 
     mechanism, alpha = figure_2(), Fraction(1, 2)

@@ -154,8 +154,7 @@ def footnote_4(progress: Progress) -> Findings:
     """n = 2, α = 1/2: its rank among the tight constraints, its derivation, what is better."""
     import numpy as np
 
-    from papers.examples.derivation import derive
-    from quiltwork.counts import GeometricMechanism
+    from quiltwork.counts import GeometricMechanism, derive
     from quiltwork.counts.optimality.exact_matrix import compose, deterministic
 
     alpha = Fraction(1, 2)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quiltwork as qw
-from papers.examples.derivation import derive
 from quiltwork.budget import Ledger
+from quiltwork.counts import derive
 from quiltwork.counts.optimality.exact_matrix import compose
 from quiltwork.counts.several_levels import (
     LevelledCount,

@@ -15,6 +15,8 @@ from .count_table import release_table as release_table
 from .geometric_mechanism import GeometricMechanism as GeometricMechanism
 from .optimality.consumer_program import OptimalMechanism as OptimalMechanism
 from .optimality.consumer_program import optimal_mechanism as optimal_mechanism
+from .optimality.derivation import Derivation as Derivation
+from .optimality.derivation import derive as derive
 from .optimality.exact_matrix import constraint_matrix as constraint_matrix
 from .people import limited_counts as limited_counts
 from .remaps.remap import Remap as Remap

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import linprog
 
-from papers.examples.derivation import derive
 from papers.examples.geometric import (
     example_2_2,
     figure_2,
@@ -19,7 +18,7 @@ from papers.examples.geometric import (
     laplace_comparison,
 )
 from papers.examples.structure import structure_report
-from quiltwork.counts import GeometricMechanism, optimal_mechanism
+from quiltwork.counts import GeometricMechanism, derive, optimal_mechanism
 from quiltwork.errors import InvalidInputError
 from tests.counts.oracle import ALPHAS, footnote_4, is_private
 

@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.checks import lp_vertices
-from papers.examples.derivation import derive
 from papers.examples.geometric import figure_2
 from papers.examples.structure import (
     STATEMENTS,
     draw_constraints,
     structure_report,
 )
-from quiltwork.counts import GeometricMechanism, constraint_matrix
+from quiltwork.counts import GeometricMechanism, constraint_matrix, derive
 from quiltwork.counts.optimality.exact_matrix import compose, deterministic
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from tests.counts.oracle import ALPHAS, footnote_4, geometric

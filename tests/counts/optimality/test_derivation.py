@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from papers.examples.derivation import derive, vertex_remap
 from papers.examples.geometric import figure_2
-from quiltwork.counts import Consumer, GeometricMechanism
+from papers.examples.vertices import vertex_remap
+from quiltwork.counts import Consumer, GeometricMechanism, derive
 from quiltwork.counts.optimality.exact_matrix import (
     best_remap,
     compose,
