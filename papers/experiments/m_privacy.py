@@ -332,5 +332,5 @@ def _left(verdict: object) -> str:
 
 
 def _mend(safe: object) -> str:
-    k = getattr(safe, "mending_k", None)
+    k = getattr(safe, "largest_passing_k", None)
     return "" if k is None else f"with k = {k} it would withstand one more"

@@ -81,7 +81,7 @@ def test_how_many_and_which_k(cli, folder):
     assert ran.code == 0
     assert ran.document["max_m"] == 0
     assert ran.document["coalition"] == ["P1"]
-    assert ran.document["mending_k"] == 1
+    assert ran.document["largest_passing_k"] == 1
 
 
 def test_what_a_provider_learns(cli, folder):
@@ -162,25 +162,25 @@ def test_a_published_file_against_the_rows_of_all(cli, tmp_path):
         "--l",
         "2",
     )
-    shown, placed = tmp_path / "published.csv", tmp_path / "placed"
-    made = ("--m", "1", "--output", str(shown), "--placed", str(placed))
+    shown, placed = tmp_path / "published.csv", tmp_path / "row_groups"
+    made = ("--m", "1", "--output", str(shown), "--row-groups", str(placed))
     ran = cli("anonymize", *files, *asked, *made)
     assert "Rows: Lyon 4, Zürich 5, Århus 5. It withstands" in ran.out
     assert cli("anonymize", *files, *asked, *made).code == 2  # the folder is there
-    check = ("verify", str(shown), "--originals", *files, *asked, "--placed", str(placed))
+    check = ("verify", str(shown), "--originals", *files, *asked, "--row-groups", str(placed))
     ran = cli(*check, "--m", "1", "--json")
     assert (ran.code, ran.document["private"], ran.document["left_out"]["Lyon"]) == (0, True, 0)
     assert cli(*check, "--m", "1", "--k", "9").out.startswith("Not private: ")
     ran = cli(*check[:-2], "--m", "1", "--json")  # made again, where boxes do not tell
     assert (ran.code, ran.document["ambiguous"]) == (0, 0)
     for file, name in zip(files, rows, strict=True):
-        own = ("--own", file, "--placed", str(placed / f"{name}.csv"))
+        own = ("--own", file, "--row-groups", str(placed / f"{name}.csv"))
         assert cli("verify", str(shown), *own, *asked).out.startswith("Holds: ")
     whole = shown.read_text()
     shown.write_text(whole.replace("cold", "bold", 1))
     ran = cli(*check[:-2], "--m", "1")
     assert (ran.code, "1 of 14 published records is nobody's row" in ran.out) == (1, True)
-    assert cli(*check, "--m", "1").code == 2  # nor are the placed rows those of the table
+    assert cli(*check, "--m", "1").code == 2  # nor are the row groups those of the table
     shown.write_text(whole)
     Path(files[1]).write_text(Path(files[1]).read_text().replace("36,", "86,"))
     assert cli(*check, "--m", "1").out.startswith("Not made of these rows")
@@ -214,7 +214,7 @@ def test_every_constraint_can_be_asked_for(cli, folder):
         (("--k", "2", "--provider", "hospital", "--max-m", "--m", "2"), "leave --m out"),
         (("--k", "2", "--provider", "hospital", "--left-out", "2"), "go with --own"),
         (("--k", "2", "--provider", "hospital", "--relaxed"), "with --originals alone"),
-        (("--k", "2", "--provider", "hospital", "--placed", "x"), "go with --own"),
+        (("--k", "2", "--provider", "hospital", "--row-groups", "x"), "go with --own"),
         (("--k", "2", "--provider", "hospital", "--hierarchy", "zip=x"), "go with --own"),
     ],
 )

@@ -101,7 +101,7 @@ CALLS = {
     ),
     "own_view": (
         own_view,
-        {"published": TABLE, "own": TABLE, "constraint": K, "left_out": 0, "placed": None},
+        {"published": TABLE, "own": TABLE, "constraint": K, "left_out": 0, "row_groups": None},
     ),
     "assess": (
         risk.assess,

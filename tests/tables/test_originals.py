@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import KAnonymity, LDiversity
-from quiltwork.tables.for_providers import for_providers, write_placed
+from quiltwork.tables.for_providers import for_providers, write_row_groups
 from quiltwork.tables.originals import verify_published
 from quiltwork.tables.provider_side import own_view
 from quiltwork.tables.table import Table
@@ -99,10 +99,10 @@ def test_with_the_placed_rows_every_table_is_verified_exactly_by_all_and_by_each
     table = Table(frame, "who", **WIDE)
     made = anonymize(table, ASKED, m=1, split=split, suppression=0.05)
     shown = Table(made.write(tmp_path / "published.csv"), None, **WIDE)
-    files = write_placed(made, tmp_path / "placed")
+    files = write_row_groups(made, tmp_path / "row_groups")
     placed = Table.concat({file.stem: file for file in files}, **WIDE)
     for m in (0, 1, 2):
-        found = verify_published(shown, table, ASKED, m, placed=placed)
+        found = verify_published(shown, table, ASKED, m, row_groups=placed)
         assert found.private == verify_m_privacy(made.table, ASKED, m).private
     gone = {name: len(part) for name, part in frame.groupby("who")}
     for name, part in made.table.frame.groupby("who"):
@@ -110,13 +110,13 @@ def test_with_the_placed_rows_every_table_is_verified_exactly_by_all_and_by_each
     assert found.left_out == gone
     for file in files:
         mine = Table(frame[frame["who"] == file.stem], None, **WIDE)
-        view = own_view(shown, mine, ASKED, placed=Table(file, None, **WIDE))
+        view = own_view(shown, mine, ASKED, row_groups=Table(file, None, **WIDE))
         assert (view.verdict, view.unmatched) == ("holds", gone[file.stem])
     with pytest.raises(InvalidInputError, match="name a new one"):
-        write_placed(made, tmp_path / "placed")
+        write_row_groups(made, tmp_path / "row_groups")
     other = Table(anonymize(table, ASKED, m=1, method="baseline").frame, None, **WIDE)
-    with pytest.raises(InvalidInputError, match="placed rows"):
-        verify_published(other, table, ASKED, 1, placed=placed)
+    with pytest.raises(InvalidInputError, match="row groups"):
+        verify_published(other, table, ASKED, 1, row_groups=placed)
 
 
 RECIPES = [{}, {"split": "fitness"}, {"split": "range"}, {"relaxed": True}, {"suppression": 0.05}]
@@ -178,7 +178,7 @@ def test_a_changed_table_or_row_is_noticed(tmp_path):
         other = frame.copy()
         other.loc[row, "ill"] = "leprosy"
         found = verify_published(Table(shown, None, **WIDE), Table(other, "who", **WIDE), ASKED, 1)
-        assert (found.private, found.nobodys, found.verdict) == (False, 1, None)
+        assert (found.private, found.unmatched, found.verdict) == (False, 1, None)
         assert "1 of 60 published records is nobody's row" in found.explain()
 
 

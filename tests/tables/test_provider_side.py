@@ -205,7 +205,7 @@ def test_whoever_is_told_where_its_rows_are_gets_an_exact_answer(records, own, a
         Table(frame, **roles),
         Table(ages[is_own], **roles),
         asked,
-        placed=Table(frame[is_own], **roles),
+        row_groups=Table(frame[is_own], **roles),
     )
     bound = asked.bind(Table(frame, **roles).encoded)
     codes = {v: c for c, v in enumerate(sorted(set(frame["ill"])))}
@@ -237,12 +237,12 @@ def test_placed_rows_that_cannot_be_mine_are_refused(texts):
     shown = pd.DataFrame({"age": ["20..30"] * 4 + ["40..50"] * 4, "ill": [*"abab"] * 2})
     mine = Table(pd.DataFrame({"age": [22, 45], "ill": [*"ab"]}), None, ["age"], "ill")
     placed = pd.DataFrame({"age": texts, "ill": "a"})
-    with pytest.raises(InvalidInputError, match="placed rows are"):
+    with pytest.raises(InvalidInputError, match="row groups are"):
         own_view(
             Table(shown, None, ["age"], "ill"),
             mine,
             KAnonymity(2),
-            placed=Table(placed, None, ["age"], "ill"),
+            row_groups=Table(placed, None, ["age"], "ill"),
         )
 
 

@@ -20,7 +20,7 @@ def test_table_one():
     assert strict == 0
     assert isinstance(strict, int)
     assert strict.breach.m == 1
-    assert strict.mending_k == 2
+    assert strict.largest_passing_k == 2
     assert strict.explain().endswith("With k = 2 it would withstand 1.")
     assert max_m(table_b(), KAnonymity(2) & LDiversity(2)) == 1
     assert max_m(table_a(), KAnonymity(3) & LDiversity(2)).breach.coalition == ("P1",)
@@ -32,9 +32,9 @@ def test_the_ends_of_the_scale():
     assert "every coalition" in max_m(table_a(), KAnonymity(1)).explain()
     hopeless = max_m(table_a(), KAnonymity(5))
     assert hopeless == -1
-    assert hopeless.mending_k == 3
+    assert hopeless.largest_passing_k == 3
     assert "Not safe even against outsiders" in hopeless.explain()
-    assert max_m(table_a(), EntropyLDiversity(2)).mending_k is None
+    assert max_m(table_a(), EntropyLDiversity(2)).largest_passing_k is None
 
 
 @given(ROWS, st.integers(1, 5), st.integers(1, 3))
@@ -53,7 +53,7 @@ def test_it_is_the_last_m_that_verifies_and_k_mends_what_it_says(rows, k, number
         for lower in range(1, k)
         if verify_m_privacy(table, KAnonymity(lower) & LDiversity(number), found + 1)
     ]
-    assert found.mending_k == max(mending, default=None)
+    assert found.largest_passing_k == max(mending, default=None)
 
 
 def test_what_cannot_be_tried_counts_as_breached():
@@ -79,4 +79,4 @@ def test_a_constraint_without_k_is_not_told_to_lower_it():
 def test_the_largest_k_asked_for_is_the_one_to_mend():
     table = Table(pd.DataFrame({"who": [*"AAB"], "age": 1, "ill": [*"xyx"]}), "who", ["age"], "ill")
     for asked in (KAnonymity(4), KAnonymity(1) & KAnonymity(4)):
-        assert max_m(table, asked).mending_k == 3
+        assert max_m(table, asked).largest_passing_k == 3

@@ -65,7 +65,7 @@ def anonymize(
         "Put an apostrophe before texts such as =1+1, which a spreadsheet would compute."
     ),
     report: str | None = option("Write what is revealed and kept as an HTML page.", "FILE"),
-    placed: str | None = option(
+    row_groups: str | None = option(
         "A new folder with each provider's own rows as published, for it alone, to check with.",
         "FOLDER",
     ),
@@ -78,7 +78,7 @@ def anonymize(
     1: no such table was found, and nothing is written.
     """
     from quiltwork.tables.anonymization import anonymize as run
-    from quiltwork.tables.for_providers import write_placed
+    from quiltwork.tables.for_providers import write_row_groups
     from quiltwork.tables.writing import check_ending, check_formulas
 
     require_provider(source, m)
@@ -95,8 +95,8 @@ def anonymize(
     )
     if backend == "spark" and Path(output).exists():
         raise InvalidInputError(f"{output!r} exists already; choose another folder.")
-    if placed is not None and (backend == "spark" or Path(placed).exists()):
-        raise click.UsageError("--placed names a new folder, and goes with --backend local")
+    if row_groups is not None and (backend == "spark" or Path(row_groups).exists()):
+        raise click.UsageError("--row-groups names a new folder, and goes with --backend local")
     table = read_table(source, backend, **declared)
     with at_work(backend):
         with progress(1 if table.kind == "spark" else table.encoded.rows, "Anonymizing") as bar:
@@ -111,15 +111,15 @@ def anonymize(
         if report is not None:
             publication.report(report)
         body = publication.summary()
-        if placed is not None:
-            write_placed(publication, placed, formulas)
+        if row_groups is not None:
+            write_row_groups(publication, row_groups, formulas)
     body |= {
         "constraint": publication.constraint,
         "m": publication.m,
         "method": publication.method,
         "output": output,
     }
-    lines = _lines(body, publication.about_providers, (report, placed))
+    lines = _lines(body, publication.about_providers, (report, row_groups))
     if printed:
         for line in lines:
             note(line)

@@ -247,7 +247,7 @@ _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
     "max_rows": "--max-rows",
     "date_format": "--date-format",
     "left_out": "--left-out",
-    "placed": "--placed",
+    "row_groups": "--row-groups",
     "na_values": "--na",
 }
 _ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")

@@ -65,7 +65,7 @@ def verify(
     backend: str = backend_option,
     recipe: dict[str, Any] = gathered(recipe_of),
     left_out: int = option("With --own: rows of yours that were not published.", default=0),
-    placed: str | None = option(
+    row_groups: str | None = option(
         "With --own, your rows as published, from the publisher; the folder of all with "
         "--originals.",
         "PATH",
@@ -109,13 +109,15 @@ def verify(
                 "--method and --originals; pool the rows of those who collude"
             )
         rows = read_table(source.others(own), **declared)
-        told = None if placed is None else read_table(source.others((placed,)))
+        told = None if row_groups is None else read_table(source.others((row_groups,)))
         view = own_view(read_table(source), rows, constraint, left_out, told)
         body = {**view.body(), "constraint": str(constraint)}
         emit(dump("own-view", 3, body), [view.explain()])
         private = view.verdict == "holds"
-    elif left_out or (placed is not None and not originals):
-        raise click.UsageError("--left-out and --placed go with --own; --placed with --originals")
+    elif left_out or (row_groups is not None and not originals):
+        raise click.UsageError(
+            "--left-out and --row-groups go with --own; --row-groups with --originals"
+        )
     elif originals:
         usual = method == "exact"
         named = usual or method in MAKING
@@ -127,11 +129,11 @@ def verify(
         shown = read_table(source.others(source.files[:1]))
         rest = replace(source, files=source.files[1:])
         require_provider(rest, m)
-        told = None if placed is None else _all_placed(source, placed)
+        told = None if row_groups is None else _all_row_groups(source, row_groups)
         made = recipe if usual else {"method": method, **recipe}
         rows = read_table(rest, **declared)
         found = verify_published(shown, rows, constraint, m, bound, told, made)
-        emit(dump("published-verdict", 2, found.body()), [found.explain()])
+        emit(dump("published-verdict", 3, found.body()), [found.explain()])
         private = found.private is True
     else:
         if any(declared.values()):
@@ -164,13 +166,13 @@ def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
         "coalition": [] if breach is None else [str(p) for p in breach.coalition],
         "group": [] if breach is None else [str(v) for v in breach.group],
         "left_size": None if breach is None else breach.left_size,
-        "mending_k": found.mending_k,
+        "largest_passing_k": found.largest_passing_k,
     }
     emit(dump("max-m", 1, body), [found.explain()])
     return found >= 0
 
 
-def _all_placed(source: TableFiles, folder: str) -> Table:
+def _all_row_groups(source: TableFiles, folder: str) -> Table:
     """Read the rows of every provider as they were published, a file each."""
     found = sorted(str(path) for path in Path(folder).glob("*.csv"))
     if not found:

@@ -14,7 +14,7 @@ from .constraints import KAnonymity as KAnonymity
 from .constraints import LDiversity as LDiversity
 from .constraints import RecursiveLDiversity as RecursiveLDiversity
 from .constraints import TCloseness as TCloseness
-from .for_providers import write_placed as write_placed
+from .for_providers import write_row_groups as write_row_groups
 from .generalization.hierarchies import Hierarchy as Hierarchy
 from .metrics.query_error import query_error as query_error
 from .originals import verify_published as verify_published

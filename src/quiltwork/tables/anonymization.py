@@ -32,7 +32,13 @@ from quiltwork.tables.partitioning.coded_records import Counts, records_of
 from quiltwork.tables.partitioning.guards import held_anyhow, records_needed
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
-from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, fitting, partition
+from quiltwork.tables.partitioning.recipe import (
+    UNPUBLISHED,
+    Method,
+    Recipe,
+    groups_within_budget,
+    partition,
+)
 from quiltwork.tables.publication import LocalPublication, Publication
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, verify_counts
@@ -168,7 +174,7 @@ def anonymize(
         kept = replace(rules, provider_splits=False)
         publication, verdict = made(replace(recipe, rules=kept))
     if not verdict.private:
-        raise verdict.withheld
+        raise verdict.as_error
     return publication
 
 
@@ -231,7 +237,7 @@ def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
     widest = np.argsort(-width, kind="stable")
     widest = widest[width[widest] > 2 * float((width * sizes).sum()) / len(published)]
     dropped = np.zeros(len(sizes), dtype=bool)
-    dropped[widest[fitting(sizes[widest], room)]] = True
+    dropped[widest[groups_within_budget(sizes[widest], room)]] = True
     if not dropped.any():
         return labels
     return np.where((labels != UNPUBLISHED) & dropped[labels], UNPUBLISHED, labels)

@@ -18,7 +18,7 @@ from quiltwork.report.charts import Line, LineChart
 from quiltwork.results import ChartedResult
 from quiltwork.tables.metrics.loss import publication_loss
 from quiltwork.tables.metrics.query_error import query_error
-from quiltwork.tables.publication import Publication, made_here
+from quiltwork.tables.publication import Publication, require_local
 from quiltwork.tables.risk.assessment import disclosures, reidentification
 from quiltwork.tables.table import Table
 
@@ -134,7 +134,7 @@ def compare(
         raise InvalidInputError("Give candidates by name, such as {'k=5': anonymize(…)}.")
     found = []
     for name, publication in candidates.items():
-        made = made_here(publication)
+        made = require_local(publication)
         error = query_error(table, made, queries, seed)
         seen, guesses = reidentification(made.table), disclosures(made.table)
         found.append(

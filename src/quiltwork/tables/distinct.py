@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 _SMALL = 1024
 
 
-def tabular(cells: int, numbers: int) -> bool:
+def bincount_is_cheaper(cells: int, numbers: int) -> bool:
     """Tell whether a table of so many counts is cheaper than sorting so many numbers."""
     return cells <= 2 * numbers + _SMALL
 
@@ -29,7 +29,7 @@ def counted(numbers: Ints, cells: int) -> tuple[Ints, Ints]:
     >>> [found.tolist() for found in counted(np.array([7, 2, 7]), 10)]
     [[2, 7], [1, 2]]
     """
-    if not tabular(cells, len(numbers)):
+    if not bincount_is_cheaper(cells, len(numbers)):
         return np.unique(numbers, return_counts=True)
     counts = np.bincount(numbers, minlength=cells)
     found = np.flatnonzero(counts)
@@ -63,7 +63,7 @@ class NumberSets:
         """Return, for sets asked by index, (position in `indices`, member) for every member."""
         sizes = self.sizes[indices]
         return np.repeat(np.arange(len(indices)), sizes), self.members[
-            runs(self.start[indices], sizes)
+            concatenated_ranges(self.start[indices], sizes)
         ]
 
     def take(self, indices: Ints) -> NumberSets:
@@ -72,7 +72,7 @@ class NumberSets:
         return NumberSets(start, self.spread(indices)[1])
 
 
-def runs(starts: Ints, sizes: Ints) -> Ints:
+def concatenated_ranges(starts: Ints, sizes: Ints) -> Ints:
     """Return the numbers starts[i], …, starts[i]+sizes[i]−1 for each i in turn."""
     offset = np.repeat(starts - starts_of(sizes), sizes)
     return offset + np.arange(len(offset))

@@ -189,11 +189,11 @@ def _are_numbers(values: Sequence[Any]) -> bool:
     return len(known) == len(found) and all(a <= b for a, b in pairwise(known))
 
 
-def by_meaning(column: Column) -> Column:
+def merge_spellings(column: Column) -> Column:
     """Join the values that may mean the same: a secret that is spelled in two ways.
 
     >>> spelled = Column("dose", "categorical", ("0.5", ".50", "1"), np.array([0, 1, 2]))
-    >>> by_meaning(spelled).values, by_meaning(spelled).codes.tolist()
+    >>> merge_spellings(spelled).values, merge_spellings(spelled).codes.tolist()
     (('0.5', '1'), [0, 0, 1])
     """
     if not any(isinstance(value, str) for value in column.values):
@@ -209,10 +209,10 @@ def by_meaning(column: Column) -> Column:
     return replace(column, values=tuple(column.values[c] for c in kept), codes=recode[column.codes])
 
 
-def recoded(values: Sequence[Any], onto: Sequence[Any]) -> NDArray[np.int64]:
+def match_codes(values: Sequence[Any], onto: Sequence[Any]) -> NDArray[np.int64]:
     """Return for each value the place in `onto` of what may mean the same; −1 for none.
 
-    >>> recoded(["Flu", "1.0", "x"], [1, "flu"]).tolist()
+    >>> match_codes(["Flu", "1.0", "x"], [1, "flu"]).tolist()
     [1, 0, -1]
     """
     place = {meaning(value): code for code, value in enumerate(onto)}
@@ -264,7 +264,7 @@ def encode_frame(table: Table) -> CodedTable:
         for name in table.quasi_identifiers
     )
     spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in table.sensitive]
-    secret = list(map(by_meaning, spelled))
+    secret = list(map(merge_spellings, spelled))
     codes, values, kind = encode_product(secret)
     for column in quasi:
         refuse_endless(column)
@@ -339,7 +339,7 @@ def _refuse_written_apart(frame: Any, column: Column) -> None:
 
 def refuse_respelled(column: Column, role: str, where: Callable[[int], str] = in_row) -> None:
     """Refuse names that may be one: taken as one or as two, a table may look safer than it is."""
-    joined = by_meaning(column)
+    joined = merge_spellings(column)
     if len(joined.values) == len(column.values):
         return
     meant = np.zeros(len(column.values), dtype=np.int64)

@@ -137,10 +137,10 @@ def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
         left={encoded.sensitive_values[code]: number for code, number in rest.items()},
         left_size=int(left[weakest]),
     )
-    return MaxM(int(safe), found, safe.mending_k)
+    return MaxM(int(safe), found, safe.largest_passing_k)
 
 
-def write_placed(
+def write_row_groups(
     publication: Publication, folder: str | Path, formulas: Formulas = "keep"
 ) -> list[Path]:
     """Write each provider's own rows as they were published, one CSV file each, to a new folder.
@@ -153,10 +153,10 @@ def write_placed(
         InvalidInputError: if the folder exists, or a provider's name is no name of a file.
         StorageError: if it cannot be written.
     """
-    from quiltwork.tables.publication import made_here
+    from quiltwork.tables.publication import require_local
 
-    placed = made_here(publication).placed()
-    for name in placed:
+    row_groups = require_local(publication).row_groups()
+    for name in row_groups:
         if not name or Path(name).name != name or "\0" in name or name.startswith("."):
             raise InvalidInputError(f"Provider {name!r} cannot name a file; call it otherwise.")
     target = named(folder)
@@ -166,4 +166,6 @@ def write_placed(
         raise InvalidInputError(
             f"Cannot make the folder {str(target)!r}: {error.strerror}; name a new one."
         ) from None
-    return [write_table(frame, target / f"{name}.csv", formulas) for name, frame in placed.items()]
+    return [
+        write_table(frame, target / f"{name}.csv", formulas) for name, frame in row_groups.items()
+    ]

@@ -29,8 +29,14 @@ from quiltwork.results import ResultBase
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.group import count_records, subset
-from quiltwork.tables.own_rows import Counts, Kinds, check_columns, find_kinds, told_counts
-from quiltwork.tables.publication import made_here
+from quiltwork.tables.own_rows import (
+    Counts,
+    RowClasses,
+    check_columns,
+    find_row_classes,
+    row_group_counts,
+)
+from quiltwork.tables.publication import require_local
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.one_group import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
@@ -54,7 +60,7 @@ class PublishedVerdict(ResultBase):
         private: whether it withstands every coalition of at most m providers; None if the files do
             not tell, and False if it is not made of these rows.
         size: how many records are published.
-        nobodys: how many of them are nobody's row, at least.
+        unmatched: how many of them are nobody's row, at least.
         rows: provider → how many rows it has.
         left_out: provider → how many of them are not published; empty if that is not known.
         ambiguous: rows that fit several groups, or share one with more like rows than it has.
@@ -66,7 +72,7 @@ class PublishedVerdict(ResultBase):
 
     private: bool | None
     size: int
-    nobodys: int
+    unmatched: int
     rows: Mapping[str, int]
     left_out: Mapping[str, int]
     ambiguous: int
@@ -78,9 +84,9 @@ class PublishedVerdict(ResultBase):
     def explain(self) -> str:
         """Say whether it is private, and whose rows are in it."""
         if self.verdict is None:
-            are = "is nobody's row" if self.nobodys == 1 else "are nobody's rows"
+            are = "is nobody's row" if self.unmatched == 1 else "are nobody's rows"
             return (
-                f"Not made of these rows: {self.nobodys:,} of {self.size:,} published records "
+                f"Not made of these rows: {self.unmatched:,} of {self.size:,} published records "
                 f"{are}. It was changed, or made of other rows, or its labels are not understood; "
                 "declare its hierarchies and orders (--hierarchy, --ordinal)."
             )
@@ -90,7 +96,7 @@ class PublishedVerdict(ResultBase):
                 f"the others depend on where {self.ambiguous:,} rows are that fit several groups, "
                 "or are not all published. Made again from these rows it is another table: pass "
                 "the constraint, m and options that it was made with (made=…, --method, --split "
-                "and so on), or what its publisher knows, placed=… (anonymize --placed)."
+                "and so on), or what its publisher knows, row_groups=… (anonymize --row-groups)."
             )
         else:
             said = self.verdict.explain()
@@ -114,7 +120,7 @@ def verify_published(
     constraint: Constraint | Callable[..., bool],
     m: int,
     limit: int = LIMIT,
-    placed: Table | None = None,
+    row_groups: Table | None = None,
     made: Mapping[str, Any] | None = None,
 ) -> PublishedVerdict:
     """Verify a published table against the rows of its providers.
@@ -123,7 +129,7 @@ def verify_published(
         published: the published table, `provider=None`.
         originals: the rows of all providers, with the orders and hierarchies that labels need.
         constraint, m, limit: as for `verify_m_privacy`.
-        placed: the rows with their providers as they were published, which settles where boxes
+        row_groups: the rows with their providers as they were published, which settles where boxes
             overlap. It is checked: together they are the published table, and each provider's are
             rows of its own.
         made: the options by which `anonymize` made it, such as `{"split": "fitness"}`; without them
@@ -147,20 +153,20 @@ def verify_published(
     """
     size, asked = read_m(m), as_constraint(constraint)
     check_columns(read_table(published), read_table(originals))
-    case = _Case(published, originals, *find_kinds(published, originals)[:2])
-    if placed is not None:
-        check_columns(published, read_table(placed))
-        told = case.told(placed)
+    case = PublishedCheck(published, originals, *find_row_classes(published, originals)[:2])
+    if row_groups is not None:
+        check_columns(published, read_table(row_groups))
+        told = case.told(row_groups)
         if told is None:
             raise InvalidInputError(
-                "The placed rows of all providers are not the published table; they go with "
+                "The row groups of all providers are not the published table; they go with "
                 "another one, or one of the files was changed."
             )
         return case.verdict(told, asked, size, limit)
     found = None
-    for options in case.ways(size, made or {}) if case.may_be_made_again(size) else []:
+    for options in case.candidate_options(size, made or {}) if case.may_be_made_again(size) else []:
         try:
-            again = made_here(anonymize(originals, asked, **options)).table
+            again = require_local(anonymize(originals, asked, **options)).table
         except (NotPrivateError, UnsupportedError):
             continue
         told = case.told(again)
@@ -176,15 +182,15 @@ def verify_published(
 
 
 @dataclass(frozen=True, eq=False)
-class _Case:
+class PublishedCheck:
     """A published table, the rows of all, and which rows fit which groups."""
 
     published: Table
     originals: Table
-    kinds: Kinds
+    classes: RowClasses
     owner: Counts
 
-    def ways(self, m: int, made: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def candidate_options(self, m: int, made: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return by which options it may have been made, the likeliest first.
 
         As many rows as are absent may have been left out: more room would have left out the same.
@@ -198,30 +204,32 @@ class _Case:
         found = [{"m": number, **usual} for number in list(numbers)[:MOST_TRIES]]
         return found if made else [*found, *({"m": m, **usual, **way} for way in _OTHER_WAYS)]
 
-    def told(self, placed: Table) -> Counts | None:
-        """Count placed rows, provider × group × value; None if they are not the published table."""
+    def told(self, row_groups: Table) -> Counts | None:
+        """Count row groups, provider × group × value; None if they are not the published table."""
         names = tuple(map(str, self.originals.encoded.providers))
         try:
-            told = told_counts(self.published, placed, names)
+            told = row_group_counts(self.published, row_groups, names)
         except InvalidInputError:
             return None
-        return told if (told.sum(axis=0) == self.kinds.shown).all() else None
+        return told if (told.sum(axis=0) == self.classes.shown).all() else None
 
     @cached_property
     def room(self) -> Counts:
         """Return provider × group × value, the rows that may be there at most."""
-        kinds, providers = self.kinds, len(self.originals.encoded.providers)
+        classes, providers = self.classes, len(self.originals.encoded.providers)
         by_owner = replace(
-            kinds,
-            group=self.owner[kinds.kind] * len(kinds.shown) + kinds.group,
-            shown=np.tile(kinds.shown, (providers, 1)),
+            classes,
+            group=self.owner[classes.kind] * len(classes.shown) + classes.group,
+            shown=np.tile(classes.shown, (providers, 1)),
         )
-        return by_owner.possible.reshape(providers, *kinds.shown.shape)
+        return by_owner.possible.reshape(providers, *classes.shown.shape)
 
     def may_be_made_again(self, m: int) -> bool:
         """Whether boxes alone do not tell, and no record is nobody's at the first glance."""
         sums = self.room.sum(axis=0)
-        return m > 0 and bool((sums != self.kinds.shown).any() and (sums >= self.kinds.shown).all())
+        return m > 0 and bool(
+            (sums != self.classes.shown).any() and (sums >= self.classes.shown).all()
+        )
 
     def verdict(
         self, told: Counts | None, asked: Constraint, m: int, limit: int, made: bool = False
@@ -230,36 +238,36 @@ class _Case:
 
         With `made` they were made of these rows: that each is somebody's needs no check.
         """
-        kinds, published, shown = self.kinds, self.published, self.kinds.shown
-        names, owner = self.originals.encoded.providers, self.owner[self.kinds.kind]
+        classes, published, shown = self.classes, self.published, self.classes.shown
+        names, owner = self.originals.encoded.providers, self.owner[self.classes.kind]
         providers, known = len(names), np.ones(len(shown), dtype=bool)
         if told is not None and made:
             cells = np.nonzero(told)
             held, taken = cells, told[cells]
         else:
-            held = (owner, kinds.group, kinds.value[kinds.kind])
+            held = (owner, classes.group, classes.value[classes.kind])
             if told is None:
-                taken = kinds.placed()
+                taken = classes.max_flow_assignment()
                 known = (self.room.sum(axis=0) == shown).all(axis=1)
                 known |= m == 0  # nobody takes anything away
             else:
-                by_owner = replace(kinds, group=owner * len(shown) + kinds.group)
-                taken = by_owner.placed_within(told.reshape(-1, shown.shape[1]))
+                by_owner = replace(classes, group=owner * len(shown) + classes.group)
+                taken = by_owner.max_flow_within(told.reshape(-1, shown.shape[1]))
         records = int(shown.sum())
         rows = np.bincount(self.originals.encoded.provider, minlength=providers)
         published_rows = np.bincount(held[0], weights=taken, minlength=providers)
         found = PublishedVerdict(
             private=False,
             size=records,
-            nobodys=records - int(taken.sum()),
+            unmatched=records - int(taken.sum()),
             rows=dict(zip(map(str, names), rows.tolist(), strict=True)),
             left_out={},
-            ambiguous=0 if known.all() else _ambiguous(kinds),
+            ambiguous=0 if known.all() else _ambiguous(classes),
             known=int(known.sum()),
             groups=len(shown),
             verdict=None,
         )
-        if found.nobodys:
+        if found.unmatched:
             return found
         who, group, value = (np.repeat(column, taken) for column in held)
         counts = count_records((group, who, value), (len(shown), providers, shown.shape[1]))
@@ -276,9 +284,9 @@ class _Case:
         return replace(found, private=private, left_out=left_out, verdict=verdict)
 
 
-def _ambiguous(kinds: Kinds) -> int:
+def _ambiguous(classes: RowClasses) -> int:
     """Count the rows of which it is not known whether they are published, and where."""
-    wanted = kinds.loads(kinds.weight[kinds.kind], np.arange(len(kinds.kind)))
-    crowded = (wanted > kinds.shown)[kinds.group, kinds.value[kinds.kind]]
-    unsure = np.bincount(kinds.kind, weights=crowded, minlength=len(kinds.weight)) > 0
-    return int(kinds.weight[unsure | (kinds.matches > 1)].sum())
+    wanted = classes.loads(classes.weight[classes.kind], np.arange(len(classes.kind)))
+    crowded = (wanted > classes.shown)[classes.group, classes.value[classes.kind]]
+    unsure = np.bincount(classes.kind, weights=crowded, minlength=len(classes.weight)) > 0
+    return int(classes.weight[unsure | (classes.matches > 1)].sum())

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.encoding import group_rows, recoded
+from quiltwork.tables.encoding import group_rows, match_codes
 from quiltwork.tables.generalization.reading import fitting_groups, label_of
 from quiltwork.tables.meanings import number
 from quiltwork.tables.table import Table, check_alike
@@ -26,7 +26,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class RowClasses:
     """Own rows that are alike, and the groups that each kind of them fits.
 
     Attributes:
@@ -65,7 +65,7 @@ class Kinds:
         alone = np.flatnonzero(self.matches[self.kind] == 1)
         return np.minimum(self.loads(self.weight[self.kind[alone]], alone), self.shown)
 
-    def placed(self) -> Counts:
+    def max_flow_assignment(self) -> Counts:
         """Return how many rows each pair has in a placement of as many rows as possible.
 
         Rows that fit one group alone come first, which never leaves fewer for the others.
@@ -83,13 +83,15 @@ class Kinds:
         several = np.flatnonzero(self.matches[self.kind] != 1)
         if len(several):
             left = self.shown - self.loads(taken, np.arange(len(self.kind)))
-            kinds, kind = np.unique(self.kind[several], return_inverse=True)
-            others = Kinds(left, self.value[kinds], self.weight[kinds], kind, self.group[several])
+            classes, kind = np.unique(self.kind[several], return_inverse=True)
+            others = RowClasses(
+                left, self.value[classes], self.weight[classes], kind, self.group[several]
+            )
             taken[several] = others._flow()
         return taken
 
     def _flow(self) -> Counts:
-        """Return the same by one maximum flow from kinds to cells, O(pairs) in practice."""
+        """Return the same by one maximum flow from classes to cells, O(pairs) in practice."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_flow
 
@@ -98,28 +100,32 @@ class Kinds:
         cells, cell = np.unique(
             self.group * self.shown.shape[1] + self.value[self.kind], return_inverse=True
         )
-        kinds, last = len(self.weight), 1 + len(self.weight) + len(cells)
-        start = [np.zeros(kinds, dtype=np.int64), 1 + self.kind, 1 + kinds + np.arange(len(cells))]
-        end = [1 + np.arange(kinds), 1 + kinds + cell, np.full(len(cells), last)]
+        classes, last = len(self.weight), 1 + len(self.weight) + len(cells)
+        start = [
+            np.zeros(classes, dtype=np.int64),
+            1 + self.kind,
+            1 + classes + np.arange(len(cells)),
+        ]
+        end = [1 + np.arange(classes), 1 + classes + cell, np.full(len(cells), last)]
         room = [self.weight, self.weight[self.kind], self.shown.ravel()[cells]]
         edges = (np.concatenate(start), np.concatenate(end))
         graph = csr_array(
             (np.concatenate(room).astype(np.int32), edges), shape=(last + 1, last + 1)
         )
         flow = maximum_flow(graph, 0, last).flow
-        return np.asarray(flow[1 + self.kind, 1 + kinds + cell], dtype=np.int64).ravel()
+        return np.asarray(flow[1 + self.kind, 1 + classes + cell], dtype=np.int64).ravel()
 
-    def placed_within(self, told: Counts) -> Counts:
+    def max_flow_within(self, told: Counts) -> Counts:
         """Return the same where only so many records of each group and value are to be filled."""
         usable = told[self.group, self.value[self.kind]] > 0
         there = replace(self, shown=told, kind=self.kind[usable], group=self.group[usable])
         taken = np.zeros(len(self.kind), dtype=np.int64)
-        taken[usable] = there.placed()
+        taken[usable] = there.max_flow_assignment()
         return taken
 
     def surplus(self) -> int:
         """Return how many rows cannot be in the table together with the others."""
-        return int(self.weight.sum() - self.placed().sum())
+        return int(self.weight.sum() - self.max_flow_assignment().sum())
 
     def least_own(self, group: int) -> Counts:
         """Return by value how many rows are in a group wherever the others are; a flow each."""
@@ -129,14 +135,14 @@ class Kinds:
             number = np.full(len(self.weight), -1, dtype=np.int64)
             number[alike] = np.arange(len(alike))
             pairs = (number[self.kind] >= 0) & (self.group != group)
-            others = Kinds(
+            others = RowClasses(
                 self.shown,
                 self.value[alike],
                 self.weight[alike],
                 number[self.kind[pairs]],
                 self.group[pairs],
             )
-            found[value] = self.weight[alike].sum() - others.placed().sum()
+            found[value] = self.weight[alike].sum() - others.max_flow_assignment().sum()
         return found
 
 
@@ -155,8 +161,8 @@ def refuse_subjects(*tables: Table) -> None:
         )
 
 
-def find_kinds(published: Table, own: Table) -> tuple[Kinds, Counts, int]:
-    """Find the rows that fit published groups: their kinds, whose each is, and how many fit none.
+def find_row_classes(published: Table, own: Table) -> tuple[RowClasses, Counts, int]:
+    """Find the rows that fit published groups: their classes, whose each is, and how many fit none.
 
     Rows of one kind have the same cells and, if `own` names providers, the same one. O(distinct
     rows × groups × quasi-identifiers).
@@ -170,35 +176,35 @@ def find_kinds(published: Table, own: Table) -> tuple[Kinds, Counts, int]:
     sizes = [len(column.values) for column in mine.quasi]
     alike = group_rows(columns, [*sizes, len(mine.sensitive_values), len(mine.providers)])
     weight = np.bincount(alike.labels, minlength=alike.count)
-    codes = recoded(mine.sensitive_values, here.sensitive_values)
+    codes = match_codes(mine.sensitive_values, here.sensitive_values)
     value = codes[mine.sensitive[alike.first]]
     known = np.flatnonzero(value >= 0)
     row, group = fitting_groups(published, own, alike.first[known])
     there = shown[group, value[known[row]]] > 0
     fitting, kind = np.unique(known[row[there]], return_inverse=True)
-    kinds = Kinds(shown, value[fitting], weight[fitting], kind, group[there])
+    classes = RowClasses(shown, value[fitting], weight[fitting], kind, group[there])
     owner = mine.provider[alike.first[fitting]].astype(np.int64)
-    return kinds, owner, int(weight.sum() - weight[fitting].sum())
+    return classes, owner, int(weight.sum() - weight[fitting].sum())
 
 
-def told_counts(published: Table, placed: Table, names: tuple[str, ...]) -> Counts:
+def row_group_counts(published: Table, row_groups: Table, names: tuple[str, ...]) -> Counts:
     """Count rows as they were published: provider × group × sensitive value.
 
     Raises:
         InvalidInputError: if one of them is in no published group, or nobody's.
     """
-    check_columns(published, placed)
-    there = placed.encoded
+    check_columns(published, row_groups)
+    there = row_groups.encoded
     found = [
         [names.index(str(name)) if str(name) in names else -1 for name in there.providers],
-        _same_groups(published, placed),
-        recoded(there.sensitive_values, published.encoded.sensitive_values),
+        _same_groups(published, row_groups),
+        match_codes(there.sensitive_values, published.encoded.sensitive_values),
     ]
-    rows = (there.provider, placed.groups.labels, there.sensitive)
+    rows = (there.provider, row_groups.groups.labels, there.sensitive)
     cells = [np.array(code, dtype=np.int64)[row] for code, row in zip(found, rows, strict=True)]
     if any((cell < 0).any() for cell in cells):
         raise InvalidInputError(
-            "Some placed rows are in no published group, or of another provider; they go with "
+            "Some row groups are in no published group, or of another provider; they go with "
             "another table, or one of the files was changed."
         )
     shape = (len(names), published.groups.count, len(published.encoded.sensitive_values))
@@ -207,9 +213,9 @@ def told_counts(published: Table, placed: Table, names: tuple[str, ...]) -> Coun
     return counts
 
 
-def _same_groups(published: Table, placed: Table) -> list[int]:
-    """Return for each placed group the published one with its texts; −1 for none."""
-    columns = {column.name: column for column in placed.encoded.quasi}
+def _same_groups(published: Table, row_groups: Table) -> list[int]:
+    """Return for each group of own rows the published one with its texts; −1 for none."""
+    columns = {column.name: column for column in row_groups.encoded.quasi}
     for read in (_read, str):  # groups may differ in how a number is written only
         shown, mine = [], []
         for column in published.encoded.quasi:
@@ -218,7 +224,7 @@ def _same_groups(published: Table, placed: Table) -> list[int]:
             shown.append(np.array(own)[column.codes[published.groups.first]])
             other = columns[column.name]
             same = np.array([code.get(read(str(v)), -1) for v in other.values])
-            mine.append(same[other.codes[placed.groups.first]])
+            mine.append(same[other.codes[row_groups.groups.first]])
         group_of = {texts: g for g, texts in enumerate(_rows_of(shown))}
         if len(group_of) == published.groups.count:
             break

@@ -25,10 +25,10 @@ from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, as_constraint
 from quiltwork.tables.own_rows import (
     Counts,
-    Kinds,
+    RowClasses,
     check_columns,
-    find_kinds,
-    told_counts,
+    find_row_classes,
+    row_group_counts,
 )
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.corners import DECIDED, find_violations
@@ -165,7 +165,7 @@ class OwnView(ResultBase):
                 f"{self.ambiguous:,} of {self.own_rows:,} rows {fit} several groups, whose boxes "
                 f"overlap; whether {_groups(len(self.unsure))} can be undone, such as "
                 f"{self.unsure[0].named}, depends on where they are. Its publisher knows: pass "
-                "placed=… (anonymize --placed)."
+                "row_groups=… (anonymize --row-groups)."
             )
         return found
 
@@ -179,7 +179,7 @@ def own_view(
     own: Table,
     constraint: Constraint | Callable[..., bool] | None = None,
     left_out: int = 0,
-    placed: Table | None = None,
+    row_groups: Table | None = None,
 ) -> OwnView:
     """Tell what the providers of `own` learn from a published table together.
 
@@ -190,11 +190,12 @@ def own_view(
         constraint: what every group should still satisfy for the others.
         left_out: how many of the rows may be absent from the table, as its publisher says; with
             more, one cannot tell.
-        placed: the own rows as they were published, from the publisher: which groups they are in
-            is then known, and checked to be possible.
+        row_groups: the own rows as they were published, from the publisher: which groups they are
+            in is then known, and checked to be possible.
 
     Raises:
-        InvalidInputError: if there is no Table, columns do not match, or `placed` are not own rows.
+        InvalidInputError: if there is no Table, columns do not match, or row groups are not own
+            rows.
 
     >>> import pandas
     >>> shown = pandas.DataFrame({"age": ["20..30"] * 3, "ill": ["flu", "cold", "flu"]})
@@ -209,14 +210,14 @@ def own_view(
     """
     allowed = integer(left_out, "left_out", 0)
     check_columns(read_table(published), read_table(own))
-    kinds, _, unmatched = find_kinds(published, own)
-    rows, shown = unmatched + int(kinds.weight.sum()), kinds.shown
-    if placed is None:
-        missing, mine = unmatched + kinds.surplus(), kinds.possible
-        least, most = shown - mine, _most(kinds, missing, allowed)
-        ambiguous = int(kinds.weight[kinds.matches > 1].sum())
+    classes, _, unmatched = find_row_classes(published, own)
+    rows, shown = unmatched + int(classes.weight.sum()), classes.shown
+    if row_groups is None:
+        missing, mine = unmatched + classes.surplus(), classes.possible
+        least, most = shown - mine, _most(classes, missing, allowed)
+        ambiguous = int(classes.weight[classes.matches > 1].sum())
     else:
-        mine, ambiguous = _told(published, placed, kinds), 0
+        mine, ambiguous = _told(published, row_groups, classes), 0
         least = most = shown - mine
         missing = allowed = rows - int(mine.sum())
     met = np.flatnonzero(mine.any(axis=1) & most.any(axis=1)).tolist()
@@ -234,7 +235,7 @@ def own_view(
             g = texts.index(outsiders.group)
             if g not in met or states[met.index(g)] is not True:
                 everybodys = [_view(published, g, *[shown[g]] * 3)]
-        certain = placed is not None or not (missing or allowed)
+        certain = row_groups is not None or not (missing or allowed)
         verdict = "cannot tell"
         if not outsiders.private or (certain and True in states):
             verdict = "breached"
@@ -257,25 +258,27 @@ def own_view(
     )
 
 
-def _most(kinds: Kinds, missing: int, allowed: int) -> Counts:
+def _most(classes: RowClasses, missing: int, allowed: int) -> Counts:
     """Return group × value, what is left of the others at most."""
     if allowed:
-        return kinds.shown
-    most = kinds.shown - kinds.certain
+        return classes.shown
+    most = classes.shown - classes.certain
     if missing:
         return most
-    own_alone = ~(kinds.shown - kinds.possible).any(axis=1)
-    for group in np.flatnonzero(own_alone & most.any(axis=1) & kinds.possible.any(axis=1)).tolist():
-        most[group] = kinds.shown[group] - kinds.least_own(group)
+    own_alone = ~(classes.shown - classes.possible).any(axis=1)
+    for group in np.flatnonzero(
+        own_alone & most.any(axis=1) & classes.possible.any(axis=1)
+    ).tolist():
+        most[group] = classes.shown[group] - classes.least_own(group)
     return most
 
 
-def _told(published: Table, placed: Table, kinds: Kinds) -> Counts:
+def _told(published: Table, row_groups: Table, classes: RowClasses) -> Counts:
     """Return group × value, the own rows as the publisher says, if they can be these rows."""
-    told: Counts = told_counts(published, read_table(placed), ("",))[0]
-    if (told > kinds.shown).any() or int(kinds.placed_within(told).sum()) < int(told.sum()):
+    told: Counts = row_group_counts(published, read_table(row_groups), ("",))[0]
+    if (told > classes.shown).any() or int(classes.max_flow_within(told).sum()) < int(told.sum()):
         raise InvalidInputError(
-            "The placed rows are not yours as this table publishes them; ask its publisher for "
+            "The row groups are not yours as this table publishes them; ask its publisher for "
             "those that go with it."
         )
     return told

@@ -131,7 +131,7 @@ class Publication(ResultBase, ABC):
         return " ".join((withstood, *self.about_providers))
 
 
-def made_here(value: Publication) -> LocalPublication:
+def require_local(value: Publication) -> LocalPublication:
     """Return a publication made on this machine."""
     if not isinstance(value, LocalPublication):
         raise InvalidInputError(
@@ -293,7 +293,7 @@ class LocalPublication(Publication):
 
         return publication_report(self, path)
 
-    def placed(self) -> dict[str, Any]:
+    def row_groups(self) -> dict[str, Any]:
         """Return the rows of each provider as they are published, as Arrow."""
         who = self.source.encoded.provider[self.rows[self.order]]
         names = map(str, self.source.encoded.providers)

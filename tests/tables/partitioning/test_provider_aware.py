@@ -13,16 +13,16 @@ from evidence.random_tables import guard_of, random_records
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
-from quiltwork.tables.partitioning.provider_aware import Questions, provider_aware
+from quiltwork.tables.partitioning.provider_aware import UtilityProbe, provider_aware
 from tests.sizes import sample
 
 
-def questions_about(records, kind=Questions) -> Questions:
+def questions_about(records, kind=UtilityProbe) -> UtilityProbe:
     values = tuple(range(len(records.axes.places[0])))
     return kind.of(tuple(Column("q", "numeric", values, codes) for codes in records.codes))
 
 
-class AnythingGoes(Questions):
+class AnythingGoes(UtilityProbe):
     """Finds every exchange good for counts."""
 
     def better(self, now, instead):

@@ -29,7 +29,7 @@ from quiltwork.tables.verification.all_groups import (
     BROKEN,
     OPEN,
     SAFE,
-    decide_together,
+    decide_by_bounds,
     groups_withstand,
 )
 from quiltwork.tables.verification.corners import find_violations, violations_of_group
@@ -78,7 +78,7 @@ def settled_as_defined(seed, kind, people):
     )
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     bound, m = constraint.bind(table.encoded), int(rng.integers(0, 4))
-    status = decide_together(counts, bound, m)
+    status = decide_by_bounds(counts, bound, m)
     withstand = groups_withstand(counts, bound, m)
     found = []
     for g in range(counts.groups):
@@ -260,8 +260,8 @@ def test_groups_far_from_failing_need_no_coalition():
         (RecursiveLDiversity(0.36, 5), RecursiveLDiversity(0.35, 5)),
         (TCloseness(0.0883), TCloseness(0.0882)),
     ):
-        assert decide_together(counts, near.bind(table.encoded), 30) == SAFE
-        assert decide_together(counts, far.bind(table.encoded), 30) == OPEN
+        assert decide_by_bounds(counts, near.bind(table.encoded), 30) == SAFE
+        assert decide_by_bounds(counts, far.bind(table.encoded), 30) == OPEN
 
 
 @pytest.mark.parametrize("kind", KINDS[2:])

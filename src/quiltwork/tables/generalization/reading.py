@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.delimited import unescape_formula
-from quiltwork.tables.distinct import runs
+from quiltwork.tables.distinct import concatenated_ranges
 from quiltwork.tables.encoding import Column, group_rows
 from quiltwork.tables.generalization.hierarchies import ROOT, leaf_text
 from quiltwork.tables.meanings import meaning, place
@@ -272,7 +272,9 @@ def fitting_groups(published: Table, own: Table, rows: NDArray[np.int64]) -> tup
     kind, group = np.concatenate(found, axis=1)
     first = np.searchsorted(kind, np.arange(alike.count + 1))
     sizes = np.diff(first)[alike.labels]
-    return np.repeat(np.arange(len(rows)), sizes), group[runs(first[alike.labels], sizes)]
+    return np.repeat(np.arange(len(rows)), sizes), group[
+        concatenated_ranges(first[alike.labels], sizes)
+    ]
 
 
 _BITS = 64

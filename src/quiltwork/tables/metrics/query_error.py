@@ -34,7 +34,7 @@ from quiltwork.tables.metrics.range_queries import (
     small_codes,
     true_count,
 )
-from quiltwork.tables.publication import Publication, made_here
+from quiltwork.tables.publication import Publication, require_local
 from quiltwork.tables.table import Table, read_table
 
 _TRIES = 1000  # draws per query before giving up on finding one that is not empty
@@ -121,7 +121,7 @@ def coverage(table: Table, publication: Publication | Table) -> Coverage:
     """Return what a publication, or a Table of published texts, covers of a table's columns."""
     if isinstance(publication, Table):
         return coverage_of_texts(table, publication)
-    made = made_here(publication)
+    made = require_local(publication)
     rows, asked = table.encoded.rows, made.source.encoded.rows
     if rows != asked or made.source.quasi_identifiers != table.quasi_identifiers:
         raise InvalidInputError(

@@ -1,6 +1,6 @@
 """`CodedRecords`: what the partitioning algorithms see of a table, and Mondrian's rule of cuts.
 
-Quasi-identifiers are recoded so that neighbours in code are close to each other: numbers and
+Quasi-identifiers are match_codes so that neighbours in code are close to each other: numbers and
 declared orders keep theirs, categories without an order come by falling frequency (the common
 value is then one end of the range, and rare ones are cut off together).
 

@@ -31,7 +31,7 @@ from quiltwork.tables.constraints.constraint import (
     score,
 )
 from quiltwork.tables.constraints.distributions import EntropyLDiversity, RecursiveLDiversity
-from quiltwork.tables.distinct import tabular
+from quiltwork.tables.distinct import bincount_is_cheaper
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import SparseCounts, by_value, count_groups, count_records
 from quiltwork.tables.partitioning.coded_records import (
@@ -137,7 +137,7 @@ class Guard:
         cells = nodes.count * records.values
         if self.plain and self.values == 1:
             return sure
-        if not self.plain or not sure.any() or not tabular(cells, len(nodes.rows)):
+        if not self.plain or not sure.any() or not bincount_is_cheaper(cells, len(nodes.rows)):
             return np.zeros(nodes.count, dtype=bool)
         cell = nodes.owners() * records.values + records.sensitive[nodes.rows]
         table = np.bincount(cell, minlength=cells).reshape(nodes.count, -1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import counted, runs, starts_of
+from quiltwork.tables.distinct import concatenated_ranges, counted, starts_of
 from quiltwork.tables.partitioning.coded_records import (
     CodedRecords,
     Counts,
@@ -52,7 +52,7 @@ class Nodes:
         if len(index) == self.count:
             return self
         sizes = self.sizes[index]
-        return Nodes(self.rows[runs(self.starts[index], sizes)], starts_of(sizes))
+        return Nodes(self.rows[concatenated_ranges(self.starts[index], sizes)], starts_of(sizes))
 
     def owners(self) -> Counts:
         """For each row in order, its node."""

@@ -3,8 +3,8 @@
 A group with few providers needs fewer records, since at most all but one of them collude, but a cut
 between providers narrows no box by itself, and leaves boxes that lie over each other. So the
 baseline's tree is compared, at its root and at a few depths, with cutting a node between its
-providers first: random range queries are answered from either (`Questions`), and a node takes what
-answers them better.
+providers first: random range queries are answered from either (`UtilityProbe`), and a node
+takes what answers them better.
 Cost: one more descent of the tree for every depth tried, and the queries.
 """
 
@@ -18,7 +18,7 @@ from itertools import islice
 import numpy as np
 
 from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.distinct import runs, starts_of
+from quiltwork.tables.distinct import concatenated_ranges, starts_of
 from quiltwork.tables.encoding import Column, code_type
 from quiltwork.tables.generalization.boxes import column_boxes
 from quiltwork.tables.metrics.range_queries import (
@@ -67,7 +67,7 @@ def provider_aware(
     records: CodedRecords,
     guard: Guard,
     rules: CutRules,
-    questions: Questions,
+    questions: UtilityProbe,
     progress: Progress | None = None,
 ) -> Counts:
     """Return for each row the number of its group.
@@ -120,7 +120,7 @@ def _private_together(
     alike = np.unique(np.vstack((owner, low, high)), axis=1, return_inverse=True)[1].reshape(-1)
     order = np.argsort(alike, kind="stable")
     sizes = leaves.sizes[order]
-    rows = leaves.rows[runs(leaves.starts[order], sizes)]
+    rows = leaves.rows[concatenated_ranges(leaves.starts[order], sizes)]
     first = np.flatnonzero(np.diff(alike[order], prepend=-1))
     private = guard.private(records, rows, starts_of(sizes)[first])
     good[owner[order[first[~private]]]] = False
@@ -128,7 +128,7 @@ def _private_together(
 
 
 def _exchanged(
-    records: CodedRecords, nodes: Nodes, best: Nodes, other: Nodes, questions: Questions
+    records: CodedRecords, nodes: Nodes, best: Nodes, other: Nodes, questions: UtilityProbe
 ) -> Nodes:
     """Take the other leaves within nodes where counts from them are better.
 
@@ -188,7 +188,7 @@ def _drawn(domains: tuple[int, ...]) -> tuple[RangeQuery, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Questions:
+class UtilityProbe:
     """What groups do to counts, asked before they are chosen: queries about a table.
 
     Drawn as `query_error` draws them, but from a seed of their own. Other groups in a part of the
@@ -207,7 +207,7 @@ class Questions:
     scale: Reals
 
     @classmethod
-    def of(cls, columns: tuple[Column, ...]) -> Questions:
+    def of(cls, columns: tuple[Column, ...]) -> UtilityProbe:
         """Draw queries about these columns."""
         codes = small_codes(columns)
         drawn = _drawn(tuple(len(column.values) for column in columns))

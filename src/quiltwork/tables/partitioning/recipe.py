@@ -17,7 +17,7 @@ from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, RowNumbers
 from quiltwork.tables.partitioning.guards import Guard, records_needed
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
-from quiltwork.tables.partitioning.provider_aware import Questions, provider_aware
+from quiltwork.tables.partitioning.provider_aware import UtilityProbe, provider_aware
 
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
 
@@ -62,7 +62,7 @@ def partition(
     guard = Guard(asked, 0 if alone else recipe.m, encoded)
     aware = recipe.method == "provider-aware" and records.providers > 1
     if aware:
-        questions = Questions.of(encoded.quasi)
+        questions = UtilityProbe.of(encoded.quasi)
         labels = provider_aware(records, guard, recipe.rules, questions, progress)
     else:
         labels = (_each_alone if alone else mondrian)(records, guard, recipe.rules, progress)
@@ -97,10 +97,10 @@ def _each_alone(
     return labels
 
 
-def fitting(sizes: Counts, room: int) -> Counts:
+def groups_within_budget(sizes: Counts, room: int) -> Counts:
     """Return which groups, in their order, are suppressed within `room` rows: each that still fits.
 
-    >>> fitting(np.array([5, 9, 3, 4]), 12).tolist()
+    >>> groups_within_budget(np.array([5, 9, 3, 4]), 12).tolist()
     [0, 2, 3]
     """
     chosen = []

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
-from quiltwork.tables.distinct import runs
-from quiltwork.tables.encoding import Column, recoded
+from quiltwork.tables.distinct import concatenated_ranges
+from quiltwork.tables.encoding import Column, match_codes
 from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
-from quiltwork.tables.publication import Publication, made_here
+from quiltwork.tables.publication import Publication, require_local
 from quiltwork.tables.table import Table, check_alike, read_table
 
 ROUNDS = 10
@@ -104,7 +104,7 @@ def definetti(publication: Publication) -> tuple[Learned, ...]:
     >>> found.by_group, found.learned  # two groups of both sexes and both values
     (0.75, 1.0)
     """
-    published = made_here(publication)
+    published = require_local(publication)
     source, labels, rows = published.source, published.labels, published.rows
     found = []
     for name in source.sensitive:
@@ -147,7 +147,7 @@ def definetti_on(published: Table, original: Table) -> tuple[Learned, ...]:
     for name in published.sensitive:
         shown, column = (sensitive_column(table, name) for table in (published, original))
         counts = value_counts(groups.labels, shown.codes, groups.count, len(shown.values))
-        truth = recoded(column.values, shown.values)[column.codes[people]]
+        truth = match_codes(column.values, shown.values)[column.codes[people]]
         found.append(_attack(name, quasi, links, counts, truth))
     return tuple(found)
 
@@ -197,7 +197,7 @@ def _candidates(links: tuple[Ints, Ints], counts: ValueCounts) -> _Candidates:
         raise UnsupportedError(
             f"{total:,} pairs of person and possible value are too many; attack a sample of groups."
         )
-    cell = runs(counts.starts[group], per_link)
+    cell = concatenated_ranges(counts.starts[group], per_link)
     who = np.repeat(person, per_link)
     starts = np.searchsorted(who, np.arange(int(who[-1]) + 1))
     return _Candidates(who, cell, counts.value[cell], starts)

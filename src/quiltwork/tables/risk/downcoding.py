@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
 from quiltwork.tables.generalization.reading import RANGE, label_of
-from quiltwork.tables.publication import Publication, made_here
+from quiltwork.tables.publication import Publication, require_local
 from quiltwork.tables.risk.overlaps import EVERYTHING
 from quiltwork.tables.table import Table, read_table
 
@@ -84,7 +84,7 @@ def downcoding(publication: Publication) -> Downcoded:
     >>> downcoding(pub)
     Downcoded(cells=6, generalized=6, told=4, certain=True)
     """
-    published = made_here(publication)
+    published = require_local(publication)
     boxes, sizes = published.boxes, published.sizes
     columns = published.source.encoded.quasi
     generalized = told = 0

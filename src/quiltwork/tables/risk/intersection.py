@@ -21,14 +21,14 @@ from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
 from quiltwork.tables.anonymization import assemble
-from quiltwork.tables.distinct import runs
+from quiltwork.tables.distinct import concatenated_ranges
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.mondrian import Split
 from quiltwork.tables.partitioning.recipe import partition
-from quiltwork.tables.publication import Publication, made_here
+from quiltwork.tables.publication import Publication, require_local
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.table import Table, check_alike, read_orders, read_table
 
@@ -184,7 +184,7 @@ def rehearsed(publication: Publication) -> Intersection:
     Raises:
         InvalidInputError: if there is no publication.
     """
-    published = made_here(publication)
+    published = require_local(publication)
     encoded, recipe = published.source.encoded, published.recipe
     other: Split = "range" if recipe.rules.split == "loss" else "loss"
     second = replace(recipe, rules=replace(recipe.rules, split=other))
@@ -267,7 +267,7 @@ def _matching(before: Counts, after: Counts) -> tuple[Counts, Counts]:
     order = np.argsort(after, kind="stable")
     start, stop = (np.searchsorted(after[order], before, side=side) for side in ("left", "right"))
     sizes = stop - start
-    return np.repeat(np.arange(len(before)), sizes), order[runs(start, sizes)]
+    return np.repeat(np.arange(len(before)), sizes), order[concatenated_ranges(start, sizes)]
 
 
 def _by_groups(

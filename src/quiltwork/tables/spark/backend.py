@@ -240,4 +240,4 @@ def _check_verdicts(verdicts: list[PartVerdict], rows: int) -> None:
             "published, so the table is withheld; give a frame that does not change."
         )
     if not verdict.private:
-        raise verdict.withheld
+        raise verdict.as_error

@@ -21,9 +21,9 @@ from quiltwork.tables.encoding import (
     MAY_BE_VALUE,
     CodedTable,
     Column,
-    by_meaning,
     encode_column,
     encode_product,
+    merge_spellings,
     missing_cells,
     refuse_endless,
     refuse_respelled,
@@ -150,7 +150,7 @@ def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None)
 
 def _one_spelling(column: Column) -> Column:
     """Refuse values that may mean the same: workers know them by their spelling alone."""
-    if len(by_meaning(column).values) < len(column.values):
+    if len(merge_spellings(column).values) < len(column.values):
         raise UnsupportedError(
             f"Column {column.name!r} spells a value in several ways, such as 1.5 and 1.50; spell "
             "it in one way, or use backend='local', which counts it once."

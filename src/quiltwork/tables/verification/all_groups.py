@@ -42,7 +42,7 @@ def groups_withstand(counts: SparseCounts, constraint: Constraint, m: int) -> Fl
         left = np.flatnonzero(private)
         if not len(left):
             return private
-        status = decide_together(subset(counts, left), part, m)
+        status = decide_by_bounds(subset(counts, left), part, m)
         private[left[status == BROKEN]] = False
         doubts.append((left[status == OPEN], part))
     for groups, part in doubts:
@@ -61,7 +61,7 @@ def _withstands(counts: SparseCounts, number: int, part: Constraint, m: int) -> 
         return False
 
 
-def decide_together(counts: SparseCounts, part: Constraint, m: int) -> Status:
+def decide_by_bounds(counts: SparseCounts, part: Constraint, m: int) -> Status:
     """Return SAFE or BROKEN for groups that bounds decide, else OPEN."""
     if isinstance(part, KAnonymity):
         return _bound_k(counts, part.k, m)

@@ -77,7 +77,7 @@ class Verdict(ResultBase):
         )
 
     @property
-    def withheld(self) -> NotPrivateError:
+    def as_error(self) -> NotPrivateError:
         """The refusal to publish a table that did not pass; it shows nothing of its records."""
         why = "a group needs more checks than the limit allows"
         if self.settled:

@@ -31,7 +31,7 @@ from quiltwork.tables.constraints.constraint import (
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, SparseCounts, count_groups, subset
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.all_groups import BROKEN, SAFE, decide_together
+from quiltwork.tables.verification.all_groups import BROKEN, SAFE, decide_by_bounds
 from quiltwork.tables.verification.one_group import (
     LIMIT,
     AnyMethod,
@@ -151,7 +151,7 @@ def _first_breach(
     """
     some = subset(counts, groups)
     statuses = [
-        decide_together(some, part, m)
+        decide_by_bounds(some, part, m)
         if method == "exact"
         else np.zeros(some.groups, dtype=np.int8)
         for part in constraint.parts
@@ -222,18 +222,18 @@ class MaxM(int):
     Attributes:
         breach: the verdict at one more provider, with coalition, group and what is left; None if
             every possible coalition is withstood.
-        mending_k: the largest k with which the table withstands one more provider, if lowering k
-            alone does that.
+        largest_passing_k: the largest k with which the table withstands one more provider, if
+            lowering k alone does that.
     """
 
     breach: Verdict | None
-    mending_k: int | None
+    largest_passing_k: int | None
 
-    def __new__(cls, value: int, breach: Verdict | None, mending_k: int | None) -> MaxM:
+    def __new__(cls, value: int, breach: Verdict | None, largest_passing_k: int | None) -> MaxM:
         """Make the integer and keep the reasons."""
         number = super().__new__(cls, value)
         number.breach = breach
-        number.mending_k = mending_k
+        number.largest_passing_k = largest_passing_k
         return number
 
     def explain(self) -> str:
@@ -248,8 +248,8 @@ class MaxM(int):
         mend = ""
         if not self.breach.settled:
             safe = f"Proven {safe[0].lower()}{safe[1:]} More may be withstood."
-        elif self.mending_k is not None:
-            mend = f" With k = {self.mending_k} it would {asked}."
+        elif self.largest_passing_k is not None:
+            mend = f" With k = {self.largest_passing_k} it would {asked}."
         elif "-anonymity" in self.breach.constraint and "-anonymity" not in self.breach.broken:
             mend = f" No smaller k would make it {asked}."
         return f"{safe} At m = {self.breach.m}: {self.breach.explain()}{mend}"
@@ -272,7 +272,7 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
     >>> frame = pandas.DataFrame({
     ...     "hospital": ["A", "A", "B", "C"], "age": ["20..30"] * 4, "ill": ["flu"] * 4})
     >>> safe = max_m(Table(frame, "hospital", ["age"], "ill"), KAnonymity(2))
-    >>> safe == 1, safe.breach.coalition, safe.mending_k
+    >>> safe == 1, safe.breach.coalition, safe.largest_passing_k
     (True, ('A', 'B'), 1)
 
     Theorem: docs/theory/m-privacy.md
