@@ -121,6 +121,9 @@ def test_every_provider_checks_its_own_rows_and_sees_only_its_own_part(clinic):
     for name in ("pia", "petra", "paul"):
         check = clinic.told(name, "GET", "/v1/tables/clinic/check")
         assert (check["found"]["own_rows"], check["found"]["unmatched"]) == (40, 0)
+        assert check["found"]["verdict"] == "holds"  # though its boxes overlap
+        own = parsed(clinic.told(name, "GET", "/v1/tables/clinic/row-groups")["content"])
+        assert len(own) == 40
         assert check["found"]["broken"] == []
         seen = clinic.told(name, "GET", "/v1/tables/clinic")
         assert seen["parts"] == [{"provider": name, "rows": 40, "kept": True}]
@@ -186,7 +189,7 @@ def test_a_published_table_takes_no_more_rows_and_its_rows_can_be_deleted(clinic
     assert "intersected" in give(clinic, "pia", rows(5)).json()["detail"]
     before = clinic.service.vault.names()
     clinic.told("pia", "DELETE", "/v1/tables/clinic/rows")
-    assert len(before - clinic.service.vault.names()) == 1
+    assert len(before - clinic.service.vault.names()) == 2  # and her row groups
     assert clinic.ask("pia", "GET", "/v1/tables/clinic/check").status_code == 422
     assert clinic.ask("petra", "GET", "/v1/tables/clinic/check").status_code == 200
 

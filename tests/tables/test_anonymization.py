@@ -18,9 +18,10 @@ from quiltwork.tables import (
     Table,
     TCloseness,
     anonymize,
+    own_view,
     verify_m_privacy,
 )
-from quiltwork.tables.generalization.reading import label_of
+from quiltwork.tables.generalization.reading import fitting_groups, label_of
 from quiltwork.tables.partitioning import recipe
 from tests.sizes import sample
 
@@ -443,3 +444,27 @@ def test_values_are_published_as_they_were_compared():
     zeros = pandas.DataFrame({"age": [1] * 3, "number": [0.0, -0.0, 1.0]})
     written = anonymize(Table(zeros, None, ["age"], "number"), KAnonymity(3), 0).frame
     assert list(map(str, written["number"])) == ["0.0", "0.0", "1.0"]
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_of_disjoint_boxes_every_row_fits_one_and_the_own_check_needs_no_row_groups(m):
+    frame = random_frame(4)
+    frame["age"] += 5 * pandas.factorize(frame["owner"])[0]  # providers differ
+    roles = (["age", "town"], "ill")
+    table = Table(frame, "owner", *roles)
+    made = {
+        boxes: anonymize(table, KAnonymity(3), m, boxes=boxes)
+        for boxes in ("overlapping", "disjoint")
+    }
+    fits = {}
+    for boxes, one in made.items():
+        shown, own = Table(one.frame, None, *roles), Table(frame, None, *roles)
+        fits[boxes] = np.bincount(fitting_groups(shown, own, np.arange(len(frame)))[0])
+        assert verify_m_privacy(one.table, KAnonymity(3), m).private
+    assert (fits["disjoint"] == 1).all()
+    assert (fits["overlapping"] > 1).any()
+    shown = Table(made["disjoint"].frame, None, *roles)
+    for _, part in frame.groupby("owner"):
+        assert own_view(shown, Table(part, None, *roles), KAnonymity(3)).verdict == "holds"
+    with pytest.raises(InvalidInputError, match="do not go together"):
+        anonymize(table, KAnonymity(3), m, boxes="disjoint", relaxed=True)

@@ -228,7 +228,7 @@ for _ in range(1000):
     sys.stdout = open(sys.argv[1], "w")
     code = run(sys.argv[2:])
     sys.stdout.close()
-    if code != 1 or "Private" in open(sys.argv[1]).read():
+    if code or "Waiting" not in open(sys.argv[1]).read():
         break
     time.sleep(0.05)
 sys.exit(code)

@@ -44,7 +44,7 @@ def joint(
     Run it again whenever files have come, until it says what was found. It writes NAME-OTHER.share,
     each for one other provider alone, then NAME.counts and perhaps NAME.rare for all others, and
     says to whom each goes; put theirs into your folder. k and distinct l are verified. Everybody
-    must follow the protocol. Exit code 1: waiting for files, or not shown to be private.
+    must follow the protocol. Exit code 1: not shown to be private; to wait for files is none.
     """
     from quiltwork.tables.joint import Agreement, read_boxes, take_step
 
@@ -64,7 +64,7 @@ def joint(
         whom = f"{other} alone" if path.suffix == ".share" else "all others"
         lines.append(f"wrote {path}: give it to {whom}")
     if step.missing:
-        lines.append(f"Waiting for {', '.join(step.missing)}.")
+        lines.append(f"Waiting for {', '.join(step.missing)}; then run it again.")
     verdict = step.verdict
     if verdict is not None:
         lines.append(verdict.explain())
@@ -74,5 +74,5 @@ def joint(
         "found": None if verdict is None else verdict.body(),
     }
     emit(dump("joint-step", 1, body), lines)
-    if verdict is None or not verdict.private:
+    if verdict is not None and not verdict.private:
         click.get_current_context().exit(1)

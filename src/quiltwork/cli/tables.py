@@ -92,6 +92,10 @@ def recipe_of(
         kind=SPLITS,
     ),
     blind: bool = option("Cut by numbers of records alone, so that the cuts tell nothing."),
+    boxes: str | None = option(
+        "Whether a row may fit several boxes; disjoint ones cost utility, and joint needs them.",
+        kind=("overlapping", "disjoint"),
+    ),
     relaxed: bool = option("Records with equal values may be parted."),
     suppression: Fraction = option(
         "The share of rows that may be left out, at most.", "SHARE", default="0"

@@ -268,6 +268,10 @@ class Curator:
         """Say what a published table reveals, and who could break what."""
         return dict(self._at.told("GET", path("tables", table, "report")))
 
+    def row_groups(self, table: str) -> str:
+        """Return a provider's own rows as they were published, as CSV: which groups they are in."""
+        return str(self._at.told("GET", path("tables", table, "row-groups"))["content"])
+
     def check_own_rows(self, table: str) -> dict[str, Any]:
         """Say what a provider learns from the published table with its own rows."""
         return dict(self._at.told("GET", path("tables", table, "check")))

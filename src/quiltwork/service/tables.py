@@ -151,7 +151,12 @@ _PARTS = TableOf("curator_parts", GivenRows, "name, provider")
 
 def _files(t: Transaction) -> list[str]:
     """Return the files of the vault that tables need."""
-    return [*(one.file for one in _PARTS.all(t, "1 = 1")), *TABLES.files(t, "publication")]
+    groups: list[Any] = TABLES.files(t, "row_groups")
+    return [
+        *(one.file for one in _PARTS.all(t, "1 = 1")),
+        *TABLES.files(t, "publication"),
+        *(file for of_table in groups for file in of_table.values()),
+    ]
 
 
 FEATURE = Feature(Schema("parts", (_PARTS,)), {"table": TABLES.is_own}, _files)
@@ -319,6 +324,10 @@ def _drop_rows(call: Call, provider: str, *, dismissed: bool = False) -> None:
         if _open_job(t, now):
             raise InvalidInputError("The table is being published; wait, or cancel the job.")
         files = _forgotten(t, now.name, provider)
+        groups = dict(now.made.get("row_groups", {}))
+        if provider in groups:
+            files.append(groups.pop(provider))
+            TABLES.update(t, now, row_groups=groups)
         if dismissed:
             TABLES.dismiss(call, t)
         if files:
@@ -383,15 +392,24 @@ def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -
     report = _described(made)
     with tempfile.TemporaryDirectory(dir=service.settings.data) as folder:
         content = made.write(Path(folder) / "published.csv", "escape").read_bytes()
+        own = {path.stem: path.read_bytes() for path in _row_group_files(made, folder)}
     file = service.vault.write([content])
+    groups = {name: service.vault.write([own[name]]) for name in sorted(own)}
 
     def store(t: Transaction) -> None:
         given = {part.provider: part.row_count for part in parts}
-        made = {"publication": file, "report": report, "given": given}
+        made = {"publication": file, "row_groups": groups, "report": report, "given": given}
         TABLES.update(t, TABLES.current(t, table.name), **made)
         t.note("act", f"published table {table.name}", table.owner)
 
     return jobs.Outcome({"table": table.name, "groups": report["groups"]}, store)
+
+
+def _row_group_files(made: Publication, folder: str) -> list[Path]:
+    """Write the rows of each provider as they are published, for it alone."""
+    from quiltwork.tables import write_row_groups
+
+    return write_row_groups(made, Path(folder) / "own", "escape")
 
 
 def _described(made: Publication) -> dict[str, Any]:
@@ -423,6 +441,17 @@ def _show_publication(call: Call) -> Published:
     return Published(name=stored.name, media_type="text/csv", content=content)
 
 
+@FEATURE.at("GET", f"{_ONE}/row-groups", "table.check")
+def _show_row_groups(call: Call) -> Published:
+    """Get your own rows as they were published, which says in which groups they are."""
+    stored, _ = _published(call)
+    file = stored.made["row_groups"].get(call.who)
+    if file is None:
+        raise InvalidInputError(f"You have no rows in table {stored.name!r}.")
+    content = b"".join(call.service.vault.read(file)).decode("utf-8")
+    return Published(name=stored.name, media_type="text/csv", content=content)
+
+
 @FEATURE.at("GET", f"{_ONE}/report", "table.report")
 def _show_table_report(call: Call) -> PublishedReport:
     """Say what the published table reveals, and who could break what."""
@@ -439,9 +468,18 @@ def _check_own_rows(call: Call) -> SelfCheck:
     part = call.service.read(lambda t: _PARTS.one(t, name=stored.name, provider=call.who))
     if part is None:
         raise InvalidInputError(f"You have no rows in table {stored.name!r}.")
-    with vault.plain(file, ".csv") as shown, vault.plain(part.file, part.suffix) as own:
-        rules = stored.asked
-        view = own_view(rules.published(shown), rules.table(own), rules.constraint)
+    rules, placed = stored.asked, stored.made["row_groups"][call.who]
+    with (
+        vault.plain(file, ".csv") as shown,
+        vault.plain(part.file, part.suffix) as own,
+        vault.plain(placed, ".csv") as groups,
+    ):
+        view = own_view(
+            rules.published(shown),
+            rules.table(own),
+            rules.constraint,
+            row_groups=rules.published(groups),
+        )
     found = json.loads(view.to_json())
     return SelfCheck(name=stored.name, explanation=view.explain(), found=found)
 

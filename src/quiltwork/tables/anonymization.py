@@ -35,6 +35,7 @@ from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import (
     UNPUBLISHED,
     Method,
+    Overlap,
     Recipe,
     groups_within_budget,
     partition,
@@ -60,6 +61,7 @@ def anonymize(
     relaxed: bool = False,
     suppression: Any = 0,
     blind: bool = False,
+    boxes: Overlap = "overlapping",
     progress: Progress | None = None,
 ) -> Publication:
     """Generalize a table until every group withstands every coalition of m providers.
@@ -81,6 +83,11 @@ def anonymize(
             algorithm learns nothing from the cuts. Groups that then fail the constraint are left
             out within `suppression`, which tells of them that they failed; else nothing is
             published.
+        boxes: "disjoint" makes boxes of which every row fits one, so that whoever has rows knows
+            where they are: there are no cuts between providers, which costs utility where these
+            differ (query error .212 for .058 with four unequal hospitals, .243 for .243 with ten
+            alike). Not with `relaxed`, method="separate" and hierarchies, whose labels lie in each
+            other.
         progress: called with rows done and rows in all.
 
     Cost: O(rows · quasi-identifiers · log(rows/k)).
@@ -123,10 +130,13 @@ def anonymize(
             f"{shortened(suppression)}."
         )
     on_spark = read_table(table).kind == "spark" or backend == "spark"
+    if choice(boxes, get_args(Overlap), "boxes") == "disjoint":
+        _check_disjoint(table, method, relaxed)
     if blind:
         _check_blind(table, asked, on_spark, relaxed or cut == "fitness", bool(share))
-    rules = CutRules(method == "provider-aware", cut, relaxed)
-    recipe = Recipe(asked, coalition, method, rules, blind)
+    splits = method == "provider-aware" and boxes == "overlapping"
+    rules = CutRules(splits, cut, relaxed)
+    recipe = Recipe(asked, coalition, method, rules, blind, boxes)
     if on_spark:
         from quiltwork.tables.spark import anonymize_spark
 
@@ -176,6 +186,16 @@ def anonymize(
     if not verdict.private:
         raise verdict.as_error
     return publication
+
+
+def _check_disjoint(table: Table, method: Method, relaxed: bool) -> None:
+    """Refuse choices by which boxes come to overlap."""
+    trees = [name for name in table.hierarchies if name in table.quasi_identifiers]
+    if relaxed or method == "separate" or trees:
+        what = f"the hierarchy of {trees[0]!r}" if trees else "relaxed and method='separate'"
+        raise InvalidInputError(
+            f"boxes='disjoint' and {what} do not go together: a row could fit several boxes."
+        )
 
 
 def _check_blind(

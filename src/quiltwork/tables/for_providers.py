@@ -37,6 +37,7 @@ class ForProviders(ResultBase):
         published: provider → how many of them are published.
         groups: how many groups there are.
         alone: how many of them have the rows of one provider alone.
+        asked: how many colluding providers it was made to withstand.
         safe: the largest coalition that is withstood; its `breach` names those who, with one
             more, leave fewest records of others where that breaks k-anonymity, and else the first
             who break something.
@@ -46,6 +47,7 @@ class ForProviders(ResultBase):
     published: dict[str, int]
     groups: int
     alone: int
+    asked: int
     safe: MaxM
 
     def body(self) -> dict[str, Any]:
@@ -89,6 +91,11 @@ class ForProviders(ResultBase):
         if breach is None:
             return "It withstands every coalition that leaves one of them out."
         said = f"It withstands {int(self.safe)} colluding. "
+        if int(self.safe) > self.asked:
+            said = (
+                f"It withstands {int(self.safe)} colluding, and {self.asked} was asked: m = "
+                f"{int(self.safe)} costs nothing here. "
+            )
         if not breach.settled or breach.outsiders:
             return said + f"Whether it withstands {breach.m} was not settled."
         left = f"{breach.left_size:,} record{'' if breach.left_size == 1 else 's'} of others"
@@ -109,6 +116,7 @@ def for_providers(publication: LocalPublication) -> ForProviders:
         published=dict(zip(names, shown, strict=True)),
         groups=publication.boxes.count,
         alone=publication.of_one_provider,
+        asked=publication.m,
         safe=_weakest(publication.table, publication.recipe.constraint, publication.m),
     )
 

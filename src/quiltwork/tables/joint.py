@@ -172,7 +172,10 @@ class Agreement:
         row, box = fitting_groups(self.boxes, own, alike.first)
         places = np.bincount(row, minlength=alike.count)
         if (places > 1).any():
-            raise InvalidInputError("Boxes overlap: some of your rows are in several of them.")
+            raise InvalidInputError(
+                "Boxes overlap: some of your rows are in several of them. Agree on boxes that do "
+                "not, as anonymize makes them with boxes='disjoint' (--boxes disjoint)."
+            )
         outside = int(weight[places == 0].sum())
         if outside > left_out:
             raise InvalidInputError(

@@ -49,6 +49,7 @@ _OTHER_WAYS: tuple[dict[str, Any], ...] = (
     {"method": "separate"},
     {"split": "fitness"},
     {"relaxed": True},
+    {"boxes": "disjoint"},
 )
 
 

@@ -19,6 +19,7 @@ from quiltwork.tables.partitioning.guards import Guard, records_needed
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
 from quiltwork.tables.partitioning.provider_aware import UtilityProbe, provider_aware
 
+Overlap: TypeAlias = Literal["overlapping", "disjoint"]
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
 
 UNPUBLISHED = -1
@@ -35,6 +36,7 @@ class Recipe:
         method: which algorithm.
         rules: how nodes are cut.
         blind: whether cuts ask for numbers of records alone.
+        boxes: whether a row may fit several of them, as after a cut between providers.
     """
 
     constraint: Constraint
@@ -42,6 +44,7 @@ class Recipe:
     method: Method
     rules: CutRules
     blind: bool = False
+    boxes: Overlap = "overlapping"
 
 
 def partition(
@@ -61,6 +64,7 @@ def partition(
     alone = recipe.method == "separate"
     guard = Guard(asked, 0 if alone else recipe.m, encoded)
     aware = recipe.method == "provider-aware" and records.providers > 1
+    aware = aware and recipe.boxes == "overlapping"
     if aware:
         questions = UtilityProbe.of(encoded.quasi)
         labels = provider_aware(records, guard, recipe.rules, questions, progress)
