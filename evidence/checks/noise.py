@@ -7,15 +7,19 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.noise.finite_law import SamplingTable
 from quiltwork.noise.geometric import build_sampler
 
 NAME = "noise"
-CLAIM = "two-sided geometric noise has exactly its law: in fractions from the tables, and drawn"
+CLAIM = (
+    "two-sided geometric noise has exactly its law: in fractions from the tables, and drawn; "
+    "rounded Gaussian noise is drawn from its law"
+)
 
 SCALES = (Fraction(1, 3), Fraction(3, 2), Fraction(5), Fraction(12934051, 10**6), Fraction(1000))
 REJECT = 1e-9
+Law = type[TwoSidedGeometric] | type[RoundedGaussian]
 
 
 def check(cases: int, draws: int, progress=lambda done, total: None) -> dict[str, object]:
@@ -27,25 +31,30 @@ def check(cases: int, draws: int, progress=lambda done, total: None) -> dict[str
         alpha = Fraction(int(simulated.integers(1, denominator)), denominator)
         word_bits, digit_bits = int(simulated.integers(2, 9)), int(simulated.integers(1, 4))
         entries += exact_law(alpha, word_bits, digit_bits)
-        progress(case + 1, cases + len(SCALES))
-    p_values = {}
-    for done, scale in enumerate(SCALES, 1):
-        law = TwoSidedGeometric.from_scale(scale)
-        drawn = law.draw(draws)
-        fitting = p_value(drawn, law)
-        wrong = p_value(drawn, TwoSidedGeometric.from_scale(scale * Fraction(101, 100)))
-        assert fitting > REJECT, f"scale {scale}: p = {fitting}"
-        assert wrong < REJECT, f"scale {scale}: a scale off by 1 % is not rejected, p = {wrong}"
-        p_values[str(scale)] = round(fitting, 4)
-        progress(cases + done, cases + len(SCALES))
+        progress(case + 1, cases + 2 * len(SCALES))
+    p_values: dict[str, dict[str, float]] = {}
+    for done, (law, scale) in enumerate(product((TwoSidedGeometric, RoundedGaussian), SCALES), 1):
+        fitting = drawn_from(law, scale, draws)
+        p_values.setdefault(law.__name__, {})[str(scale)] = round(fitting, 4)
+        progress(cases + done, cases + 2 * len(SCALES))
     return {
         "random alphas": cases,
         "probabilities equal in fractions": entries,
         "draws per scale": draws,
-        "p-values by scale": p_values,
-        "scales off by 1 % rejected": len(SCALES),
+        **{f"p-values by scale, {name}": found for name, found in p_values.items()},
+        "scales off by 1 % rejected": 2 * len(SCALES),
         "violations": 0,
     }
+
+
+def drawn_from(law: Law, scale: Fraction, draws: int) -> float:
+    """The p-value of draws from their own law; one that is off by 1 % must be rejected."""
+    drawn = law.from_scale(scale).draw(draws)
+    fitting = p_value(drawn, law.from_scale(scale))
+    wrong = p_value(drawn, law.from_scale(scale * Fraction(101, 100)))
+    assert fitting > REJECT, f"scale {scale}: p = {fitting}"
+    assert wrong < REJECT, f"scale {scale}: a scale off by 1 % is not rejected, p = {wrong}"
+    return fitting
 
 
 def run(progress) -> dict[str, object]:
@@ -84,7 +93,7 @@ def probabilities(table: SamplingTable) -> list[Fraction]:
     return [high - low for low, high in pairwise(edges)]
 
 
-def p_value(draws: np.ndarray, law: TwoSidedGeometric) -> float:
+def p_value(draws: np.ndarray, law: TwoSidedGeometric | RoundedGaussian) -> float:
     """Pearson's chi-square over about a hundred cells of equal width."""
     from scipy import stats
 

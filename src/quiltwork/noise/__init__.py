@@ -7,9 +7,10 @@ Theorem: docs/theory/exact-sampling.md
 """
 
 from quiltwork.noise.exponential import exponential_mechanism
+from quiltwork.noise.gaussian import RoundedGaussian
 from quiltwork.noise.geometric import TwoSidedGeometric
 
-__all__ = ["TwoSidedGeometric", "exponential_mechanism"]
+__all__ = ["RoundedGaussian", "TwoSidedGeometric", "exponential_mechanism"]
 
 
 def __dir__() -> list[str]:
