@@ -26,6 +26,7 @@ from quiltwork.files import dump
 if TYPE_CHECKING:
     from quiltwork.influence import Calibration
 
+NOISES = ("geometric", "gaussian")
 METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale", "group", "entry")
 
 
@@ -36,6 +37,8 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
         --query count:walk --window 1:1440
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --protect 3h
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --compare
+    quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 \\
+        --noise gaussian --delta 1e-6 --releases 365
     """
 )
 def calibrate(
@@ -55,6 +58,13 @@ def calibrate(
     secrets: str | None = option("Protect only these time points; default: all.", "START:STOP"),
     protect: str | None = protect_option,
     compare: bool = option("Show every method side by side."),
+    noise: Any = option(
+        "Geometric noise keeps a pure epsilon, Gaussian noise epsilon and delta.",
+        kind=NOISES,
+        default="geometric",
+    ),
+    delta: Fraction | None = option("With --noise gaussian: the chance that is left."),
+    releases: int | None = option("With --noise gaussian: how many like this one share them."),
 ) -> None:
     """Find the noise scale that beliefs ask for.
 
@@ -64,6 +74,10 @@ def calibrate(
 
     if window is not None and question is None:
         raise click.UsageError("--window goes with --query")
+    if noise == "geometric" and (delta is not None or releases is not None):
+        raise click.UsageError("--delta and --releases go with --noise gaussian")
+    if noise == "gaussian" and (delta is None or compare):
+        raise click.UsageError("--noise gaussian needs --delta, and has no --compare")
     if compare and method is not None:
         raise click.UsageError("--compare shows every method: leave out --method")
     beliefs = read_beliefs(belief)
@@ -72,6 +86,14 @@ def calibrate(
     if protect == "person" and method is None and not compare:
         protect, method = None, "group"  # all of a series at once
     episode = read_episode(protect, beliefs)
+
+    if noise == "gaussian":
+        asked = beliefs, length, epsilon, method, query, protected, episode
+        found = influence.calibrate(
+            *asked, noise="gaussian", delta=delta or 0, releases=releases or 1
+        )
+        emit(found.to_json(), [*found.explain().splitlines(), *step_lines(beliefs)])
+        return
 
     def run(name: Any) -> Calibration:
         return influence.calibrate(beliefs, length, epsilon, name, query, protected, episode)

@@ -9,6 +9,7 @@ from quiltwork.influence.bayesian.conversion import bayesian_dp, dp_for_bayesian
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
 from quiltwork.influence.fitted import driving_states, fit_warnings
+from quiltwork.influence.gaussian_noise import GaussianCalibration
 from quiltwork.influence.network import conditional_influence
 from quiltwork.influence.profile import Profile, Run
 from quiltwork.influence.quilts.chains import cluster_family
@@ -18,6 +19,7 @@ from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, qu
 
 __all__ = [
     "Calibration",
+    "GaussianCalibration",
     "InfluenceCurve",
     "InfluenceMethod",
     "Interdependence",

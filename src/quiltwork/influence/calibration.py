@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args, overload
 
 import numpy as np
 
+from quiltwork.arguments import choice
 from quiltwork.beliefs import Belief, Label
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
@@ -35,8 +36,13 @@ from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
+    from quiltwork.influence.gaussian_noise import GaussianCalibration
     from quiltwork.queries.base import Query
     from quiltwork.report.charts import LineChart
+
+
+NoiseKind: TypeAlias = Literal["geometric", "gaussian"]
+NOISES: tuple[NoiseKind, ...] = get_args(NoiseKind)
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,7 @@ class Calibration(ChartedResult):
         )
 
 
+@overload
 def calibrate(
     beliefs: Belief | Sequence[Belief],
     length: int | Sequence[int] | Counter[int] | None,
@@ -180,7 +187,36 @@ def calibrate(
     query: Query | None = None,
     secrets: tuple[int, int] | None = None,
     episode: int = 1,
-) -> Calibration:
+    noise: Literal["geometric"] = "geometric",
+    delta: Number = 0,
+    releases: int = 1,
+) -> Calibration: ...
+@overload
+def calibrate(
+    beliefs: Belief | Sequence[Belief],
+    length: int | Sequence[int] | Counter[int] | None,
+    epsilon: Number,
+    method: str | None = None,
+    query: Query | None = None,
+    secrets: tuple[int, int] | None = None,
+    episode: int = 1,
+    *,
+    noise: Literal["gaussian"],
+    delta: Number,
+    releases: int = 1,
+) -> GaussianCalibration: ...
+def calibrate(
+    beliefs: Belief | Sequence[Belief],
+    length: int | Sequence[int] | Counter[int] | None,
+    epsilon: Number,
+    method: str | None = None,
+    query: Query | None = None,
+    secrets: tuple[int, int] | None = None,
+    episode: int = 1,
+    noise: NoiseKind = "geometric",
+    delta: Number = 0,
+    releases: int = 1,
+) -> Calibration | GaussianCalibration:
     """Return the least noise scale with which every protected node leaks at most `epsilon`.
 
     The cost does not grow with the length: some fixed points of O(k⁴) each for the sweep,
@@ -205,6 +241,11 @@ def calibrate(
             that moves by at most 1 per node.
         secrets: (start, stop), the protected nodes; all by default.
         episode: how many time points in a row are one secret, whatever they are.
+        noise: "geometric" for pure epsilon; "gaussian" for (epsilon, delta), where the scale is the
+            standard deviation (`docs/theory/f-sweep.md`).
+        delta: with Gaussian noise, the chance that is left; far below one in the number of points.
+        releases: with Gaussian noise, how many releases like this one share (epsilon, delta); the
+            scale is that of each.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -217,7 +258,16 @@ def calibrate(
     >>> found = calibrate(chain, length=100, epsilon=1, method="exact")
     >>> round(found.scale, 6), found.node, found.quilt
     (12.934051, 8, (1, 13))
+    >>> year = calibrate(chain, 100, 1, noise="gaussian", delta=1e-6, releases=365)
+    >>> round(year.scale)
+    269
     """
+    if choice(noise, NOISES, "noise") == "gaussian":
+        from quiltwork.influence.gaussian_noise import gaussian_calibration
+
+        asked = beliefs, length, epsilon, delta, method, query, secrets, episode, releases
+        return gaussian_calibration(*asked)
+    _refuse_gaussian_terms(delta, releases)
     if isinstance(method, str) and method == "optimal-scale":
         from quiltwork.influence.optimal import optimal_calibration
 
@@ -264,6 +314,21 @@ def calibrate(
         leakage=leakage,
         scales=scales,
     )
+
+
+def _refuse_gaussian_terms(delta: Any, releases: Any) -> None:
+    """Refuse what only Gaussian noise has."""
+    if delta != 0 or isinstance(delta, bool):
+        raise InvalidInputError(
+            f"delta={shortened(delta)} goes with noise='gaussian'; geometric noise keeps a pure "
+            "epsilon."
+        )
+    if releases != 1 or isinstance(releases, bool):
+        raise InvalidInputError(
+            f"releases={shortened(releases)} goes with noise='gaussian'. Levels of geometric noise "
+            "add up: for K releases of the same kind take K times the scale, or plan them with "
+            "qw.plan."
+        )
 
 
 def _warn_of_entry(scale: float, leakage: float) -> None:

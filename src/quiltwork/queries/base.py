@@ -189,6 +189,17 @@ class Query(ABC):
     def moves(self) -> Moves:
         """How far the integers move, at most, by what changes: all that privacy rests on."""
 
+    @property
+    def moves_squared(self) -> int:
+        """How far the integers move in L2, squared, at most, when one point changes.
+
+        As far as in L1, if a query does not say better.
+
+        Theorem: docs/theory/query-sensitivity.md
+        """
+        point, pair, once = self.moves
+        return (point + 2 * pair + once) ** 2
+
     def part(self, codes: NDArray[np.integer[Any]]) -> IntArray:
         """Cut an encoded sequence to the window.
 

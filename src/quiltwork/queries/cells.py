@@ -116,6 +116,11 @@ class Histogram(OverStates):
         """A point leaves one state for another."""
         return Moves(2)
 
+    @property
+    def moves_squared(self) -> int:
+        """One cell falls by 1 and another rises by 1."""
+        return 2
+
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Count every code."""
         return np.asarray(sum(counts_of(one, len(states)) for one in self.pieces(codes)))
@@ -162,6 +167,11 @@ class Transitions(OverStates):
     def moves(self) -> Moves:
         """A pair leaves one cell for another."""
         return Moves(0, pair=2)
+
+    @property
+    def moves_squared(self) -> int:
+        """Two pairs leave one cell, at most, for one each: 2² + 1 + 1."""
+        return 6
 
     def states_among(self, cells: tuple[Any, ...]) -> States:
         """Where pairs come from."""

@@ -94,6 +94,12 @@ class CustomQuery(Query):
         """By the Lipschitz constant for every point, and by one step for rounding a coordinate."""
         return Moves(math.ceil(self.lipschitz / self.step), once=self.coordinates)
 
+    @property
+    def moves_squared(self) -> int:
+        """(L + √d)² in steps: as far as in L1, and d coordinates may each be rounded by one."""
+        steps, once = math.ceil(self.lipschitz / self.step), self.coordinates
+        return steps**2 + once + math.isqrt(4 * steps**2 * once) + 1
+
     def check(self, states: States) -> None:
         """Refuse a query read from a file, which has lost its function."""
         self._callable()

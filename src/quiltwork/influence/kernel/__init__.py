@@ -4,6 +4,7 @@
 |---|---|
 | `programs.c`, `starting_trees.c` | one program after the other, from kept trees: `solve` |
 | `sweep.c` | stretches of nodes swept inwards: `sweep`, `sweep_two` |
+| `tradeoffs.c` | trade-off curves composed, and carried one step along a chain: `tradeoffs` |
 | `product.c` | products of matrices in a fixed order: `product` |
 | `building`, `library` | how the library is made; how it is found, checked and loaded |
 

@@ -1,0 +1,236 @@
+"""Gaussian noise for (ε, δ): the least σ for some releases alike, whatever hangs together.
+
+All releases together may have a level μ per time point: Σ (Δ/σ)² ≤ μ², with Δ the L2 sensitivity to
+one point. For chains μ comes from the f-sweep; for clusters from group privacy; under Gaussian
+beliefs the worlds differ by a translation, and the level of a release is the shift of its answer
+over σ, exactly.
+
+Theorem: docs/theory/f-sweep.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+from quiltwork.beliefs import Belief, Gaussian, Label
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import (
+    Number,
+    float_down,
+    float_up,
+    integer,
+    positive_fraction,
+    privacy_level,
+    proper_fraction,
+    shortened,
+)
+from quiltwork.influence.calibration_arguments import (
+    answer_unit,
+    as_problem,
+    bounds_for,
+    check_states,
+    read_lengths,
+)
+from quiltwork.influence.problem import CalibrationProblem
+from quiltwork.influence.tradeoffs.curves import gaussian_level
+from quiltwork.influence.tradeoffs.noise_level import largest_level
+from quiltwork.influence.tradeoffs.sweep import Window
+from quiltwork.results import ResultBase
+
+if TYPE_CHECKING:
+    from quiltwork.queries.base import Query
+
+GaussianMethod = Literal["f-sweep", "group", "gaussian"]
+MOST_RELEASES = 10**9
+_UP = 1 + 2.0**-48
+
+
+@dataclass(frozen=True)
+class GaussianCalibration(ResultBase):
+    """The standard deviation of Gaussian noise for each of some releases, and why it is needed.
+
+    Attributes:
+        scale: σ, in units of the answer; without a query for one that moves by at most 1 in L2 per
+            time point. Rounded up.
+        exact_scale: the same as a fraction.
+        epsilon: as it was given.
+        delta: as it was given.
+        releases: how many like this one the noise is made for.
+        level: μ of a time point, all of them together: what (ε, δ) allows under the beliefs,
+            rounded down.
+        alone: μ if no time point said anything about another.
+        method: "f-sweep", "group" (all points asked about at once), or "gaussian" for beliefs that
+            are.
+        belief: which belief decided, counted from 1.
+        length: of the series (the longest one).
+        sensitivity_squared: how far one point moves the query's integers in L2, squared.
+        unit: what one integer of the query is worth in the answer; 1 without a query.
+    """
+
+    schema = ("gaussian-calibration", 1)
+
+    scale: float
+    exact_scale: Fraction
+    epsilon: Number
+    delta: Number
+    releases: int
+    level: float
+    alone: float
+    method: GaussianMethod
+    belief: int
+    length: int
+    sensitivity_squared: int
+    problem: CalibrationProblem = field(repr=False, compare=False)
+    members: tuple[Belief, ...] = field(repr=False, compare=False)
+    unit: Fraction = Fraction(1)
+
+    @property
+    def guarantee(self) -> Fraction:
+        """ε as a fraction, kept with δ by all releases together."""
+        return positive_fraction(self.epsilon, "epsilon")
+
+    @property
+    def integer_scale(self) -> Fraction:
+        """σ of the noise on the query's integers, before its grid is refined."""
+        return self.exact_scale / self.unit
+
+    @property
+    def node(self) -> int:
+        """A time point of those asked about, in the middle: there most is said about neighbours."""
+        query = self.problem.query
+        first, last = (1, self.length) if query is None else query.window(self.length)
+        return (first + last) // 2
+
+    @property
+    def states(self) -> tuple[Label, ...] | None:
+        """The states of the beliefs; None where they are about rows of any kind."""
+        return next((one.states for one in self.members if one.states is not None), None)
+
+    def body(self) -> dict[str, Any]:
+        """Return the calibration as JSON values."""
+        return {
+            "noise": "gaussian",
+            "scale": self.scale,
+            "exact_scale": str(self.exact_scale),
+            "epsilon": str(positive_fraction(self.epsilon, "epsilon")),
+            "delta": str(proper_fraction(self.delta, "delta")),
+            "releases": self.releases,
+            "level": self.level,
+            "alone": self.alone,
+            "sensitivity_squared": self.sensitivity_squared,
+            "episode": self.problem.episode,
+            "method": self.method,
+            "belief": self.belief,
+            "length": self.length,
+        }
+
+    def explain(self) -> str:
+        """Say in a few lines how much noise there is and what it is needed for."""
+        if self.exact_scale == 0:
+            return "Noise scale 0: under the beliefs given, nothing asked about is unknown."
+        each = "" if self.releases == 1 else f", for each of {self.releases:,} releases like it"
+        kept = f"epsilon {float(self.epsilon):g} and delta {float(self.delta):g}"
+        lines = [
+            f"Gaussian noise of standard deviation {self.scale:.6g} keeps {kept}{each} "
+            f"(method {self.method}, {self.length} time points)."
+        ]
+        if self.problem.episode > 1:
+            lines.append(f"It hides every {self.problem.episode} time points in a row.")
+        more = self.alone / self.level
+        if more > 1 + 1e-3:
+            lines.append(
+                f"If no time point said anything about another, {self.scale / more:.6g} would do: "
+                f"what hangs together asks for {more:.3g} times as much noise."
+            )
+        return "\n".join(lines)
+
+
+def gaussian_calibration(
+    beliefs: Belief | Sequence[Belief],
+    length: int | Sequence[int] | Counter[int] | None,
+    epsilon: Number,
+    delta: Number,
+    method: str | None = None,
+    query: Query | None = None,
+    secrets: tuple[int, int] | None = None,
+    episode: int = 1,
+    releases: int = 1,
+) -> GaussianCalibration:
+    """Return the least Gaussian noise with which every protected node keeps (ε, δ).
+
+    As `calibrate`; `secrets` cannot lower Gaussian noise. Cost: some four f-sweeps per belief.
+
+    Raises:
+        InvalidInputError: for arguments that make no sense, with the offending value.
+        UnsupportedError: for beliefs without an order in time, and queries that choose a label.
+    """
+    level, least = privacy_level(epsilon, "epsilon"), proper_fraction(delta, "delta")
+    many = integer(releases, "releases", 1, MOST_RELEASES)
+    if method not in (None, "group"):
+        raise InvalidInputError(
+            f"method={shortened(method)} is for geometric noise; with noise='gaussian' leave "
+            "method out (chains take the f-sweep), or write method='group'."
+        )
+    seen = bounds_for(beliefs, length, None)
+    members = tuple(one.belief for one in seen)
+    points = seen[0].length
+    query = check_states(query, members)
+    problem = as_problem(query, points, secrets, episode)
+    if query is not None and query.mechanism == "exponential":
+        raise UnsupportedError(
+            f"A query of kind {query.kind!r} chooses a label by the exponential mechanism, which "
+            "has no Gaussian noise; ask for queries.histogram() or queries.top(k)."
+        )
+    squared = 1 if query is None else query.moves_squared
+    ends = float_down(level), float_down(least)
+    found = [_needed(one, problem, squared, *ends, group=method == "group") for one in members]
+    index = max(range(len(found)), key=lambda i: found[i][0])
+    sigma, allowed, kind = found[index]
+    unit = answer_unit(query, read_lengths(members, length))
+    exact = Fraction(sigma * math.sqrt(many) * _UP) * unit
+    return GaussianCalibration(
+        scale=float_up(exact),
+        exact_scale=exact,
+        epsilon=epsilon,
+        delta=delta,
+        releases=many,
+        level=allowed,
+        alone=gaussian_level(*ends),
+        method=kind,
+        belief=index + 1,
+        length=points,
+        sensitivity_squared=squared,
+        problem=problem,
+        members=members,
+        unit=unit,
+    )
+
+
+def _needed(
+    belief: Belief,
+    problem: CalibrationProblem,
+    squared: int,
+    epsilon: float,
+    delta: float,
+    group: bool,
+) -> tuple[float, float, GaussianMethod]:
+    """σ of one release on the query's integers under one belief, the level, and the method."""
+    if isinstance(belief, Gaussian):
+        [bound] = bounds_for(belief, problem.length, None)
+        shift = float_up(bound.required_scale(problem, Fraction(1)).scale)
+        alone = gaussian_level(epsilon, delta)
+        moved = math.sqrt(squared)
+        return shift / alone * _UP, min(alone, alone * moved / shift), "gaussian"
+    query = problem.query
+    first, last = (1, problem.length) if query is None else query.window(problem.length)
+    window = Window(first, last, problem.length, problem.episode)
+    found = largest_level(belief, window, epsilon, delta)
+    level, kind = found.level, found.method
+    if group and level < math.inf:
+        level, kind = found.alone / window.points * (1 - 2.0**-50), "group"
+    return math.sqrt(squared) / level * _UP, level, kind

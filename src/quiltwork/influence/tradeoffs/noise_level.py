@@ -1,0 +1,123 @@
+"""The largest Gaussian level per time point at which no secret leaks more than (ε, δ).
+
+ε at which the worst curve meets δ grows about in proportion to the level, so that secants of
+the two logarithms arrive in some four sweeps.
+
+Theorem: docs/theory/f-sweep.md
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from quiltwork.beliefs import Belief, Clusters
+from quiltwork.errors import UnsupportedError
+from quiltwork.influence.tradeoffs.curves import CurveGrid, gaussian_level
+from quiltwork.influence.tradeoffs.kernels import MOST_STATES, ChainKernels, kernels_of
+from quiltwork.influence.tradeoffs.sweep import TradeoffSweep, Window
+
+Method = Literal["f-sweep", "group"]
+
+_CLOSE = 5e-4
+_AIM = 1 - 2e-4
+_MOST_SWEEPS = 24
+_GRIDS = 3
+
+
+@dataclass(frozen=True)
+class LargestLevel:
+    """A level μ that every point of a window may have, all releases together, rounded down.
+
+    Attributes:
+        level: Σ (Δ/σ)² ≤ level² keeps (ε, δ).
+        alone: the level that would do if no other time point mattered.
+        method: "f-sweep", or "group" where all points of the window are paid for at once.
+    """
+
+    level: float
+    alone: float
+    method: Method
+
+
+@lru_cache(maxsize=64)
+def largest_level(belief: Belief, window: Window, epsilon: float, delta: float) -> LargestLevel:
+    """The level that a belief allows; `epsilon` and `delta` are rounded down.
+
+    Raises:
+        UnsupportedError: for beliefs that have no order in time.
+    """
+    alone = gaussian_level(epsilon, delta)
+    if isinstance(belief, Clusters):
+        points = max(min(belief.largest, window.points), 1)
+        return LargestLevel(alone / points * (1 - 2.0**-50), alone, "group")
+    kernels = kernels_of(belief, window.length)
+    if kernels is None:
+        raise UnsupportedError(
+            "Gaussian noise needs a chain, a box of chains or clusters, and this is a "
+            f"{type(belief).__name__}; use noise='geometric' there."
+        )
+    group = LargestLevel(alone / window.points * (1 - 2.0**-50), alone, "group")
+    if kernels.known:
+        return LargestLevel(math.inf, alone, "f-sweep")
+    if kernels.size > MOST_STATES:
+        return group
+    return _swept(kernels, window, epsilon, delta, group)
+
+
+def _swept(
+    kernels: ChainKernels, window: Window, epsilon: float, delta: float, group: LargestLevel
+) -> LargestLevel:
+    """By secants, on a grid that is made finer while the level is small for it."""
+    steps = kernels.steps_that_matter
+    guess, found = max(group.alone / (1 + 2 * steps), group.level), 0.0
+    for _ in range(_GRIDS):
+        sweep = TradeoffSweep(kernels, CurveGrid.near(epsilon, guess, steps), delta)
+        found = max(found, _by_secants(sweep, window, epsilon, delta, group, guess))
+        if found >= guess / 2:
+            break
+        guess = max(found, guess / 8)
+    if found <= group.level:
+        return group
+    return LargestLevel(found * (1 - 2.0**-50), group.alone, "f-sweep")
+
+
+def _by_secants(
+    sweep: TradeoffSweep,
+    window: Window,
+    epsilon: float,
+    delta: float,
+    group: LargestLevel,
+    guess: float,
+) -> float:
+    """The largest level found that keeps (ε, δ), 0 if none does; every one was swept itself."""
+    low, high, level = 0.0, group.alone * (1 + 2.0**-40), guess
+    places: list[tuple[float, float]] = []
+    for _ in range(_MOST_SWEEPS):
+        told = sweep.grid.epsilon(sweep.worst(level, window), delta)
+        if told <= epsilon:
+            low = level
+            if told > epsilon * (1 - _CLOSE):
+                break
+        else:
+            high = min(high, level)
+        if high - low <= high * _CLOSE / 2 or high < group.level:
+            break
+        level = _next(places, level, told, epsilon * _AIM)
+        if not low < level < high:
+            level = math.sqrt(low * high) if low > 0 else high / 2
+    return low
+
+
+def _next(places: list[tuple[float, float]], level: float, told: float, aim: float) -> float:
+    """Where the line through the last two places meets the aim; 0 where there is no line."""
+    if not 0 < told < math.inf:
+        return 0.0
+    places.append((math.log(level), math.log(told)))
+    slope = 1.0
+    if len(places) > 1:
+        (x, y), (x_, y_) = places[-2:]
+        slope = (y_ - y) / (x_ - x) if x_ != x and y_ != y else 1.0
+    return math.exp(places[-1][0] + (math.log(aim) - places[-1][1]) / slope)
