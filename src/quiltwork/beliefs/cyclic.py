@@ -25,6 +25,7 @@ from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
 from quiltwork.beliefs.origins import grid_of, known_grid, refuse_clock_changes, start_of
 from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
+from quiltwork.beliefs.products import ordered_product
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states
@@ -164,7 +165,7 @@ class CyclicChain(SimulatedBelief):
         """
         turn, steps = np.eye(self.size), np.eye(self.size, dtype=np.bool_)
         for matrix, step in zip(self.matrices, self.possible, strict=True):
-            turn, steps = turn @ matrix, structure.boolean_product(steps, step)
+            turn, steps = ordered_product(turn, matrix), structure.boolean_product(steps, step)
         classes = structure.recurrent_classes(steps)
         if len(classes) > 1:
             raise InvalidInputError(
@@ -176,7 +177,7 @@ class CyclicChain(SimulatedBelief):
         law[classes[0]] = irreducible_stationary(turn[block])
         found, able = [law], [law > 0]
         for matrix, step in zip(self.matrices[:-1], self.possible, strict=False):
-            found.append(found[-1] @ matrix)
+            found.append(ordered_product(found[-1], matrix))
             able.append(step[able[-1]].any(axis=0))
         rows, reached = np.array(found), np.array(able)
         if (turn[block][steps[block]] < _TINY).any() or (rows[reached] < _TINY).any():
@@ -236,10 +237,10 @@ class CyclicChain(SimulatedBelief):
         if turns:
             turn = np.eye(self.size)
             for matrix in self.matrices:
-                turn = turn @ matrix
+                turn = ordered_product(turn, matrix)
             law = evolution.evolve(law, turn / turn.sum(axis=1, keepdims=True), turns)
         for matrix in self.matrices[:rest]:
-            law = law @ matrix
+            law = ordered_product(law, matrix)
         return frozen(law / law.sum())
 
     def support(self, t: int) -> BoolArray:

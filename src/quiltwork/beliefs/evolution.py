@@ -8,6 +8,7 @@ from bisect import bisect_right
 import numpy as np
 
 from quiltwork.beliefs.matrices import FloatArray, IntArray
+from quiltwork.beliefs.products import ordered_product
 
 
 def evolve(start: FloatArray, transition: FloatArray, steps: int) -> FloatArray:
@@ -19,7 +20,7 @@ def evolve(start: FloatArray, transition: FloatArray, steps: int) -> FloatArray:
     current = np.array(start)
     walked = min(steps, (16 + len(start) // 2) * steps.bit_length())
     for _ in range(walked):
-        following = current @ transition
+        following = ordered_product(current, transition)
         following /= following.sum()
         if np.array_equal(following, current):
             return current
@@ -31,11 +32,11 @@ def _evolve_by_squaring(current: FloatArray, transition: FloatArray, steps: int)
     power = transition
     while steps:
         if steps & 1:
-            current = current @ power
+            current = ordered_product(current, power)
             current /= current.sum()
         steps >>= 1
         if steps:
-            power = power @ power
+            power = ordered_product(power, power)
             power /= power.sum(axis=1, keepdims=True)
     return current
 

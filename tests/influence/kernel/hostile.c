@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "linear.c"
 #include "product.c"
 #include "programs.c"
 #include "starting_trees.c"
@@ -178,11 +179,28 @@ static void try_sweep_two(int wild) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
+static void try_linear(int wild) {
+    const int64_t size = (int64_t)draw(9) - (wild && !draw(50)), columns = (int64_t)draw(3);
+    const int64_t cells = size < 0 ? 0 : size * size, sides = size < 0 ? 0 : size * columns;
+    double *matrix = numbers(cells), *right = numbers(sides), *result = numbers(cells);
+    int64_t column = 0;
+    for (int64_t i = 0; i < cells; i++) matrix[i] = odd(wild ? 3 : 30);
+    for (int64_t i = 0; i < sides; i++) right[i] = odd(wild ? 3 : 30);
+    int status = product(1, size, size, size, matrix, matrix, result);
+    ended[status + 4]++;
+    do {
+        status = solve_linear(size, columns, matrix, right, &column, some_work());
+    } while (status == MORE);
+    ended[status + 4]++;
+    free(matrix), free(right), free(result);
+}
+
 int main(void) {
     for (int64_t turn = 0; turn < 10000; turn++) {
         try_solve(turn % 2);
         try_sweep(turn % 2);
         try_sweep_two(turn % 2);
+        try_linear(turn % 2);
     }
     for (int status = SMALL_ROOM; status <= DONE; status++) printf("%d ", (int)ended[status + 4]);
     return 0;

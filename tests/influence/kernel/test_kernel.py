@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.sparse import csr_array
 
+from quiltwork.beliefs.products import ordered_product
 from quiltwork.influence import kernel
 from quiltwork.influence.kernel import KeptTrees, KernelError, building, library, programs, sweeps
 from quiltwork.influence.kernel.library import MORE, in_parts
@@ -251,6 +253,7 @@ def test_products_are_summed_in_the_order_of_the_inner_index():
             expected += left[:, :, m, np.newaxis] * right[:, np.newaxis, m]
         assert kernel.product(left, right).tobytes() == expected.tobytes()
         assert kernel.product(left[0, 0], right[0]).tobytes() == expected[0, 0].tobytes()
+        assert ordered_product(left[0], right[0]).tobytes() == expected[0].tobytes()
     matrix = rng.dirichlet(np.ones(4), 4)
     assert kernel.power(matrix, 13) == pytest.approx(np.linalg.matrix_power(matrix, 13), rel=1e-13)
     with pytest.raises(ValueError, match="no product"):
@@ -330,3 +333,23 @@ def test_hostile_trees_and_groups_are_refused_in_a_sentence():
         kernel.solve(rows, rows, np.zeros((1, 2, 2)), group, honest)
     with pytest.raises(KernelError, match="out of range"):
         library.room(-1)
+
+
+def test_linear_equations_are_those_of_a_library_and_of_an_iteration():
+    rng = np.random.default_rng(10)
+    for size in (1, 2, 7, 40):
+        jacobian = 0.9 * rng.dirichlet(np.ones(size), size)
+        jacobian[rng.random((size, size)) < 0.5] = 0
+        matrix, right = np.eye(size) - jacobian, rng.normal(size=(size, 2))
+        expected = np.linalg.solve(matrix, right)
+        assert kernel.solve_linear(matrix, right) == pytest.approx(expected, rel=1e-11)
+        assert kernel.solve_linear(matrix, right[:, 0]) == pytest.approx(expected[:, 0], rel=1e-11)
+        found = kernel.iterate(csr_array(jacobian), right[:, 0], 200)
+        assert found == pytest.approx(expected[:, 0], rel=1e-8, abs=1e-8)
+    turning = np.array([[0.0, 2.0], [-3.0, 0.0]])  # no pivot where elimination begins
+    assert kernel.solve_linear(turning, np.array([2.0, 3.0])) == pytest.approx([-1, 1])
+    assert not np.isfinite(kernel.solve_linear(np.ones((2, 2)), np.array([1.0, 2.0]))).all()
+    assert kernel.solve_linear(np.empty((0, 0)), np.empty(0)).shape == (0,)
+    assert kernel.iterate(csr_array(np.eye(3)), np.ones(3), 50) is None
+    with pytest.raises(ValueError, match="do not fit"):
+        kernel.solve_linear(np.eye(2), np.ones(3))
