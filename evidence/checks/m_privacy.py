@@ -26,7 +26,7 @@ from quiltwork.tables.constraints import (
 )
 from quiltwork.tables.group import Group
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import METHODS, Verdict, group_breach, verify_m_privacy
+from quiltwork.tables.verification import METHODS, Verdict, find_breach, verify_m_privacy
 
 NAME = "m-privacy"
 CLAIM = (
@@ -147,10 +147,10 @@ def many_providers(providers: int, m: int, groups: int) -> dict[str, Any]:
         group = Group.from_counts(held * rng.integers(1, 4, (providers, 14)))
         constraint = KAnonymity(50) & LDiversity(int(rng.integers(2, 14)))
         start = time.perf_counter()
-        outcome = group_breach(group, constraint, m)
+        outcome = find_breach(group, constraint, m)
         times.append(1000 * (time.perf_counter() - start))
         assert outcome.settled
-        broken += outcome.breach is not None
+        broken += outcome.coalition is not None
         checks = max(checks, outcome.checks)
     return {
         f"groups of {providers:,} providers, 14 values, m = {m}": groups,

@@ -247,7 +247,7 @@ def figure_11(progress: Progress, most: int, steps: int) -> Findings:
     from quiltwork.tables.partitioning.coded_records import records_of
     from quiltwork.tables.partitioning.guards import Guard
     from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
-    from quiltwork.tables.verification import group_breach
+    from quiltwork.tables.verification import find_breach
 
     @dataclass(frozen=True, eq=False)
     class Searching(Guard):
@@ -257,8 +257,8 @@ def figure_11(progress: Progress, most: int, steps: int) -> Findings:
 
         def withstand(self, counts: Any) -> Any:
             groups = map(counts.cut, range(counts.groups))
-            found = [group_breach(g, self.constraint, self.m, self.search) for g in groups]
-            return np.array([one.breach is None and one.settled for one in found])
+            found = [find_breach(g, self.constraint, self.m, self.search) for g in groups]
+            return np.array([one.coalition is None and one.settled for one in found])
 
     constraint = KAnonymity(30) & LDiversity(4)
     rules = CutRules(provider_splits=True)

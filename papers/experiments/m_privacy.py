@@ -212,7 +212,7 @@ def _measure(
 ) -> Iterable[Measured]:
     """Verify random groups by every method; all of them must agree."""
     from quiltwork.tables import KAnonymity, LDiversity
-    from quiltwork.tables.verification import group_breach
+    from quiltwork.tables.verification import find_breach
 
     constraint = KAnonymity(K) & LDiversity(L)
     drawn = [_group(shares, providers, records, seed) for seed in range(groups)]
@@ -221,11 +221,11 @@ def _measure(
         seconds, checks = [], []
         for group in drawn:
             start = time.process_time()
-            outcome = group_breach(group, constraint, m, method, LIMIT)  # type: ignore[arg-type]
+            outcome = find_breach(group, constraint, m, method, LIMIT)  # type: ignore[arg-type]
             seconds.append(time.process_time() - start)
             checks.append(float(outcome.checks))
             if outcome.settled:
-                verdicts.setdefault(method, []).append(outcome.breach is None)
+                verdicts.setdefault(method, []).append(outcome.coalition is None)
             else:
                 verdicts.setdefault(method, []).append(verdicts["direct"][len(checks) - 1])
         if verdicts[method] != verdicts["direct"]:

@@ -21,9 +21,9 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.encoding import Column, encode_column
 from quiltwork.tables.generalization.reading import LabelReader
+from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.provider_side import own_view
 from quiltwork.tables.table import Table
 

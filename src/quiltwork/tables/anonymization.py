@@ -17,19 +17,14 @@ import numpy as np
 from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.tables.constraints.constraint import (
-    Constraint,
-    KAnonymity,
-    as_constraint,
-    read_m,
-)
-from quiltwork.tables.constraints.distributions import TCloseness
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.distinct import starts_of
 from quiltwork.tables.encoding import CodedTable, code_type, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of
 from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.coded_records import Counts, records_of
-from quiltwork.tables.partitioning.guards import held_anyhow, records_needed
+from quiltwork.tables.partitioning.guards import held_anyhow
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import (
@@ -43,8 +38,8 @@ from quiltwork.tables.partitioning.recipe import (
 from quiltwork.tables.publication import LocalPublication, Publication
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, verify_counts
-from quiltwork.tables.verification.all_groups import groups_withstand
-from quiltwork.tables.verification.one_group import refuse_whole
+from quiltwork.tables.verification.bounds import groups_withstand
+from quiltwork.tables.verification.group_search import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
 
 Backend: TypeAlias = Literal["local", "spark"]
@@ -152,7 +147,7 @@ def anonymize(
     most = int(share * encoded.rows)
     recipe = replace(recipe, constraint=bound)
     if method != "separate":
-        least = KAnonymity(records_needed(bound)) if blind else bound
+        least = KAnonymity(bound.records_needed) if blind else bound
         whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1)
         if not groups_withstand(whole, least, coalition)[0]:
             refuse_whole(whole.cut(0), encoded.rows, least, coalition)
@@ -212,7 +207,7 @@ def _check_blind(
         raise UnsupportedError(
             "blind takes each record for another person's: keep one record of each subject."
         )
-    if left_out and any(isinstance(part, TCloseness) for part in asked.parts):
+    if left_out and asked.compares_with_whole:
         raise UnsupportedError(
             "Under t-closeness what is left out moves what all groups are compared with: blind "
             "goes without suppression then."

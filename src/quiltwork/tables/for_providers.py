@@ -15,10 +15,10 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import named
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
+from quiltwork.tables.constraints import Constraint, KAnonymity
+from quiltwork.tables.constraints.coalition_bounds import most_known
 from quiltwork.tables.group import count_groups
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification.all_groups import most_known
 from quiltwork.tables.verification.verify import MaxM, max_m_from
 from quiltwork.tables.writing import Formulas, write_table
 

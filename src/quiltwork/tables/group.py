@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import SecretCounts
 from quiltwork.tables.distinct import NO_SETS, NumberSets, distinct_rows, set_ids
 from quiltwork.tables.encoding import CodedTable
+from quiltwork.tables.histogram import SecretCounts
 
 Ints = NDArray[np.int64]
 Weights = NDArray[np.int64]
@@ -68,6 +68,11 @@ class Group:
     def providers_inside(self) -> int:
         """How many providers have records in the group: the paper's n_G."""
         return self.size if self.contributors is None else int(self.contributors.sum())
+
+    @property
+    def people_are_shared(self) -> bool:
+        """Whether several providers know one person, or one without having records here."""
+        return self.contributors is not None or self.held is not None
 
     @cached_property
     def total(self) -> Weights:

@@ -120,7 +120,7 @@ class Agreement:
         if not isinstance(self.salt, bytes) or len(self.salt) < 16:
             raise InvalidInputError("The salt needs at least 16 bytes that nobody can guess.")
         read_m(self.m)
-        if not as_constraint(self.constraint).asks_numbers_alone:
+        if not as_constraint(self.constraint).counts_alone:
             raise UnsupportedError("Only k-anonymity and distinct l-diversity are verified so.")
         if (size := self.boxes.groups.count * (self.k + BUCKETS)) > MOST_NUMBERS:
             raise UnsupportedError(f"{size:,} numbers from each are too many: fewer boxes, less k.")

@@ -38,7 +38,7 @@ from quiltwork.tables.own_rows import (
 )
 from quiltwork.tables.publication import require_local
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.one_group import LIMIT
+from quiltwork.tables.verification.group_search import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
 from quiltwork.tables.verification.verify import verify_counts
 

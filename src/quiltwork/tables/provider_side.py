@@ -22,7 +22,8 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.constraint import Constraint, SecretCounts, as_constraint
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint
+from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.own_rows import (
     Counts,
     RowClasses,
@@ -31,7 +32,6 @@ from quiltwork.tables.own_rows import (
     row_group_counts,
 )
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.corners import DECIDED, find_violations
 from quiltwork.tables.verification.verify import verify_m_privacy
 
 Answer: TypeAlias = Literal["holds", "breached", "cannot tell"]
@@ -314,7 +314,7 @@ def _between(part: Constraint, low: Counts, high: Counts) -> bool | None:
         return part.holds(SecretCounts.from_histogram(low))
     if not all(part.holds(SecretCounts.from_histogram(end)) for end in (low, high)):
         return False
-    if not isinstance(part, DECIDED):
+    found = part.worst_between(low[None], high[None])
+    if found is None:
         return None
-    found = find_violations(part, low[None], high[None])
     return True if found.safe[0] else (False if found.violated[0] else None)

@@ -26,7 +26,6 @@ from quiltwork.report import (
     table,
 )
 from quiltwork.results import ResultBase, plain
-from quiltwork.tables.constraints import KAnonymity
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
 from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification, assess
@@ -349,7 +348,7 @@ def _cuts(publication: LocalPublication) -> CutsMade:
     recipe = publication.recipe
     if recipe.blind:
         return CutsMade(by_values=False, left_out=publication.suppressed)
-    by_numbers = all(isinstance(part, KAnonymity) for part in recipe.constraint.parts)
+    by_numbers = recipe.constraint.records_alone
     return CutsMade(not by_numbers or recipe.rules.relaxed or recipe.rules.split == "fitness")
 
 

@@ -21,7 +21,8 @@ from quiltwork.tables.constraints import (
     TCloseness,
     as_constraint,
 )
-from quiltwork.tables.constraints.constraint import SecretCounts, score
+from quiltwork.tables.constraints.constraint import score
+from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.table import Table
 from tests.sizes import sample
 

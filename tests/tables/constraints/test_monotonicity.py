@@ -16,7 +16,7 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.constraint import SecretCounts
+from quiltwork.tables.histogram import SecretCounts
 
 ALL = [
     KAnonymity(3),

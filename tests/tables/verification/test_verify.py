@@ -24,9 +24,10 @@ from quiltwork.tables.constraints import (
 )
 from quiltwork.tables.group import Group
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import METHODS, group_breach, group_is_private
-from quiltwork.tables.verification.one_group import violating_set
-from quiltwork.tables.verification.searches import Checks, search
+from quiltwork.tables.verification import METHODS, find_breach, group_is_private
+from quiltwork.tables.verification.coalitions import Checks
+from quiltwork.tables.verification.group_search import violating_set
+from quiltwork.tables.verification.paper_searches import search
 from tests.sizes import sample
 
 GROUPS = st.lists(
@@ -198,8 +199,8 @@ def test_the_check_counts_of_a_known_lattice():
     safe, broken = KAnonymity(5), KAnonymity(11)
     expected = {"direct": (6, 1), "bottom-up": (11, 6), "top-down": (4, 5), "binary": (4, 2)}
     for method, (when_safe, when_broken) in expected.items():
-        assert search(equal, safe, 2, method, 100).checks == when_safe, method
-        found = search(equal, broken, 2, method, 100)
+        assert find_breach(equal, safe, 2, method, 100).checks == when_safe, method
+        found = find_breach(equal, broken, 2, method, 100)
         assert found.checks == when_broken, method
         assert found.coalition is not None
 
@@ -215,15 +216,9 @@ def test_binary_prunes_in_both_directions():
             checked.append(members)
             return super().breached_by(members)
 
-    from quiltwork.tables.verification import searches as module
-
-    original, module.Checks = module.Checks, Watched
-    try:
-        constraint = KAnonymity(12)
-        outcome = search(group, constraint, 1, "binary", 1000)
-    finally:
-        module.Checks = original
-    assert outcome.coalition is None
+    constraint = KAnonymity(12)
+    watched = Watched(group, constraint, 1000)
+    assert search(group, constraint, 1, "binary", watched) is None
     verdicts = {c: constraint.holds(group.left(c)) for c in checked}
     assert len(verdicts) == len(checked), "a coalition was checked twice"
     for i, one in enumerate(checked):
@@ -237,8 +232,10 @@ def test_adaptive_follows_the_average_fitness():
     strong = Group.from_counts([[40, 40, 40, 40]] * 6)
     constraint = KAnonymity(50) & LDiversity(4)
     for group, method in ((weak, "binary"), (strong, "top-down")):
-        expected = search(group, constraint, 3, method, 10_000)
-        assert search(group, constraint, 3, "adaptive", 10_000) == expected
+        asked, expected = (
+            find_breach(group, constraint, 3, name, 10_000) for name in ("adaptive", method)
+        )
+        assert (asked.coalition, asked.checks) == (expected.coalition, expected.checks)
 
 
 @settings(max_examples=sample(40, full=400))
@@ -257,15 +254,15 @@ def test_the_fewest_who_leave_few_values_are_found(seed):
             if some == size or np.delete(holds, who, axis=0).any(axis=0).sum() < number
         )
         for m in range(size):
-            outcome = group_breach(group, LDiversity(number), m)
+            outcome = find_breach(group, LDiversity(number), m)
             assert outcome.settled
-            assert (outcome.breach is not None) == (fewest <= m)
+            assert (outcome.coalition is not None) == (fewest <= m)
 
 
 def test_limits_fail_closed():
     rng = np.random.default_rng(1)
     group = Group.from_counts((rng.random((40, 24)) < 0.2).astype(int))
-    outcome = group_breach(group, LDiversity(12), 20, limit=5)
+    outcome = find_breach(group, LDiversity(12), 20, limit=5)
     assert not outcome.settled
     assert not group_is_private(group, LDiversity(12), 20, limit=5)
     frame = pd.DataFrame(

@@ -1,18 +1,11 @@
 """Privacy constraints on a group of records; joined by `&`."""
 
-from quiltwork.tables.constraints.constraint import (
-    Conjunction,
-    Constraint,
-    Custom,
-    KAnonymity,
-    LDiversity,
-    as_constraint,
-)
-from quiltwork.tables.constraints.distributions import (
-    EntropyLDiversity,
-    RecursiveLDiversity,
-    TCloseness,
-)
+from quiltwork.tables.constraints.constraint import Conjunction, Constraint, Custom, as_constraint
+from quiltwork.tables.constraints.entropy_l_diversity import EntropyLDiversity
+from quiltwork.tables.constraints.k_anonymity import KAnonymity
+from quiltwork.tables.constraints.l_diversity import LDiversity
+from quiltwork.tables.constraints.recursive_l_diversity import RecursiveLDiversity
+from quiltwork.tables.constraints.t_closeness import TCloseness
 
 __all__ = [
     "Conjunction",

@@ -1,78 +1,34 @@
 """What a privacy constraint is: a yes or no about a set of records, with declared monotonicity.
 
-Here are the simplest two as well: so many records, so many sensitive values in every group (records
-are people, if the table names its subjects). Every constraint depends on a group through
-`SecretCounts` alone: neither providers nor quasi-identifiers matter once a coalition's records are
-taken away.
+Every constraint depends on a group through `SecretCounts` alone: neither providers nor
+quasi-identifiers matter once a coalition's records are taken away. To add one is one class in one
+file: `holds` and `fitness` are enough; what else it answers for itself (bounds, worst histograms,
+what is left without some records) makes verifying it faster, or possible.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quiltwork.arguments import flag, instance
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, proper_fraction, shortened
+from quiltwork.tables.constraints.coalition_bounds import OPEN, Flags, Ints, Status
+from quiltwork.tables.constraints.corners import Corners
+from quiltwork.tables.group import Group, SparseCounts, Weights
+from quiltwork.tables.histogram import SecretCounts
 
 if TYPE_CHECKING:
     from quiltwork.tables.encoding import CodedTable
 
-
-@dataclass(frozen=True, eq=False)
-class SecretCounts:
-    """A set of records as its sensitive values.
-
-    Attributes:
-        size: how many records; how many people, if the table names its subjects.
-        values: the codes of the sensitive values that occur, ascending.
-        counts: how many records (people) have each of them; a person with two values is in both.
-    """
-
-    size: int
-    values: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, codes: Iterable[int]) -> SecretCounts:
-        """Count the codes of some records.
-
-        >>> SecretCounts.of([2, 0, 2]).as_dict()
-        {0: 1, 2: 2}
-        """
-        listed = np.asarray(list(codes), dtype=np.int64)
-        values, counts = np.unique(listed, return_counts=True)
-        return cls(len(listed), values, counts.astype(np.int64))
-
-    @classmethod
-    def from_counts(cls, counts: Mapping[int, int]) -> SecretCounts:
-        """Take code → records."""
-        numbers = np.zeros(max(counts, default=-1) + 1, dtype=np.int64)
-        numbers[list(counts)] = list(counts.values())
-        return cls.from_histogram(numbers)
-
-    @classmethod
-    def from_histogram(cls, numbers: NDArray[np.int64], size: int | None = None) -> SecretCounts:
-        """Take the records of each code; their sum is the size, unless people have several."""
-        there = np.flatnonzero(numbers)
-        return cls(int(numbers.sum()) if size is None else size, there, numbers[there])
-
-    @property
-    def distinct(self) -> int:
-        """The number of distinct values."""
-        return len(self.values)
-
-    def as_dict(self) -> dict[int, int]:
-        """Return code → records."""
-        return dict(zip(self.values.tolist(), self.counts.tolist(), strict=True))
-
-
+Counter: TypeAlias = Callable[[int], None]
+"""Is told how much was looked at; raises where that is too much."""
 MOST = 2**31 - 1
 """More than any table has of anything that is asked for by number."""
 
@@ -127,17 +83,74 @@ class Constraint(ABC):
     @property
     def records_asked(self) -> int:
         """The k of k-anonymity; 1 if that is not asked."""
-        return max((part.k for part in self.parts if isinstance(part, KAnonymity)), default=1)
+        return 1
 
     @property
     def values_asked(self) -> int:
         """The l of distinct l-diversity; 1 if that is not asked."""
-        return max((part.l for part in self.parts if isinstance(part, LDiversity)), default=1)
+        return 1
 
     @property
-    def asks_numbers_alone(self) -> bool:
+    def records_needed(self) -> int:
+        """How many records it takes at least, each its own person."""
+        return self.records_asked
+
+    @property
+    def counts_alone(self) -> bool:
         """Whether it asks for numbers of records and of values, and nothing else."""
-        return all(isinstance(part, KAnonymity | LDiversity) for part in self.parts)
+        return False
+
+    @property
+    def records_alone(self) -> bool:
+        """Whether it asks for a number of records, and nothing else."""
+        return False
+
+    @property
+    def compares_with_whole(self) -> bool:
+        """Whether rows that are left out change what groups are compared with."""
+        return False
+
+    @property
+    def table_values(self) -> int | None:
+        """How many values the whole table has, if it compares with that."""
+        return None
+
+    def with_reference(self, counts: tuple[int, ...]) -> Constraint:
+        """Return it with the whole table's counts by value, if it compares with them."""
+        return self
+
+    def bound(self, counts: SparseCounts, m: int) -> Status:
+        """Return SAFE or BROKEN for groups that bounds on every coalition decide, else OPEN."""
+        return np.full(counts.groups, OPEN, dtype=np.int8)
+
+    def worst_between(self, low: Ints, high: Ints) -> Corners | None:
+        """Look in each box for a histogram that violates; None if only trying them all tells."""
+        return None
+
+    def needs_coalitions(self, group: Group) -> bool:
+        """Tell whether coalitions have to be tried, one by one."""
+        return True
+
+    def breach(self, group: Group, m: int, count: Counter) -> tuple[int, ...] | None:
+        """Return a coalition that breaches a group which needs no trying; None if there is none.
+
+        `count` is told how much was looked at, and may raise.
+        """
+        raise NotImplementedError(f"{self} is tried on coalitions")
+
+    def violated(self, group: Group, kept: Weights) -> Flags:
+        """Tell which rows, weights by kind of what is left, violate the constraint."""
+        return np.array([not self.holds(group.histogram(row)) for row in kept], dtype=np.bool_)
+
+    def without(self, left: SecretCounts, known: int) -> bool:
+        """Tell whether it holds whichever `known` records are taken away.
+
+        Raises:
+            UnsupportedError: if that cannot be judged.
+        """
+        if known:
+            raise UnsupportedError(f"{self} cannot be judged without knowing who has which value.")
+        return self.holds(left)
 
     def __and__(self, other: Constraint | Callable[..., bool]) -> Constraint:
         return Conjunction((*self.parts, *as_constraint(other).parts))
@@ -182,68 +195,70 @@ class Conjunction(Constraint):
         """Bind every part."""
         return Conjunction(tuple(part.bind(encoded) for part in self.all_of))
 
+    def with_reference(self, counts: tuple[int, ...]) -> Constraint:
+        """Return it with the whole table's counts by value in every part."""
+        return Conjunction(tuple(part.with_reference(counts) for part in self.all_of))
+
+    @property
+    def records_asked(self) -> int:
+        """The k of k-anonymity; 1 if that is not asked."""
+        return max((part.records_asked for part in self.all_of), default=1)
+
+    @property
+    def values_asked(self) -> int:
+        """The l of distinct l-diversity; 1 if that is not asked."""
+        return max((part.values_asked for part in self.all_of), default=1)
+
+    @property
+    def records_needed(self) -> int:
+        """How many records all parts need."""
+        return max((part.records_needed for part in self.all_of), default=1)
+
+    @property
+    def counts_alone(self) -> bool:
+        """Whether every part asks for numbers of records and of values, and nothing else."""
+        return all(part.counts_alone for part in self.all_of)
+
+    @property
+    def records_alone(self) -> bool:
+        """Whether every part asks for a number of records, and nothing else."""
+        return all(part.records_alone for part in self.all_of)
+
+    @property
+    def compares_with_whole(self) -> bool:
+        """Whether some part compares with the whole table."""
+        return any(part.compares_with_whole for part in self.all_of)
+
+    def without(self, left: SecretCounts, known: int) -> bool:
+        """Tell whether every part holds whichever `known` records are taken away."""
+        return all(part.without(left, known) for part in self.all_of)
+
     def __str__(self) -> str:
         return " and ".join(map(str, self.all_of))
 
 
-@dataclass(frozen=True)
-class KAnonymity(Constraint):
-    """At least k records in every group. EG monotonic.
+def agreeing(fitness: float, holds: bool) -> float:
+    """Return the fitness, kept at or above 1 exactly if the constraint holds."""
+    return max(fitness, 1.0) if holds else min(fitness, math.nextafter(1.0, 0.0))
 
-    Raises:
-        InvalidInputError: unless k is an integer ≥ 1.
 
-    >>> KAnonymity(3).holds(SecretCounts.of([0, 0, 1]))
-    True
+def score(constraint: Constraint, records: SecretCounts, alpha: Number) -> float:
+    """Return the privacy fitness score (Definition 3.1), below 1 if the constraint is violated.
+
+    (1−α)·F₁ + α·(mean of the other parts' F): for k-anonymity and l-diversity this is equation (1)
+    of the paper; after it, the paper's max(1−ε, F) must be a min. It orders coalitions by attack
+    power and chooses between splits; no verdict depends on it.
+
+    >>> from quiltwork.tables.constraints import KAnonymity, LDiversity
+    >>> score(KAnonymity(2) & LDiversity(2), SecretCounts.of([0, 0, 0]), alpha=0.5)
+    0.9999999999999999
     """
-
-    k: int
-    eg_monotonic: ClassVar[bool] = True
-    generalization_monotonic: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", 1, MOST))
-
-    def holds(self, left: SecretCounts) -> bool:
-        """Tell whether there are at least k records."""
-        return left.size >= self.k
-
-    def fitness(self, left: SecretCounts) -> float:
-        """Return records / k."""
-        return left.size / self.k
-
-    def __str__(self) -> str:
-        return f"{self.k}-anonymity"
-
-
-@dataclass(frozen=True)
-class LDiversity(Constraint):
-    """At least l distinct sensitive values in every group. EG monotonic.
-
-    Raises:
-        InvalidInputError: unless l is an integer ≥ 1.
-
-    >>> LDiversity(2).holds(SecretCounts.of([0, 0, 0]))
-    False
-    """
-
-    l: int  # noqa: E741  (the field's own letter)
-    eg_monotonic: ClassVar[bool] = True
-    generalization_monotonic: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "l", integer(self.l, "l", 1, MOST))
-
-    def holds(self, left: SecretCounts) -> bool:
-        """Tell whether there are at least l values."""
-        return left.distinct >= self.l
-
-    def fitness(self, left: SecretCounts) -> float:
-        """Return distinct values / l."""
-        return left.distinct / self.l
-
-    def __str__(self) -> str:
-        return f"distinct {self.l}-diversity"
+    weight = float(proper_fraction(alpha, "alpha"))
+    first, *others = (part.fitness(records) for part in constraint.parts)
+    mean = first
+    if others:
+        mean = (1 - weight) * first + weight * (sum(others) / len(others))
+    return agreeing(mean, constraint.holds(records))
 
 
 @dataclass(frozen=True)
@@ -326,30 +341,6 @@ class Custom(Constraint):
 
     def __str__(self) -> str:
         return self.name or getattr(self.function, "__name__", "custom constraint")
-
-
-def agreeing(fitness: float, holds: bool) -> float:
-    """Return the fitness, kept at or above 1 exactly if the constraint holds."""
-    return max(fitness, 1.0) if holds else min(fitness, math.nextafter(1.0, 0.0))
-
-
-def score(constraint: Constraint, records: SecretCounts, alpha: Number) -> float:
-    """Return the privacy fitness score (Definition 3.1), below 1 if the constraint is violated.
-
-    (1−α)·F₁ + α·(mean of the other parts' F): for k-anonymity and l-diversity this is equation (1)
-    of the paper; after it, the paper's max(1−ε, F) must be a min. It orders coalitions by attack
-    power and chooses between splits; no verdict depends on it.
-
-    >>> from quiltwork.tables.constraints import KAnonymity, LDiversity
-    >>> score(KAnonymity(2) & LDiversity(2), SecretCounts.of([0, 0, 0]), alpha=0.5)
-    0.9999999999999999
-    """
-    weight = float(proper_fraction(alpha, "alpha"))
-    first, *others = (part.fitness(records) for part in constraint.parts)
-    mean = first
-    if others:
-        mean = (1 - weight) * first + weight * (sum(others) / len(others))
-    return agreeing(mean, constraint.holds(records))
 
 
 def as_constraint(value: Constraint | Callable[..., bool]) -> Constraint:

@@ -15,25 +15,18 @@ Theorem: docs/theory/anonymization.md
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import to_fraction
-from quiltwork.tables.constraints.constraint import (
-    Constraint,
-    KAnonymity,
-    LDiversity,
-    SecretCounts,
-    score,
-)
-from quiltwork.tables.constraints.distributions import EntropyLDiversity, RecursiveLDiversity
+from quiltwork.tables.constraints.coalition_bounds import most_known
+from quiltwork.tables.constraints.constraint import Constraint, score
 from quiltwork.tables.distinct import bincount_is_cheaper
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import SparseCounts, by_value, count_groups, count_records
+from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.partitioning.coded_records import (
     CodedRecords,
     Counts,
@@ -42,7 +35,7 @@ from quiltwork.tables.partitioning.coded_records import (
     RowNumbers,
 )
 from quiltwork.tables.partitioning.nodes import Nodes
-from quiltwork.tables.verification.all_groups import groups_withstand, most_known
+from quiltwork.tables.verification.bounds import groups_withstand
 
 ANONYMIZATION_ALPHA = 0.8
 """Table II: the weight of diversity when splits are chosen."""
@@ -80,7 +73,7 @@ class Guard:
     @cached_property
     def plain(self) -> bool:
         """Whether the constraint asks for numbers of records and values alone."""
-        return not self._people and self.constraint.asks_numbers_alone
+        return not self._people and self.constraint.counts_alone
 
     @property
     def _people(self) -> bool:
@@ -158,17 +151,6 @@ def _sizes(records: CodedRecords, nodes: Nodes) -> SparseCounts:
     return count_records(columns, (nodes.count, records.providers, 1))
 
 
-def records_needed(constraint: Constraint, alone: bool = True) -> int:
-    """Return how many records, or people, a constraint asks for at least.
-
-    l values need l records, if each record is `alone` with its person.
-    """
-    diverse = (LDiversity, RecursiveLDiversity, EntropyLDiversity)
-    levels = [part.l for part in constraint.parts if alone and isinstance(part, diverse)]
-    values = (math.ceil(to_fraction(level, "l")) for level in levels)
-    return max((constraint.records_asked, *values))
-
-
 def held_anyhow(
     encoded: CodedTable, labels: Counts, groups: int, constraint: Constraint, m: int
 ) -> Flags:
@@ -180,7 +162,7 @@ def held_anyhow(
     Raises:
         UnsupportedError: with colluding providers, for constraints other than k and distinct l.
     """
-    if m and not constraint.asks_numbers_alone:
+    if m and not constraint.counts_alone:
         raise UnsupportedError(
             f"With colluding providers, only k-anonymity and distinct l-diversity can be judged "
             f"without looking at who has which value, not {constraint}; leave out blind, or ask "
@@ -196,15 +178,5 @@ def held_anyhow(
             owned = np.sort(np.bincount(encoded.provider[rows]))[::-1]
             known = int(owned[: min(m, np.count_nonzero(owned) - 1)].sum())
         left = SecretCounts.from_histogram(np.bincount(encoded.sensitive[rows]))
-        found[group] = all(_holds(part, left, known) for part in constraint.parts)
+        found[group] = constraint.without(left, known)
     return found
-
-
-def _holds(part: Constraint, counts: SecretCounts, known: int) -> bool:
-    """Tell whether a part holds whichever `known` records are taken away."""
-    if not known:
-        return part.holds(counts)
-    if isinstance(part, KAnonymity):
-        return counts.size - known >= part.k
-    gone = int((np.cumsum(np.sort(counts.counts)) <= known).sum())
-    return isinstance(part, LDiversity) and counts.distinct - gone >= part.l

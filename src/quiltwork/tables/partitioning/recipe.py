@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.constraint import Constraint, KAnonymity
+from quiltwork.tables.constraints import Constraint, KAnonymity
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, RowNumbers
-from quiltwork.tables.partitioning.guards import Guard, records_needed
+from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
 from quiltwork.tables.partitioning.provider_aware import UtilityProbe, provider_aware
 
@@ -56,7 +56,7 @@ def partition(
     """
     asked = recipe.constraint
     if recipe.blind:
-        asked = KAnonymity(records_needed(asked))
+        asked = KAnonymity(asked.records_needed)
     order = None
     if recipe.rules.relaxed:
         order = by_content(records, encoded.subject)

@@ -28,7 +28,7 @@ from quiltwork.tables.spark.workers import (
     part_verdicts,
 )
 from quiltwork.tables.table import Table, with_frame
-from quiltwork.tables.verification.one_group import refuse_whole
+from quiltwork.tables.verification.group_search import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
 from quiltwork.tables.writing import Formulas, check_formulas
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints.constraint import Conjunction, Constraint
-from quiltwork.tables.constraints.distributions import TCloseness
 from quiltwork.tables.encoding import (
     MAY_BE_VALUE,
     CodedTable,
@@ -178,9 +177,7 @@ def bound(constraint: Constraint, domains: Domains) -> Constraint:
     sample = domains.encoded(domains.table.quasi, np.zeros_like(every), every)
     parts = [part.bind(sample) for part in constraint.parts]
     counts = tuple(domains.sensitive_counts.tolist())
-    parts = [
-        replace(part, reference=counts) if isinstance(part, TCloseness) else part for part in parts
-    ]
+    parts = [part.with_reference(counts) for part in parts]
     return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
 
 

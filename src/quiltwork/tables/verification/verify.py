@@ -1,8 +1,8 @@
 """`verify_m_privacy`: does a table withstand every coalition of m of its providers? `max_m`: how
 many does it withstand, who breaks it next, and what mends it?
 
-Groups are decided together where that is possible (`all_groups`); what is left open, and what is
-breached and needs a name, is searched group by group in the order of the rows until one is
+Groups are decided together where that is possible (`Constraint.bound`); what is left open, and what
+is breached and needs a name, is searched group by group in the order of the rows until one is
 breached. By Observation 2.1 m-privacy only gets harder as m grows, so `max_m` finds it by halving,
 for each group that breaches what all before it withstand.
 
@@ -21,25 +21,19 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
+from quiltwork.tables.constraints.coalition_bounds import BROKEN, SAFE
 from quiltwork.tables.constraints.constraint import (
     Conjunction,
     Constraint,
-    KAnonymity,
     as_constraint,
     read_m,
 )
+from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, SparseCounts, count_groups, subset
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.all_groups import BROKEN, SAFE, decide_by_bounds
-from quiltwork.tables.verification.one_group import (
-    LIMIT,
-    AnyMethod,
-    GroupOutcome,
-    group_breach,
-    needs_trying,
-)
-from quiltwork.tables.verification.searches import number_of_coalitions
+from quiltwork.tables.verification.coalitions import number_of_coalitions
+from quiltwork.tables.verification.group_search import LIMIT, AnyMethod, Finding, find_breach
 from quiltwork.tables.verification.verdict import Verdict
 
 
@@ -151,9 +145,7 @@ def _first_breach(
     """
     some = subset(counts, groups)
     statuses = [
-        decide_by_bounds(some, part, m)
-        if method == "exact"
-        else np.zeros(some.groups, dtype=np.int8)
+        part.bound(some, m) if method == "exact" else np.zeros(some.groups, dtype=np.int8)
         for part in constraint.parts
     ]
     checks, searched = int(sum((status != 0).sum() for status in statuses)), 0
@@ -171,7 +163,7 @@ def _first_breach(
             waiting -= 1
         unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[at] != SAFE]
         try:
-            found = group_breach(group, Conjunction(tuple(unsafe)), m, method, most)
+            found = find_breach(group, Conjunction(tuple(unsafe)), m, method, most)
         except UnsupportedError as error:  # a breach of another group is an answer all the same
             if first.refused is None:
                 first = _First(replace(verdict, private=False, settled=False), g, error)
@@ -182,7 +174,7 @@ def _first_breach(
         # Naming the coalition of a group that is known to be breached is no further check.
         checks -= any(status[at] == BROKEN for status in statuses)
         checks, searched = checks + found.checks, searched + weight * found.checks
-        if found.breach is not None or not found.settled:
+        if found.coalition is not None or not found.settled:
             named = replace(verdict, private=False, group=names[1](g), checks=checks)
             return _First(_named(named, found, group, names[0]), g, searched=searched)
     if first.refused is not None:
@@ -192,25 +184,25 @@ def _first_breach(
 
 def _weight(group: Group, constraint: Constraint) -> int:
     """Return what trying one coalition costs, in steps of `covered_by_few`."""
-    if not any(needs_trying(group, part) for part in constraint.parts):
+    if not any(part.needs_coalitions(group) for part in constraint.parts):
         return 1
     return 1 + len(group.values) // 42 + group.size // 170
 
 
-def _named(verdict: Verdict, found: GroupOutcome, group: Group, encoded: CodedTable) -> Verdict:
+def _named(verdict: Verdict, found: Finding, group: Group, encoded: CodedTable) -> Verdict:
     """Put labels on what was found."""
-    if found.breach is None:
+    if found.coalition is None or found.left is None:
         return replace(verdict, settled=False)
     labels = encoded.sensitive_values
-    who = group.providers[list(found.breach.coalition)].tolist()
-    left: dict[Any, int] = {labels[v]: n for v, n in found.breach.left.as_dict().items()}
+    who = group.providers[list(found.coalition)].tolist()
+    left: dict[Any, int] = {labels[v]: n for v, n in found.left.as_dict().items()}
     return replace(
         verdict,
         coalition=tuple(encoded.providers[code] for code in who),
-        broken=str(found.breach.part),
+        broken=str(found.part),
         left=left,
-        left_size=found.breach.left.size,
-        outsiders=found.breach.outsiders,
+        left_size=found.left.size,
+        outsiders=found.outsiders,
     )
 
 
@@ -323,8 +315,8 @@ def _mending_k(
     names: Names, counts: SparseCounts, constraint: Constraint, m: int, limit: int
 ) -> int | None:
     """Return the largest k that withstands m; None if another part is breached or no k helps."""
-    ks = [part.k for part in constraint.parts if isinstance(part, KAnonymity)]
-    others = tuple(part for part in constraint.parts if not isinstance(part, KAnonymity))
+    ks = [part.records_asked for part in constraint.parts if part.records_alone]
+    others = tuple(part for part in constraint.parts if not part.records_alone)
     every = np.arange(counts.groups)
 
     def private(asked: Constraint) -> bool:

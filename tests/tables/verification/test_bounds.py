@@ -21,19 +21,14 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.constraint import SecretCounts
+from quiltwork.tables.constraints.coalition_bounds import BROKEN, OPEN, SAFE
+from quiltwork.tables.constraints.corners import violations_of_group, worst_corners
+from quiltwork.tables.constraints.t_closeness import ExcessDistance
 from quiltwork.tables.group import Group, count_groups
+from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import group_breach
-from quiltwork.tables.verification.all_groups import (
-    BROKEN,
-    OPEN,
-    SAFE,
-    decide_by_bounds,
-    groups_withstand,
-)
-from quiltwork.tables.verification.corners import find_violations, violations_of_group
-from quiltwork.tables.verification.one_group import breach_between
+from quiltwork.tables.verification import find_breach
+from quiltwork.tables.verification.bounds import groups_withstand
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
@@ -78,17 +73,17 @@ def settled_as_defined(seed, kind, people):
     )
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     bound, m = constraint.bind(table.encoded), int(rng.integers(0, 4))
-    status = decide_by_bounds(counts, bound, m)
+    status = bound.bound(counts, m)
     withstand = groups_withstand(counts, bound, m)
     found = []
     for g in range(counts.groups):
         group = [r for r, at in zip(records, table.groups.labels, strict=True) if at == g]
         truth = reference.breached(group, records, m, rule)
-        outcome = group_breach(counts.cut(g), bound, m)
-        assert (outcome.breach is None) is (truth is None), (records, labels, m, kind)
+        outcome = find_breach(counts.cut(g), bound, m)
+        assert (outcome.coalition is None) is (truth is None), (records, labels, m, kind)
         assert bool(withstand[g]) is (truth is None)
-        if outcome.breach is not None:
-            assert not bound.holds(outcome.breach.left)
+        if outcome.coalition is not None:
+            assert not bound.holds(outcome.left)
         found.append((int(status[g]), truth is not None))
     return found
 
@@ -143,7 +138,7 @@ def test_worst_corners_are_those_of_every_histogram_in_between(data):
     part = constraint_of(data.draw, len(boxes))
     low = np.array([[low for low, _ in boxes]])
     high = low + np.array([[more for _, more in boxes]])
-    found = find_violations(part, low, high)
+    found = part.worst_between(low, high)
     inside = product(*(range(a, b + 1) for a, b in zip(low[0], high[0], strict=True)))
     truth = any(not part.holds(histogram(point)) for point in inside)
     assert bool(found.safe[0]) is not truth
@@ -161,12 +156,12 @@ def test_numbers_beyond_exact_floats_are_decided_as_well():
     for change, safe in ((0, True), (Fraction(1, 10**30), True), (-Fraction(1, 10**30), False)):
         part = TCloseness(third.t + change, "equal", whole)
         box = np.array([[4, 2, 0]])
-        assert find_violations(part, box, box).safe[0] == safe
+        assert part.worst_between(box, box).safe[0] == safe
     recursive = RecursiveLDiversity(Fraction(10**30 + 1, 10**30), 2)
     even = np.array([[4, 2, 2]])
-    assert find_violations(recursive, even, even).safe[0]
+    assert recursive.worst_between(even, even).safe[0]
     tie = RecursiveLDiversity(Fraction(10**30, 10**30), 2)
-    assert not find_violations(tie, even, even).safe[0]
+    assert not tie.worst_between(even, even).safe[0]
 
 
 def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken():
@@ -175,14 +170,15 @@ def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken():
     high = rng.integers(0, 20, (40, 30))
     low = rng.binomial(high, 0.5)
     everything = [
-        find_violations(TCloseness(t, "equal", tuple(whole.tolist())), low, high)
+        TCloseness(t, "equal", tuple(whole.tolist())).worst_between(low, high)
         for t in (0.3, 0.35, 0.4, 0.45, 0.5)
     ]
     assert all((f.safe | f.violated).all() for f in everything)
     doubts = 0
     for t, full in zip((0.3, 0.35, 0.4, 0.45, 0.5), everything, strict=True):
         part = TCloseness(t, "equal", tuple(whole.tolist()))
-        cut = find_violations(part, low, high, most_boxes=0)
+        excess = ExcessDistance.of(part, int(high.sum(axis=1).max()))
+        cut = worst_corners(excess, part, low, high, most_boxes=0)
         doubts += int((~cut.safe & ~cut.violated).sum())
         assert not (cut.safe & ~full.safe).any()
         assert not (cut.violated & full.safe).any()
@@ -215,8 +211,8 @@ def test_where_nobody_is_left_every_constraint_fails():
         EntropyLDiversity(1),
         RecursiveLDiversity(Fraction(10**30 + 1, 10**30), 1),
     ):
-        assert find_violations(part, one, one).safe[0]
-        assert find_violations(part, nothing, one).violated[0]
+        assert part.worst_between(one, one).safe[0]
+        assert part.worst_between(nothing, one).violated[0]
         assert not part.holds(histogram([0]))
 
 
@@ -224,7 +220,7 @@ def test_t_closeness_without_a_table_is_refused():
     from quiltwork.errors import InvalidInputError
 
     with pytest.raises(InvalidInputError, match="compares with the whole table"):
-        group_breach(Group.from_counts([[1, 2], [2, 1]]), TCloseness(0.5), 1)
+        find_breach(Group.from_counts([[1, 2], [2, 1]]), TCloseness(0.5), 1)
 
 
 def test_very_many_coalitions_are_refused_and_never_private():
@@ -260,8 +256,8 @@ def test_groups_far_from_failing_need_no_coalition():
         (RecursiveLDiversity(0.36, 5), RecursiveLDiversity(0.35, 5)),
         (TCloseness(0.0883), TCloseness(0.0882)),
     ):
-        assert decide_by_bounds(counts, near.bind(table.encoded), 30) == SAFE
-        assert decide_by_bounds(counts, far.bind(table.encoded), 30) == OPEN
+        assert near.bind(table.encoded).bound(counts, 30) == SAFE
+        assert far.bind(table.encoded).bound(counts, 30) == OPEN
 
 
 @pytest.mark.parametrize("kind", KINDS[2:])
@@ -287,7 +283,7 @@ def test_people_with_several_values_are_safe_only_if_every_set_of_them_is(kind):
             assert ((found.point[0] >= kept) & (found.point[0] <= group.total)).all()
             assert not part.holds(group.histogram(found.point[0]))
         seen[bool(found.safe[0]), bool(found.violated[0]), violated] += 1
-        outcome = breach_between(group, part, 1, 10**5)
+        outcome = find_breach(group, part, 1, limit=10**5)
         assert outcome.coalition is not None or not violated
     assert min(seen[True, False, False], seen[False, True, True]) >= 5
     if kind == "recursive":

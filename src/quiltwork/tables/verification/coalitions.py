@@ -1,0 +1,107 @@
+"""Which coalitions threaten one group: the lattice of Figure 2, but those that leave nobody.
+
+A coalition may hold at most n_G − 1 of the n_G providers with records in the group. Providers that
+know someone there without having records in it (they hold another record of the same person) may
+join too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, islice
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.group import Group, Weights
+
+Flags = NDArray[np.bool_]
+_PORTION = 256
+
+
+@dataclass(frozen=True)
+class Space:
+    """Coalitions of some providers.
+
+    Attributes:
+        candidates: who may collude, as positions in the group.
+        level: the size of the coalitions to check; for EG-monotonic constraints no other is needed.
+        top: the size of the largest coalitions, where searches from above begin.
+    """
+
+    candidates: tuple[int, ...]
+    level: int
+    top: int
+
+
+def spaces(group: Group, m: int) -> Iterator[Space]:
+    """Yield spaces that together hold every coalition of at most m providers."""
+    everyone = tuple(range(group.size))
+    inside = group.providers_inside
+    if inside == group.size:
+        yield Space(everyone, min(m, inside - 1), inside - 1)
+    elif m < inside:
+        yield Space(everyone, m, inside - 1)
+    elif group.contributors is not None:
+        for spared in group.contributors.nonzero()[0].tolist():
+            others = tuple(i for i in everyone if i != spared)
+            yield Space(others, min(m, len(others)), len(others))
+
+
+def number_of_coalitions(group: Group, m: int) -> int:
+    """Return how many coalitions there are to check."""
+    return sum(comb(len(space.candidates), space.level) for space in spaces(group, m))
+
+
+class LimitReached(Exception):  # noqa: N818  (a signal between these modules, not an error)
+    """A search used up its checks before it came to an end."""
+
+
+@dataclass
+class Checks:
+    """Asks whether coalitions breach a constraint, and counts: the paper compares methods by it."""
+
+    group: Group
+    constraint: Constraint
+    limit: int
+    done: int = field(default=0)
+
+    def breached_by(self, coalition: Iterable[int]) -> bool:
+        """Tell whether what the coalition leaves violates the constraint."""
+        self.count()
+        return not self.constraint.holds(self.group.left(coalition))
+
+    def count(self, number: int = 1) -> None:
+        """Count more checks, or stop at the limit."""
+        self.done += number
+        if self.done > self.limit:
+            raise LimitReached
+
+
+def coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
+    """Yield how many coalitions there are, and some of them as rows: who is in it.
+
+    Those who know most come first.
+    """
+    if group.held is None:
+        power = (-group.weights.sum(axis=1)).tolist()
+    else:
+        power = weights_left(group, np.eye(group.size, dtype=np.bool_)).sum(axis=1).tolist()
+    for space in spaces(group, m):
+        teams = combinations(sorted(space.candidates, key=power.__getitem__), space.level)
+        number = comb(len(space.candidates), space.level)
+        while chosen := list(islice(teams, _PORTION)):
+            members = np.zeros((len(chosen), group.size), dtype=np.bool_)
+            members[np.arange(len(chosen))[:, None], np.array(chosen, dtype=np.int64)] = True
+            yield number, members
+
+
+def weights_left(group: Group, members: Flags) -> Weights:
+    """Return, for each coalition, the weights of those whom nobody in it knows."""
+    known = members if group.held is None else (members @ group.held.T)
+    taken = known.astype(np.float64) @ group.weights.astype(np.float64)  # exact, and many times
+    kept: Weights = group.total - taken.astype(np.int64)  # faster than a product of integers
+    return kept
