@@ -19,9 +19,7 @@ from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedErro
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.distinct import starts_of
-from quiltwork.tables.encoding import CodedTable, code_type, some_rows
-from quiltwork.tables.generalization.boxes import Boxes, boxes_of
+from quiltwork.tables.encoding import CodedTable, some_rows
 from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.coded_records import Counts, records_of
 from quiltwork.tables.partitioning.guards import held_anyhow
@@ -36,6 +34,7 @@ from quiltwork.tables.partitioning.recipe import (
     partition,
 )
 from quiltwork.tables.publication import LocalPublication, Publication
+from quiltwork.tables.published_records import PublishedRecords, assemble, boxes_of_groups
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, verify_counts
 from quiltwork.tables.verification.bounds import groups_withstand
@@ -152,7 +151,7 @@ def anonymize(
         if not groups_withstand(whole, least, coalition)[0]:
             refuse_whole(whole.cut(0), encoded.rows, least, coalition)
 
-    def made(recipe: Recipe) -> tuple[LocalPublication, Verdict]:
+    def made(recipe: Recipe) -> tuple[PublishedRecords, Verdict]:
         labels = partition(encoded, records, recipe, progress)
         if method == "separate":
             lost = labels == UNPUBLISHED
@@ -180,7 +179,7 @@ def anonymize(
         publication, verdict = made(replace(recipe, rules=kept))
     if not verdict.private:
         raise verdict.as_error
-    return publication
+    return LocalPublication.of(publication)
 
 
 def _check_disjoint(table: Table, method: Method, relaxed: bool) -> None:
@@ -214,7 +213,7 @@ def _check_blind(
         )
 
 
-def _kept(publication: LocalPublication, most: int) -> LocalPublication:
+def _kept(publication: PublishedRecords, most: int) -> PublishedRecords:
     """Leave out the groups that fail for some arrangement of their values, at most so many rows."""
     source, recipe, labels = publication.source, publication.recipe, publication.labels
     lost = publication.suppressed
@@ -247,7 +246,7 @@ def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
     if room <= 0:
         return labels
     published = np.flatnonzero(labels != UNPUBLISHED)
-    width = _boxes(encoded, labels[published], published).widths.sum(axis=1)
+    width = boxes_of_groups(encoded, labels[published], published).widths.sum(axis=1)
     sizes = np.bincount(labels[published])
     widest = np.argsort(-width, kind="stable")
     widest = widest[width[widest] > 2 * float((width * sizes).sum()) / len(published)]
@@ -258,41 +257,7 @@ def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
     return np.where((labels != UNPUBLISHED) & dropped[labels], UNPUBLISHED, labels)
 
 
-def _boxes(encoded: CodedTable, labels: Counts, rows: Counts) -> Boxes:
-    """Return the boxes of groups; labels[i] is the group of row rows[i] of the table."""
-    order = np.argsort(labels, kind="stable")
-    taken = order if len(rows) == encoded.rows else rows[order]
-    return boxes_of(encoded.quasi, taken, starts_of(np.bincount(labels)))
-
-
-def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
-    """Box the groups, join those whose texts agree, and number them by content.
-
-    Labels below 0 mark rows that are not published. `recipe` is how the groups were made.
-    """
-    encoded = table.encoded
-    rows = np.arange(len(labels), dtype=code_type(len(labels)))
-    if labels.min() < 0:
-        rows = np.flatnonzero(labels >= 0)
-    if not len(rows):
-        raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
-    labels = labels if len(rows) == len(labels) else labels[rows]
-    present = np.bincount(labels) > 0
-    if not present.all():
-        labels = (np.cumsum(present) - 1)[labels]
-    boxes = _boxes(encoded, labels, rows)
-    # Groups with equal texts are one group to every reader: their boxes are made as one.
-    _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
-    joined = joined.reshape(-1).astype(code_type(max(boxes.count, 1 << 16)))
-    labels = joined[labels]
-    if joined.max() + 1 < boxes.count:
-        boxes = _boxes(encoded, labels, rows)
-    else:
-        boxes = Boxes(tuple(column.take(np.argsort(joined)) for column in boxes.columns))
-    return LocalPublication(table, recipe, boxes, labels, rows)
-
-
-def _verdict(publication: LocalPublication, constraint: Constraint) -> Verdict:
+def _verdict(publication: PublishedRecords, constraint: Constraint) -> Verdict:
     """Count the published groups again from the original rows and verify them."""
     whole, boxes = publication.source.encoded, publication.boxes
     left = some_rows(whole, publication.rows, ()) if publication.suppressed else whole

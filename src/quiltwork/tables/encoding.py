@@ -10,19 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.distinct import NO_SETS, NumberSets, who_knows
-from quiltwork.tables.frames import arrow, arrow_column, row_count, written_apart
+from quiltwork.tables.frames import arrow, arrow_column, written_apart
 from quiltwork.tables.generalization.hierarchies import Hierarchy, leaf_text
 from quiltwork.tables.meanings import meaning, number
-
-if TYPE_CHECKING:
-    from quiltwork.tables.table import Table
 
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
 Missing: TypeAlias = Literal["error", "value"]
@@ -252,40 +249,6 @@ def groups_of(encoded: CodedTable) -> GroupIndex:
     return group_rows(codes, [len(column.values) for column in encoded.quasi])
 
 
-def encode_frame(table: Table) -> CodedTable:
-    """Encode the frame of a table; the columns exist and are named once."""
-    frame, missing, ordinal = table.frame, table.missing, table.ordinal
-    trees = {name: Hierarchy.read(tree, name) for name, tree in table.hierarchies.items()}
-    rows = row_count(frame)
-    if rows == 0:
-        raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
-    quasi = tuple(
-        encode_column(frame, name, missing, ordinal.get(name), trees.get(name))
-        for name in table.quasi_identifiers
-    )
-    spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in table.sensitive]
-    secret = list(map(merge_spellings, spelled))
-    codes, values, kind = encode_product(secret)
-    for column in quasi:
-        refuse_endless(column)
-        _refuse_written_apart(frame, column)
-    owner = None if table.provider is None else _named(frame, table.provider, "provider")
-    person = None
-    if table.subject is not None:
-        person = _named(frame, table.subject, "subject").codes.astype(np.int64)
-    return CodedTable(
-        quasi=quasi,
-        provider=np.zeros(rows, dtype=np.int8) if owner is None else owner.codes,
-        providers=("",) if owner is None else owner.values,
-        sensitive=codes,
-        sensitive_values=values,
-        sensitive_kind=kind,
-        subject=person,
-        rows=rows,
-        joined=sum(len(c.values) for c in secret) < sum(len(c.values) for c in spelled),
-    )
-
-
 def refuse_endless(column: Column, where: Callable[[int], str] = in_row) -> None:
     """Refuse numbers between which a width is infinite."""
     if column.kind != "numeric":
@@ -313,7 +276,7 @@ def missing_cells(name: str, number: int, remedy: str, where: str = "") -> Inval
     return InvalidInputError(f"Column {name!r} has {values}{first}; {remedy}.")
 
 
-def _named(frame: Any, name: str, role: str) -> Column:
+def encode_names(frame: Any, name: str, role: str) -> Column:
     """Encode a column that names who a record is of; it must be named."""
     column = encode_column(frame, name, "value")
     if column.values[-1] is None:
@@ -321,11 +284,11 @@ def _named(frame: Any, name: str, role: str) -> Column:
         remedy = f"every record needs a {role}: fill it in, or drop those rows"
         raise missing_cells(name, int(lost.sum()), remedy, in_row(int(np.argmax(lost))))
     refuse_respelled(column, role)
-    _refuse_written_apart(frame, column)
+    refuse_written_apart(frame, column)
     return column
 
 
-def _refuse_written_apart(frame: Any, column: Column) -> None:
+def refuse_written_apart(frame: Any, column: Column) -> None:
     """Refuse equal values that are written apart: readers see more groups than are counted."""
     if all(value is None or isinstance(value, str) for value in column.values):
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from quiltwork.results import ResultBase
 from quiltwork.tables.constraints import Constraint, KAnonymity
 from quiltwork.tables.constraints.coalition_bounds import most_known
 from quiltwork.tables.group import count_groups
+from quiltwork.tables.published_records import PublishedRecords, PublishedTable, require_local
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification.verify import MaxM, max_m_from
 from quiltwork.tables.writing import Formulas, write_table
-
-if TYPE_CHECKING:
-    from quiltwork.tables.publication import LocalPublication, Publication
 
 _LIMIT = 10_000  # steps within a group; what takes more counts as not withstood
 
@@ -105,7 +103,7 @@ class ForProviders(ResultBase):
         )
 
 
-def for_providers(publication: LocalPublication) -> ForProviders:
+def for_providers(publication: PublishedRecords) -> ForProviders:
     """Count whose rows are published, and find how many colluding providers are withstood."""
     source = publication.source.encoded
     names = [str(name) for name in source.providers]
@@ -149,7 +147,7 @@ def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
 
 
 def write_row_groups(
-    publication: Publication, folder: str | Path, formulas: Formulas = "keep"
+    publication: PublishedTable, folder: str | Path, formulas: Formulas = "keep"
 ) -> list[Path]:
     """Write each provider's own rows as they were published, one CSV file each, to a new folder.
 
@@ -161,7 +159,6 @@ def write_row_groups(
         InvalidInputError: if the folder exists, or a provider's name is no name of a file.
         StorageError: if it cannot be written.
     """
-    from quiltwork.tables.publication import require_local
 
     row_groups = require_local(publication).row_groups()
     for name in row_groups:

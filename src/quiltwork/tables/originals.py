@@ -36,11 +36,11 @@ from quiltwork.tables.own_rows import (
     find_row_classes,
     row_group_counts,
 )
-from quiltwork.tables.publication import require_local
+from quiltwork.tables.published_records import require_local
 from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.verification.counted_groups import verify_counts
 from quiltwork.tables.verification.group_search import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import verify_counts
 
 MOST_TRIES = 5
 """Numbers of colluding providers for which the table is made again."""

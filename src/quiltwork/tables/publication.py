@@ -1,89 +1,27 @@
-"""`Publication`: an anonymized table, what may be published of it and what is for checks only."""
+"""`Publication`: an anonymized table, with what it reveals and keeps for those who sign for it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from quiltwork.results import plain
+from quiltwork.tables.for_providers import ForProviders, for_providers
+from quiltwork.tables.metrics.loss import publication_loss
+from quiltwork.tables.published_records import PublishedRecords, PublishedTable, require_local
+from quiltwork.tables.report_page import TableReport, publication_report
+from quiltwork.tables.table import Table
+from quiltwork.tables.writing import Formulas
 
-from quiltwork.errors import InvalidInputError
-from quiltwork.exact import percent
-from quiltwork.results import ResultBase, plain
-from quiltwork.tables.encoding import (
-    Column,
-    code_type,
-    encode_column,
-    group_rows,
-    some_rows,
-)
-from quiltwork.tables.frames import arrow, arrow_column, like
-from quiltwork.tables.generalization.boxes import Boxes, ColumnBoxes
-from quiltwork.tables.table import Table, with_frame
-from quiltwork.tables.writing import Formulas, check_ending, check_formulas, write_table
-
-if TYPE_CHECKING:
-    from quiltwork.tables.for_providers import ForProviders
-    from quiltwork.tables.partitioning.recipe import Recipe
-
-Counts = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class PublishedGroup:
-    """One group of records that look alike.
-
-    Attributes:
-        values: quasi-identifier → the published text.
-        lower: quasi-identifier → the least value in the box.
-        upper: quasi-identifier → the largest; for sets of categories the last in sorted order.
-        members: quasi-identifier → the values of a set; only for those published as sets.
-        size: how many records there are.
-    """
-
-    values: dict[str, str]
-    lower: dict[str, Any]
-    upper: dict[str, Any]
-    members: dict[str, tuple[Any, ...]]
-    size: int
+__all__ = ["LocalPublication", "Publication", "require_local"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Publication(ResultBase, ABC):
-    """A table in groups that withstand coalitions of m providers, on one machine or on Spark.
-
-    Attributes:
-        source: the table as it was given. Never publish it.
-        recipe: how it was made.
-    """
-
-    source: Table
-    recipe: Recipe
-
-    @property
-    def constraint(self) -> str:
-        """What every group fulfils, in words."""
-        return str(self.recipe.constraint)
-
-    @property
-    def m(self) -> int:
-        """How many colluding providers it withstands."""
-        return self.recipe.m
-
-    @property
-    def method(self) -> str:
-        """By which algorithm it was made."""
-        return self.recipe.method
-
-    @property
-    def suppressed(self) -> int:
-        """How many rows of the source are not published."""
-        return 0
+class Publication(PublishedTable, ABC):
+    """A publication on one machine or on Spark."""
 
     @property
     @abstractmethod
@@ -124,150 +62,25 @@ class Publication(ResultBase, ABC):
 
     def explain(self) -> str:
         """Say what every group withstands, and what is known about whose rows are in it."""
-        withstood = (
-            f"Every group fulfils {self.constraint}, also for coalitions of up to {self.m} "
-            f"providers ({self.method}). Rows left out: {self.suppressed:,}."
-        )
-        return " ".join((withstood, *self.about_providers))
-
-
-def require_local(value: Publication) -> LocalPublication:
-    """Return a publication made on this machine."""
-    if not isinstance(value, LocalPublication):
-        raise InvalidInputError(
-            f"Give what anonymize returned on this machine, not a {type(value).__name__}."
-        )
-    return value
+        return " ".join((self.withstood, *self.about_providers))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalPublication(Publication):
-    """A publication made on this machine.
+class LocalPublication(PublishedRecords, Publication):
+    """A publication made on this machine."""
 
-    Attributes:
-        boxes: what each group says, as arrays; groups are in published order.
-        labels: for each row that is published, its group.
-        rows: the numbers of these rows in the source, ascending.
-    """
+    @classmethod
+    def of(cls, made: PublishedRecords) -> LocalPublication:
+        """Return the same records with what they reveal."""
+        return cls(made.source, made.recipe, made.boxes, made.labels, made.rows)
 
-    boxes: Boxes
-    labels: Counts
-    rows: Counts
-
-    @property
-    def suppressed(self) -> int:
-        """How many rows of the source are not published."""
-        return self.source.encoded.rows - len(self.rows)
-
-    @cached_property
-    def sizes(self) -> Counts:
-        """The number of records of each group."""
-        return np.bincount(self.labels, minlength=self.boxes.count)
-
-    @cached_property
-    def groups(self) -> tuple[PublishedGroup, ...]:
-        """The groups with their boxes, in published order."""
-        named = list(zip(self.source.encoded.quasi, self.boxes.columns, strict=True))
-        return tuple(
-            PublishedGroup(
-                values={c.name: box.written[0][box.written[1][i]] for c, box in named},
-                lower={c.name: c.values[box.lower[i]] for c, box in named},
-                upper={c.name: c.values[box.upper[i]] for c, box in named},
-                members={
-                    c.name: tuple(c.values[code] for code in box.members[i])
-                    for c, box in named
-                    if box.members is not None
-                },
-                size=size,
-            )
-            for i, size in enumerate(self.sizes.tolist())
-        )
-
-    @cached_property
-    def order(self) -> Counts:
-        """The published order: by group, then by sensitive cells; content alone decides it."""
-        source = self.source
-        spelled = [encode_column(source.frame, name, "value") for name in source.sensitive]
-        keys = [column.codes[self.rows] for column in spelled]
-        return np.lexsort((*keys[::-1], self.labels))
-
-    @cached_property
-    def frame(self) -> Any:
-        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
-        return like(self._published(), self.source.kind)
-
-    def _published(self, some: NDArray[np.bool_] | slice = slice(None)) -> Any:
-        order = self.order[some]
-        return arrow().table({**self._texts(order), **self._taken(self.source.sensitive, order)})
-
-    @cached_property
-    def table(self) -> Table:
-        """The same as a Table with providers, in the order of the input. Never publish it."""
-        source = self.source
-        everything = np.arange(len(self.rows))
-        extra = [name for name in (source.provider, source.subject) if name is not None]
-        columns = {
-            **self._taken(extra, everything),
-            **self._texts(everything),
-            **self._taken(source.sensitive, everything),
-        }
-        frame = like(arrow().table(columns), source.kind)
-        table = with_frame(
-            source, frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
-        )
-        # The codes are known: finding them again in the texts would cost more than making them.
-        table.__dict__["encoded"] = some_rows(source.encoded, self.rows, self._quasi)
-        table.__dict__["groups"] = group_rows([self.labels], [self.boxes.count])
-        return table
-
-    @property
-    def bounds(self) -> Any:
-        """Machine-readable boxes, one row per published record, in published order.
-
-        For each numeric quasi-identifier `<name>_low`, `<name>_high` and `<name>_mid`; for an
-        ordered one the first two; the number of categories as `<name>_size` for the others.
-        """
-        pa = arrow()
-        group = self.labels[self.order]
-        columns: dict[str, Any] = {}
-        for column, box in zip(self.source.encoded.quasi, self.boxes.columns, strict=True):
-            for name, per_group in _bounds(column, box).items():
-                columns[name] = _column(per_group).take(pa.array(group))
-        return like(pa.table(columns), self.source.kind)
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return what is published, row by row."""
-        rows: list[dict[str, Any]] = self._published().to_pylist()
-        return rows
-
-    @cached_property
-    def of_one_provider(self) -> int:
-        """How many groups have the rows of one provider alone."""
-        owner = self.source.encoded.provider[self.rows].astype(np.int64)
-        first = np.zeros(self.boxes.count, dtype=np.int64)
-        first[self.labels] = owner
-        mixed = np.bincount(self.labels[owner != first[self.labels]], minlength=self.boxes.count)
-        return int(np.count_nonzero(mixed == 0))
-
-    @property
-    def pooled(self) -> str:
-        """Says how many groups have one provider; empty if none has, or there is only one."""
-        alone, groups = self.of_one_provider, self.boxes.count
-        if not alone or len(self.source.encoded.providers) == 1:
-            return ""
-        if alone == groups:
-            return (
-                "Every group has the rows of one provider alone, as with method='separate': "
-                "pooling the rows gained nothing."
-            )
-        share = f"{alone:,} of {groups:,} groups ({percent(alone / groups)})"
-        return f"{share} have the rows of one provider alone."
+    def explain(self) -> str:
+        """Say what every group withstands, and what is known about whose rows are in it."""
+        return Publication.explain(self)
 
     @cached_property
     def for_providers(self) -> ForProviders:
         """Whose rows are in it, how many may collude, and who would break it next."""
-        from quiltwork.tables.for_providers import for_providers
-
         return for_providers(self)
 
     @property
@@ -277,8 +90,6 @@ class LocalPublication(Publication):
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows, what was lost and what providers ask."""
-        from quiltwork.tables.metrics.loss import publication_loss
-
         return {
             "rows": len(self.rows),
             "groups": self.boxes.count,
@@ -287,107 +98,6 @@ class LocalPublication(Publication):
             **self.for_providers.body(),
         }
 
-    def report(self, path: str | Path | None = None) -> Any:
+    def report(self, path: str | Path | None = None) -> TableReport:
         """Return what the table reveals and keeps; with a path, write it as an HTML page."""
-        from quiltwork.tables.report_page import publication_report
-
-        return publication_report(self, path)
-
-    def row_groups(self) -> dict[str, Any]:
-        """Return the rows of each provider as they are published, as Arrow."""
-        who = self.source.encoded.provider[self.rows[self.order]]
-        names = map(str, self.source.encoded.providers)
-        return {name: self._published(who == code) for code, name in enumerate(names)}
-
-    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
-        """Write the published frame as `.csv` or `.parquet`; providers are not in it.
-
-        A spreadsheet that opens a CSV file computes texts such as `=1+1`; with formulas="escape"
-        they begin with an apostrophe, and are shown as they are.
-
-        Raises:
-            InvalidInputError: for another ending, or formulas to escape in a Parquet file.
-            StorageError: if the file cannot be written; then it is as it was.
-        """
-        check_formulas(formulas, check_ending(path))
-        return write_table(self._published(), path, formulas)
-
-    def _texts(self, order: Counts) -> dict[str, Any]:
-        pa = arrow()
-        return {
-            column.name: pa.DictionaryArray.from_arrays(
-                pa.array(column.codes[order]), pa.array(column.values)
-            )
-            for column in self._quasi
-        }
-
-    @property
-    def _quasi(self) -> tuple[Column, ...]:
-        """The published texts of each row, in the order of the input."""
-        columns = zip(self.source.encoded.quasi, self.boxes.columns, strict=True)
-        return tuple(
-            Column(one.name, "categorical", texts, of.astype(code_type(len(texts)))[self.labels])
-            for one, (texts, of) in ((column, box.written) for column, box in columns)
-        )
-
-    def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
-        index = arrow().array(self.rows[order])
-        return {name: _plain(arrow_column(self.source.frame, name).take(index)) for name in names}
-
-    def __repr__(self) -> str:
-        return (
-            f"Publication({len(self.rows)} rows in {self.boxes.count} groups, {self.constraint} "
-            f"against {self.m} colluding, {self.method})"
-        )
-
-
-def _bounds(column: Column, box: ColumnBoxes) -> dict[str, list[Any]]:
-    name = column.name
-    if box.members is not None:
-        return {f"{name}_size": box.members.sizes.tolist()}
-    if column.hierarchy is not None and column.kind != "numeric":
-        return {f"{name}_size": (box.upper - box.lower + 1).tolist()}
-    values: Sequence[Any] = column.values
-    if column.kind == "numeric":
-        values = [float(value) if isinstance(value, str) else value for value in values]
-    low = [values[code] for code in box.lower.tolist()]
-    high = [values[code] for code in box.upper.tolist()]
-    found: dict[str, list[Any]] = {f"{name}_low": low, f"{name}_high": high}
-    if column.kind == "numeric":
-        pairs = zip(low, high, strict=True)
-        found[f"{name}_mid"] = [None if a is None or b is None else (a + b) / 2 for a, b in pairs]
-    return found
-
-
-def _column(values: list[Any]) -> Any:
-    pa = arrow()
-    try:
-        return pa.array(values)
-    except OverflowError:  # above 2^63, which only unsigned numbers are
-        return pa.array(values, pa.uint64())
-
-
-def _plain(column: Any) -> Any:
-    """Forget categories that do not occur: they may be those of rows that are left out.
-
-    −0.0 is 0.0, as it is wherever values are compared.
-    """
-    import pyarrow.compute as pc
-
-    types = arrow().types
-    if types.is_floating(column.type):
-        if types.is_float16(column.type):  # which Arrow cannot add
-            column = column.cast(arrow().float32())
-        return pc.add(column, arrow().scalar(0.0, column.type))
-    if not types.is_dictionary(column.type):
-        return column
-    if column.type.ordered:
-        present = pc.unique(column.indices).drop_null()
-        present = present.take(pc.sort_indices(present))
-        kept = pc.index_in(column.indices, present)
-        return arrow().DictionaryArray.from_arrays(
-            kept, column.dictionary.take(present), ordered=True
-        )
-    if types.is_null(column.type.value_type):  # categories that were never named
-        return arrow().nulls(len(column))
-    return column.cast(column.type.value_type).dictionary_encode()
+        return publication_report(self, self.for_providers, path)

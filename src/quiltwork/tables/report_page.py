@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quiltwork.exact import percent
 from quiltwork.files import named, write
@@ -26,18 +26,15 @@ from quiltwork.report import (
     table,
 )
 from quiltwork.results import ResultBase, plain
+from quiltwork.tables.for_providers import ForProviders
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
+from quiltwork.tables.published_records import PublishedRecords
 from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification, assess
 from quiltwork.tables.risk.attacks import CutsMade, TableAttack
 from quiltwork.tables.risk.definetti import definetti
 from quiltwork.tables.risk.downcoding import downcoding
 from quiltwork.tables.risk.intersection import rehearsed
-
-if TYPE_CHECKING:
-    from quiltwork.tables.for_providers import ForProviders
-    from quiltwork.tables.publication import LocalPublication
-    from quiltwork.tables.spark.backend import SparkPublication
 
 QUERIES = 2500
 _QUERY_WORK = 200_000_000  # rows × queries that a report spends on the query error
@@ -303,7 +300,7 @@ def risk_report(assessment: Assessment, name: str) -> TableReport:
 
 
 def publication_report(
-    publication: LocalPublication, path: str | Path | None = None
+    publication: PublishedRecords, providers: ForProviders, path: str | Path | None = None
 ) -> TableReport:
     """Return what a publication reveals and keeps; with a path, also write it as a page.
 
@@ -324,7 +321,7 @@ def publication_report(
     report = TableReport(
         "Published table",
         f"{_records(assessment)} in groups that satisfy {publication.constraint} against "
-        f"{_coalition(publication.m)}, made by the method {publication.method!r} and verified. "
+        f"{coalition_text(publication.m)}, made by the method {publication.method!r} and verified. "
         f"{publication.pooled} This page is for the people who publish: it speaks about the table, "
         "not only from it.",
         {
@@ -336,14 +333,14 @@ def publication_report(
         loss,
         queries,
         error,
-        publication.for_providers,
+        providers,
     )
     if path is not None:
         report.write(path)
     return report
 
 
-def _cuts(publication: LocalPublication) -> CutsMade:
+def _cuts(publication: PublishedRecords) -> CutsMade:
     """Say whether sensitive values had a say in the cuts (statement 6 of the theory page)."""
     recipe = publication.recipe
     if recipe.blind:
@@ -356,7 +353,8 @@ def _records(assessment: Assessment) -> str:
     return f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
 
 
-def _coalition(m: int) -> str:
+def coalition_text(m: int) -> str:
+    """Say who is withstood."""
     if m == 0:
         return "outsiders"
     return f"any {m} colluding providers" if m > 1 else "any single provider"
@@ -370,31 +368,3 @@ def _headline(assessment: Assessment) -> dict[str, str]:
         "Largest distance (t)": f"{models.t:.3f}",
         "Highest re-identification risk": percent(assessment.reidentification.highest),
     }
-
-
-def spark_report(publication: SparkPublication, path: str | Path | None = None) -> dict[str, Any]:
-    """Return what the distributed verification counted; with a path, write it as a page."""
-    parts = publication.verdicts
-    rows, groups = sum(part.rows for part in parts), sum(part.groups for part in parts)
-    found: dict[str, Any] = {
-        "rows": rows,
-        "suppressed": 0,
-        "groups": groups,
-        "k": min(part.smallest for part in parts),
-        "distinct_l": min(part.fewest_values for part in parts),
-        "discernibility": sum(part.squares for part in parts),
-        "average_class_size": rows / groups,
-        "gcp": publication.gcp,
-        "subtrees": publication.subtrees,
-        "checks": sum(part.verdict.checks for part in parts),
-    }
-    if path is not None:
-        shown = {name.replace("_", " "): f"{value:,}" for name, value in found.items()}
-        text = page(
-            "Published Spark table",
-            f"Every group satisfies {publication.constraint} against "
-            f"{_coalition(publication.m)}: verified where its records are.",
-            [section("What was counted", facts(shown), anchor="counted")],
-        )
-        write_page(path, text)
-    return found

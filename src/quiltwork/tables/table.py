@@ -10,11 +10,24 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, get_args
 
+import numpy as np
+
 from quiltwork.arguments import by_column, choice, hashable, listed
 from quiltwork.delimited import columns_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
-from quiltwork.tables.encoding import CodedTable, GroupIndex, Missing, encode_frame, groups_of
+from quiltwork.tables.encoding import (
+    CodedTable,
+    GroupIndex,
+    Missing,
+    encode_column,
+    encode_names,
+    encode_product,
+    groups_of,
+    merge_spellings,
+    refuse_endless,
+    refuse_written_apart,
+)
 from quiltwork.tables.frames import (
     Kind,
     as_arrow,
@@ -23,8 +36,10 @@ from quiltwork.tables.frames import (
     opened,
     opened_alike,
     orders_of,
+    row_count,
     stacked,
 )
+from quiltwork.tables.generalization.hierarchies import Hierarchy
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -140,7 +155,7 @@ class Table:
                 "A Spark table is not brought to one machine: use backend='spark', or give a "
                 "local frame."
             )
-        return encode_frame(self)
+        return _encoded(self)
 
     @cached_property
     def groups(self) -> GroupIndex:
@@ -173,6 +188,40 @@ class Table:
         sizes["provider"] = len(encoded.providers)
         words = [f"{size} {what}{'s' if size != 1 else ''}" for what, size in sizes.items()]
         return f"Table({', '.join(words)})"
+
+
+def _encoded(table: Table) -> CodedTable:
+    """Encode the frame of a table; the columns exist and are named once."""
+    frame, missing, ordinal = table.frame, table.missing, table.ordinal
+    trees = {name: Hierarchy.read(tree, name) for name, tree in table.hierarchies.items()}
+    rows = row_count(frame)
+    if rows == 0:
+        raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
+    quasi = tuple(
+        encode_column(frame, name, missing, ordinal.get(name), trees.get(name))
+        for name in table.quasi_identifiers
+    )
+    spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in table.sensitive]
+    secret = list(map(merge_spellings, spelled))
+    codes, values, kind = encode_product(secret)
+    for column in quasi:
+        refuse_endless(column)
+        refuse_written_apart(frame, column)
+    owner = None if table.provider is None else encode_names(frame, table.provider, "provider")
+    person = None
+    if table.subject is not None:
+        person = encode_names(frame, table.subject, "subject").codes.astype(np.int64)
+    return CodedTable(
+        quasi=quasi,
+        provider=np.zeros(rows, dtype=np.int8) if owner is None else owner.codes,
+        providers=("",) if owner is None else owner.values,
+        sensitive=codes,
+        sensitive_values=values,
+        sensitive_kind=kind,
+        subject=person,
+        rows=rows,
+        joined=sum(len(c.values) for c in secret) < sum(len(c.values) for c in spelled),
+    )
 
 
 def with_frame(table: Table, frame: Any, **changes: Any) -> Table:

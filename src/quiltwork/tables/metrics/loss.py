@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from quiltwork.tables.publication import LocalPublication
+    from quiltwork.tables.published_records import PublishedRecords
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def information_loss(
     )
 
 
-def publication_loss(publication: LocalPublication) -> InformationLoss:
+def publication_loss(publication: PublishedRecords) -> InformationLoss:
     """Measure the loss of a publication."""
     names = publication.source.quasi_identifiers
     widths = publication.boxes.widths

@@ -5,7 +5,7 @@ answered from the published boxes as if records were spread evenly within them. 
 silent: ranges are drawn on each column's sorted values; a query whose true count is 0 is drawn
 again; errors are relative to the true count, but at least to 0.1 % of the rows, so that a miss of a
 few records in a tiny count does not outweigh everything else. Published are the boxes of a
-`Publication`, or the texts of any frame (`20..25`, `{flu, asthma}`, labels of declared
+`PublishedRecords`, or the texts of any frame (`20..25`, `{flu, asthma}`, labels of declared
 hierarchies). Cost: O(queries · (rows + groups)).
 """
 
@@ -34,7 +34,7 @@ from quiltwork.tables.metrics.range_queries import (
     small_codes,
     true_count,
 )
-from quiltwork.tables.publication import Publication, require_local
+from quiltwork.tables.published_records import PublishedTable, require_local
 from quiltwork.tables.table import Table, read_table
 
 _TRIES = 1000  # draws per query before giving up on finding one that is not empty
@@ -79,7 +79,7 @@ def covered(column: Column, texts: Sequence[Any]) -> Covers:
 
 
 def query_error(
-    table: Table, publication: Publication | Table, queries: int = 2500, seed: int = 0
+    table: Table, publication: PublishedTable | Table, queries: int = 2500, seed: int = 0
 ) -> float:
     """Return the mean relative error of random range queries answered from a publication.
 
@@ -103,7 +103,7 @@ def query_error(
 
 
 def errors_of_queries(
-    table: Table, publication: Publication | Table, queries: int, seed: int
+    table: Table, publication: PublishedTable | Table, queries: int, seed: int
 ) -> NDArray[np.float64]:
     """Return the error of each query, for comparisons that ask the same of two publications."""
     queries = integer(queries, "queries", 1, MOST)
@@ -117,7 +117,7 @@ def errors_of_queries(
     return np.asarray(np.abs(told - truth) / scale, dtype=np.float64)
 
 
-def coverage(table: Table, publication: Publication | Table) -> Coverage:
+def coverage(table: Table, publication: PublishedTable | Table) -> Coverage:
     """Return what a publication, or a Table of published texts, covers of a table's columns."""
     if isinstance(publication, Table):
         return coverage_of_texts(table, publication)

@@ -23,7 +23,7 @@ from quiltwork.tables.distinct import concatenated_ranges
 from quiltwork.tables.encoding import Column, match_codes
 from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
-from quiltwork.tables.publication import Publication, require_local
+from quiltwork.tables.published_records import PublishedTable, require_local
 from quiltwork.tables.table import Table, check_alike, read_table
 
 ROUNDS = 10
@@ -85,7 +85,7 @@ class _Candidates:
     starts: Ints
 
 
-def definetti(publication: Publication) -> tuple[Learned, ...]:
+def definetti(publication: PublishedTable) -> tuple[Learned, ...]:
     """Attack a publication as someone who knows everybody's quasi-identifiers and group.
 
     Of a table with more than four million pairs of record and possible value, every n-th group is

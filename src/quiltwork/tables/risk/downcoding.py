@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
 from quiltwork.tables.generalization.reading import RANGE, label_of
-from quiltwork.tables.publication import Publication, require_local
+from quiltwork.tables.published_records import PublishedTable, require_local
 from quiltwork.tables.risk.overlaps import EVERYTHING
 from quiltwork.tables.table import Table, read_table
 
@@ -69,7 +69,7 @@ def downcoding_of(table: Table) -> Downcoded:
     return Downcoded(table.encoded.rows * len(table.encoded.quasi), generalized, told)
 
 
-def downcoding(publication: Publication) -> Downcoded:
+def downcoding(publication: PublishedTable) -> Downcoded:
     """Count what the boxes of a publication tell.
 
     Raises:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
-from quiltwork.tables.anonymization import assemble
 from quiltwork.tables.distinct import concatenated_ranges
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
@@ -28,7 +27,7 @@ from quiltwork.tables.meanings import meaning
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.mondrian import Split
 from quiltwork.tables.partitioning.recipe import partition
-from quiltwork.tables.publication import Publication, require_local
+from quiltwork.tables.published_records import PublishedTable, assemble, require_local
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.table import Table, check_alike, read_orders, read_table
 
@@ -175,7 +174,7 @@ def _releases(earlier: Table, later: Table) -> tuple[_Release, _Release]:
     return made[0], made[1]
 
 
-def rehearsed(publication: Publication) -> Intersection:
+def rehearsed(publication: PublishedTable) -> Intersection:
     """Count whom the table would pin down together with another one of the same rows.
 
     The other table is made by the same rules but for its cuts: by range where these are by loss,

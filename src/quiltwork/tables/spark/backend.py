@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.delimited import FORMULA, NO_FORMULA, escape_formula
 from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.report import facts, page, section
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publication import Publication
+from quiltwork.tables.report_page import coalition_text, write_page
 from quiltwork.tables.spark.domains import Domains, bound, read_domains
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, measurer, sent
@@ -98,9 +100,7 @@ class SparkPublication(Publication):
 
     def report(self, path: str | Path | None = None) -> dict[str, Any]:
         """Return what the verification counted; with a path, write it as an HTML page."""
-        from quiltwork.tables.report_page import spark_report
-
-        return spark_report(self, path)
+        return _report(self, path)
 
     def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
         """Write the published frame as a folder of Parquet (or, ending in .csv, CSV) files.
@@ -241,3 +241,31 @@ def _check_verdicts(verdicts: list[PartVerdict], rows: int) -> None:
         )
     if not verdict.private:
         raise verdict.as_error
+
+
+def _report(publication: SparkPublication, path: str | Path | None = None) -> dict[str, Any]:
+    """Return what the distributed verification counted; with a path, write it as a page."""
+    parts = publication.verdicts
+    rows, groups = sum(part.rows for part in parts), sum(part.groups for part in parts)
+    found: dict[str, Any] = {
+        "rows": rows,
+        "suppressed": 0,
+        "groups": groups,
+        "k": min(part.smallest for part in parts),
+        "distinct_l": min(part.fewest_values for part in parts),
+        "discernibility": sum(part.squares for part in parts),
+        "average_class_size": rows / groups,
+        "gcp": publication.gcp,
+        "subtrees": publication.subtrees,
+        "checks": sum(part.verdict.checks for part in parts),
+    }
+    if path is not None:
+        shown = {name.replace("_", " "): f"{value:,}" for name, value in found.items()}
+        text = page(
+            "Published Spark table",
+            f"Every group satisfies {publication.constraint} against "
+            f"{coalition_text(publication.m)}: verified where its records are.",
+            [section("What was counted", facts(shown), anchor="counted")],
+        )
+        write_page(path, text)
+    return found

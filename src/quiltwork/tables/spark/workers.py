@@ -31,7 +31,8 @@ from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.spark.domains import Codes, Domains, bound, read_domains
 from quiltwork.tables.spark.session import mapped, quoted, with_this_package
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import Verdict, verify_counts
+from quiltwork.tables.verification.counted_groups import verify_counts
+from quiltwork.tables.verification.verdict import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,10 +6,11 @@ of records, else every coalition up to a limit (`paper_searches` are the paper's
 still open is not private.
 """
 
+from quiltwork.tables.verification.counted_groups import verify_counts
 from quiltwork.tables.verification.group_search import LIMIT, find_breach, group_is_private
 from quiltwork.tables.verification.paper_searches import METHODS
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import max_m, verify_counts, verify_m_privacy
+from quiltwork.tables.verification.verify import max_m, verify_m_privacy
 
 __all__ = [
     "LIMIT",

@@ -1,10 +1,8 @@
 """`verify_m_privacy`: does a table withstand every coalition of m of its providers? `max_m`: how
 many does it withstand, who breaks it next, and what mends it?
 
-Groups are decided together where that is possible (`Constraint.bound`); what is left open, and what
-is breached and needs a name, is searched group by group in the order of the rows until one is
-breached. By Observation 2.1 m-privacy only gets harder as m grows, so `max_m` finds it by halving,
-for each group that breaches what all before it withstand.
+By Observation 2.1 m-privacy only gets harder as m grows, so `max_m` finds it by halving, for each
+group that breaches what all before it withstand.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -12,8 +10,7 @@ Theorem: docs/theory/m-privacy.md
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +18,17 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.coalition_bounds import BROKEN, SAFE
-from quiltwork.tables.constraints.constraint import (
-    Conjunction,
-    Constraint,
-    as_constraint,
-    read_m,
-)
+from quiltwork.tables.constraints.constraint import Conjunction, Constraint, as_constraint, read_m
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.group import Group, SparseCounts, count_groups, subset
+from quiltwork.tables.group import SparseCounts, count_groups
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.coalitions import number_of_coalitions
-from quiltwork.tables.verification.group_search import LIMIT, AnyMethod, Finding, find_breach
+from quiltwork.tables.verification.counted_groups import (
+    FirstBreach,
+    Names,
+    first_breach,
+    verify_counts,
+)
+from quiltwork.tables.verification.group_search import LIMIT, AnyMethod
 from quiltwork.tables.verification.verdict import Verdict
 
 
@@ -93,117 +88,6 @@ def verify_m_privacy(
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     names, bound = (table.encoded, table.group_values), asked.bind(table.encoded)
     return verify_counts(names, counts, bound, size, method, limit)
-
-
-Names: TypeAlias = tuple[CodedTable, Callable[[int], tuple[Any, ...]]]
-"""The labels of providers and sensitive values, and what says the texts of a group."""
-
-
-def verify_counts(
-    names: Names,
-    counts: SparseCounts,
-    constraint: Constraint,
-    m: int,
-    method: AnyMethod = "exact",
-    limit: int = LIMIT,
-) -> Verdict:
-    """Verify counted groups, for callers who ask about one table often."""
-    every = np.arange(counts.groups)
-    found = _first_breach(names, counts, every, constraint, m, method, limit)
-    if found.refused is not None:
-        raise found.refused
-    return found.verdict
-
-
-class _First(NamedTuple):
-    """The verdict on some groups, and the first that does not pass (−1: none).
-
-    `refused` says why nothing is known of it, if that is so; `searched` is how many checks were
-    those of searches.
-    """
-
-    verdict: Verdict
-    group: int
-    refused: UnsupportedError | None = None
-    searched: int = 0
-
-
-def _first_breach(
-    names: Names,
-    counts: SparseCounts,
-    groups: NDArray[np.int64],
-    constraint: Constraint,
-    m: int,
-    method: AnyMethod,
-    limit: int,
-    left: int | None = None,
-) -> _First:
-    """Ask groups in order; with `left`, checks for all of them, stop at the first not proven.
-
-    One search may then take a third of what is left, less if many groups wait, and always its
-    share of the limit. What is tried counts by what it costs.
-    """
-    some = subset(counts, groups)
-    statuses = [
-        part.bound(some, m) if method == "exact" else np.zeros(some.groups, dtype=np.int8)
-        for part in constraint.parts
-    ]
-    checks, searched = int(sum((status != 0).sum() for status in statuses)), 0
-    verdict = Verdict(True, (), (), checks, m, method, str(constraint))
-    doubtful = np.any([status != SAFE for status in statuses], axis=0)
-    first = _First(verdict, -1)
-    waiting = int(doubtful.sum())
-    for at in np.flatnonzero(doubtful).tolist():
-        g, group = int(groups[at]), some.cut(at)
-        most, weight = limit, 1
-        if left is not None:
-            weight = _weight(group, constraint)
-            share = (left - searched) // (3 + waiting // 3)
-            most = max(max(share, limit // counts.groups // 5) // weight, 1)
-            waiting -= 1
-        unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[at] != SAFE]
-        try:
-            found = find_breach(group, Conjunction(tuple(unsafe)), m, method, most)
-        except UnsupportedError as error:  # a breach of another group is an answer all the same
-            if first.refused is None:
-                first = _First(replace(verdict, private=False, settled=False), g, error)
-            if left is None:
-                continue
-            searched += weight * most if number_of_coalitions(group, m) <= most else 0
-            break
-        # Naming the coalition of a group that is known to be breached is no further check.
-        checks -= any(status[at] == BROKEN for status in statuses)
-        checks, searched = checks + found.checks, searched + weight * found.checks
-        if found.coalition is not None or not found.settled:
-            named = replace(verdict, private=False, group=names[1](g), checks=checks)
-            return _First(_named(named, found, group, names[0]), g, searched=searched)
-    if first.refused is not None:
-        return first._replace(searched=searched)
-    return _First(replace(verdict, checks=checks), -1, searched=searched)
-
-
-def _weight(group: Group, constraint: Constraint) -> int:
-    """Return what trying one coalition costs, in steps of `covered_by_few`."""
-    if not any(part.needs_coalitions(group) for part in constraint.parts):
-        return 1
-    return 1 + len(group.values) // 42 + group.size // 170
-
-
-def _named(verdict: Verdict, found: Finding, group: Group, encoded: CodedTable) -> Verdict:
-    """Put labels on what was found."""
-    if found.coalition is None or found.left is None:
-        return replace(verdict, settled=False)
-    labels = encoded.sensitive_values
-    who = group.providers[list(found.coalition)].tolist()
-    left: dict[Any, int] = {labels[v]: n for v, n in found.left.as_dict().items()}
-    return replace(
-        verdict,
-        coalition=tuple(encoded.providers[code] for code in who),
-        broken=str(found.part),
-        left=left,
-        left_size=found.left.size,
-        outsiders=found.outsiders,
-    )
 
 
 class MaxM(int):
@@ -282,16 +166,16 @@ def max_m_from(
     safe, breach, start = len(table.encoded.providers) - 1, None, 0
     left = 3 * limit // 2
 
-    def first_breach(groups: NDArray[np.int64], m: int) -> _First:
+    def next_breach(groups: NDArray[np.int64], m: int) -> FirstBreach:
         nonlocal left
-        found = _first_breach(names, counts, groups, bound, m, "exact", limit, left)
+        found = first_breach(names, counts, groups, bound, m, "exact", limit, left)
         left -= found.searched
         if found.refused is not None and m == 0:
             raise found.refused
         return found
 
     while safe > known and start < counts.groups:
-        found = first_breach(np.arange(start, counts.groups), safe)
+        found = next_breach(np.arange(start, counts.groups), safe)
         if found.group < 0:
             break
         # Nothing is asked again: all before this group withstand more, and it what is found now.
@@ -299,7 +183,7 @@ def max_m_from(
         low, high, breach = known, safe, found.verdict
         while high - low > 1:
             middle = (low + high) // 2
-            found = first_breach(alone, middle)
+            found = next_breach(alone, middle)
             if found.group < 0:
                 low = middle
             else:
@@ -320,7 +204,7 @@ def _mending_k(
     every = np.arange(counts.groups)
 
     def private(asked: Constraint) -> bool:
-        return _first_breach(names, counts, every, asked, m, "exact", limit, limit).group < 0
+        return first_breach(names, counts, every, asked, m, "exact", limit, limit).group < 0
 
     if not ks or not (not others or private(Conjunction(others))):
         return None

@@ -1,0 +1,364 @@
+"""`PublishedRecords`: a table in groups, what may be published and what is for checks only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.exact import percent
+from quiltwork.results import ResultBase
+from quiltwork.tables.distinct import starts_of
+from quiltwork.tables.encoding import (
+    CodedTable,
+    Column,
+    code_type,
+    encode_column,
+    group_rows,
+    some_rows,
+)
+from quiltwork.tables.frames import arrow, arrow_column, like
+from quiltwork.tables.generalization.boxes import Boxes, ColumnBoxes, boxes_of
+from quiltwork.tables.partitioning.recipe import Recipe
+from quiltwork.tables.table import Table, with_frame
+from quiltwork.tables.writing import Formulas, check_ending, check_formulas, write_table
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PublishedGroup:
+    """One group of records that look alike.
+
+    Attributes:
+        values: quasi-identifier → the published text.
+        lower: quasi-identifier → the least value in the box.
+        upper: quasi-identifier → the largest; for sets of categories the last in sorted order.
+        members: quasi-identifier → the values of a set; only for those published as sets.
+        size: how many records there are.
+    """
+
+    values: dict[str, str]
+    lower: dict[str, Any]
+    upper: dict[str, Any]
+    members: dict[str, tuple[Any, ...]]
+    size: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublishedTable(ResultBase):
+    """A table in groups that withstand coalitions of m providers, and how it was made.
+
+    Attributes:
+        source: the table as it was given. Never publish it.
+        recipe: how it was made.
+    """
+
+    source: Table
+    recipe: Recipe
+
+    @property
+    def constraint(self) -> str:
+        """What every group fulfils, in words."""
+        return str(self.recipe.constraint)
+
+    @property
+    def m(self) -> int:
+        """How many colluding providers it withstands."""
+        return self.recipe.m
+
+    @property
+    def method(self) -> str:
+        """By which algorithm it was made."""
+        return self.recipe.method
+
+    @property
+    def suppressed(self) -> int:
+        """How many rows of the source are not published."""
+        return 0
+
+    @property
+    def withstood(self) -> str:
+        """What every group withstands, in words."""
+        return (
+            f"Every group fulfils {self.constraint}, also for coalitions of up to {self.m} "
+            f"providers ({self.method}). Rows left out: {self.suppressed:,}."
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublishedRecords(PublishedTable):
+    """Records in published groups, on this machine.
+
+    `anonymize` returns them as a `LocalPublication`, which can also say what they reveal.
+
+    Attributes:
+        boxes: what each group says, as arrays; groups are in published order.
+        labels: for each row that is published, its group.
+        rows: the numbers of these rows in the source, ascending.
+    """
+
+    boxes: Boxes
+    labels: Counts
+    rows: Counts
+
+    @property
+    def suppressed(self) -> int:
+        """How many rows of the source are not published."""
+        return self.source.encoded.rows - len(self.rows)
+
+    @cached_property
+    def sizes(self) -> Counts:
+        """The number of records of each group."""
+        return np.bincount(self.labels, minlength=self.boxes.count)
+
+    @cached_property
+    def groups(self) -> tuple[PublishedGroup, ...]:
+        """The groups with their boxes, in published order."""
+        named = list(zip(self.source.encoded.quasi, self.boxes.columns, strict=True))
+        return tuple(
+            PublishedGroup(
+                values={c.name: box.written[0][box.written[1][i]] for c, box in named},
+                lower={c.name: c.values[box.lower[i]] for c, box in named},
+                upper={c.name: c.values[box.upper[i]] for c, box in named},
+                members={
+                    c.name: tuple(c.values[code] for code in box.members[i])
+                    for c, box in named
+                    if box.members is not None
+                },
+                size=size,
+            )
+            for i, size in enumerate(self.sizes.tolist())
+        )
+
+    @cached_property
+    def order(self) -> Counts:
+        """The published order: by group, then by sensitive cells; content alone decides it."""
+        source = self.source
+        spelled = [encode_column(source.frame, name, "value") for name in source.sensitive]
+        keys = [column.codes[self.rows] for column in spelled]
+        return np.lexsort((*keys[::-1], self.labels))
+
+    @cached_property
+    def frame(self) -> Any:
+        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
+        return like(self._published(), self.source.kind)
+
+    def _published(self, some: NDArray[np.bool_] | slice = slice(None)) -> Any:
+        order = self.order[some]
+        return arrow().table({**self._texts(order), **self._taken(self.source.sensitive, order)})
+
+    @cached_property
+    def table(self) -> Table:
+        """The same as a Table with providers, in the order of the input. Never publish it."""
+        source = self.source
+        everything = np.arange(len(self.rows))
+        extra = [name for name in (source.provider, source.subject) if name is not None]
+        columns = {
+            **self._taken(extra, everything),
+            **self._texts(everything),
+            **self._taken(source.sensitive, everything),
+        }
+        frame = like(arrow().table(columns), source.kind)
+        table = with_frame(
+            source, frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
+        )
+        # The codes are known: finding them again in the texts would cost more than making them.
+        table.__dict__["encoded"] = some_rows(source.encoded, self.rows, self._quasi)
+        table.__dict__["groups"] = group_rows([self.labels], [self.boxes.count])
+        return table
+
+    @property
+    def bounds(self) -> Any:
+        """Machine-readable boxes, one row per published record, in published order.
+
+        For each numeric quasi-identifier `<name>_low`, `<name>_high` and `<name>_mid`; for an
+        ordered one the first two; the number of categories as `<name>_size` for the others.
+        """
+        pa = arrow()
+        group = self.labels[self.order]
+        columns: dict[str, Any] = {}
+        for column, box in zip(self.source.encoded.quasi, self.boxes.columns, strict=True):
+            for name, per_group in _bounds(column, box).items():
+                columns[name] = _column(per_group).take(pa.array(group))
+        return like(pa.table(columns), self.source.kind)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return what is published, row by row."""
+        rows: list[dict[str, Any]] = self._published().to_pylist()
+        return rows
+
+    @cached_property
+    def of_one_provider(self) -> int:
+        """How many groups have the rows of one provider alone."""
+        owner = self.source.encoded.provider[self.rows].astype(np.int64)
+        first = np.zeros(self.boxes.count, dtype=np.int64)
+        first[self.labels] = owner
+        mixed = np.bincount(self.labels[owner != first[self.labels]], minlength=self.boxes.count)
+        return int(np.count_nonzero(mixed == 0))
+
+    @property
+    def pooled(self) -> str:
+        """Says how many groups have one provider; empty if none has, or there is only one."""
+        alone, groups = self.of_one_provider, self.boxes.count
+        if not alone or len(self.source.encoded.providers) == 1:
+            return ""
+        if alone == groups:
+            return (
+                "Every group has the rows of one provider alone, as with method='separate': "
+                "pooling the rows gained nothing."
+            )
+        share = f"{alone:,} of {groups:,} groups ({percent(alone / groups)})"
+        return f"{share} have the rows of one provider alone."
+
+    def row_groups(self) -> dict[str, Any]:
+        """Return the rows of each provider as they are published, as Arrow."""
+        who = self.source.encoded.provider[self.rows[self.order]]
+        names = map(str, self.source.encoded.providers)
+        return {name: self._published(who == code) for code, name in enumerate(names)}
+
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
+        """Write the published frame as `.csv` or `.parquet`; providers are not in it.
+
+        A spreadsheet that opens a CSV file computes texts such as `=1+1`; with formulas="escape"
+        they begin with an apostrophe, and are shown as they are.
+
+        Raises:
+            InvalidInputError: for another ending, or formulas to escape in a Parquet file.
+            StorageError: if the file cannot be written; then it is as it was.
+        """
+        check_formulas(formulas, check_ending(path))
+        return write_table(self._published(), path, formulas)
+
+    def _texts(self, order: Counts) -> dict[str, Any]:
+        pa = arrow()
+        return {
+            column.name: pa.DictionaryArray.from_arrays(
+                pa.array(column.codes[order]), pa.array(column.values)
+            )
+            for column in self._quasi
+        }
+
+    @property
+    def _quasi(self) -> tuple[Column, ...]:
+        """The published texts of each row, in the order of the input."""
+        columns = zip(self.source.encoded.quasi, self.boxes.columns, strict=True)
+        return tuple(
+            Column(one.name, "categorical", texts, of.astype(code_type(len(texts)))[self.labels])
+            for one, (texts, of) in ((column, box.written) for column, box in columns)
+        )
+
+    def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
+        index = arrow().array(self.rows[order])
+        return {name: _plain(arrow_column(self.source.frame, name).take(index)) for name in names}
+
+    def explain(self) -> str:
+        """Say what every group withstands."""
+        return self.withstood
+
+    def __repr__(self) -> str:
+        return (
+            f"Publication({len(self.rows)} rows in {self.boxes.count} groups, {self.constraint} "
+            f"against {self.m} colluding, {self.method})"
+        )
+
+
+def require_local(value: object) -> PublishedRecords:
+    """Return records that were published on this machine."""
+    if not isinstance(value, PublishedRecords):
+        raise InvalidInputError(
+            f"Give what anonymize returned on this machine, not a {type(value).__name__}."
+        )
+    return value
+
+
+def _bounds(column: Column, box: ColumnBoxes) -> dict[str, list[Any]]:
+    name = column.name
+    if box.members is not None:
+        return {f"{name}_size": box.members.sizes.tolist()}
+    if column.hierarchy is not None and column.kind != "numeric":
+        return {f"{name}_size": (box.upper - box.lower + 1).tolist()}
+    values: Sequence[Any] = column.values
+    if column.kind == "numeric":
+        values = [float(value) if isinstance(value, str) else value for value in values]
+    low = [values[code] for code in box.lower.tolist()]
+    high = [values[code] for code in box.upper.tolist()]
+    found: dict[str, list[Any]] = {f"{name}_low": low, f"{name}_high": high}
+    if column.kind == "numeric":
+        pairs = zip(low, high, strict=True)
+        found[f"{name}_mid"] = [None if a is None or b is None else (a + b) / 2 for a, b in pairs]
+    return found
+
+
+def _column(values: list[Any]) -> Any:
+    pa = arrow()
+    try:
+        return pa.array(values)
+    except OverflowError:  # above 2^63, which only unsigned numbers are
+        return pa.array(values, pa.uint64())
+
+
+def _plain(column: Any) -> Any:
+    """Forget categories that do not occur: they may be those of rows that are left out.
+
+    −0.0 is 0.0, as it is wherever values are compared.
+    """
+    import pyarrow.compute as pc
+
+    types = arrow().types
+    if types.is_floating(column.type):
+        if types.is_float16(column.type):  # which Arrow cannot add
+            column = column.cast(arrow().float32())
+        return pc.add(column, arrow().scalar(0.0, column.type))
+    if not types.is_dictionary(column.type):
+        return column
+    if column.type.ordered:
+        present = pc.unique(column.indices).drop_null()
+        present = present.take(pc.sort_indices(present))
+        kept = pc.index_in(column.indices, present)
+        return arrow().DictionaryArray.from_arrays(
+            kept, column.dictionary.take(present), ordered=True
+        )
+    if types.is_null(column.type.value_type):  # categories that were never named
+        return arrow().nulls(len(column))
+    return column.cast(column.type.value_type).dictionary_encode()
+
+
+def boxes_of_groups(encoded: CodedTable, labels: Counts, rows: Counts) -> Boxes:
+    """Return the boxes of groups; labels[i] is the group of row rows[i] of the table."""
+    order = np.argsort(labels, kind="stable")
+    taken = order if len(rows) == encoded.rows else rows[order]
+    return boxes_of(encoded.quasi, taken, starts_of(np.bincount(labels)))
+
+
+def assemble(table: Table, labels: Counts, recipe: Recipe) -> PublishedRecords:
+    """Box the groups, join those whose texts agree, and number them by content.
+
+    Labels below 0 mark rows that are not published. `recipe` is how the groups were made.
+    """
+    encoded = table.encoded
+    rows = np.arange(len(labels), dtype=code_type(len(labels)))
+    if labels.min() < 0:
+        rows = np.flatnonzero(labels >= 0)
+    if not len(rows):
+        raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
+    labels = labels if len(rows) == len(labels) else labels[rows]
+    present = np.bincount(labels) > 0
+    if not present.all():
+        labels = (np.cumsum(present) - 1)[labels]
+    boxes = boxes_of_groups(encoded, labels, rows)
+    # Groups with equal texts are one group to every reader: their boxes are made as one.
+    _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
+    joined = joined.reshape(-1).astype(code_type(max(boxes.count, 1 << 16)))
+    labels = joined[labels]
+    if joined.max() + 1 < boxes.count:
+        boxes = boxes_of_groups(encoded, labels, rows)
+    else:
+        boxes = Boxes(tuple(column.take(np.argsort(joined)) for column in boxes.columns))
+    return PublishedRecords(table, recipe, boxes, labels, rows)
