@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -46,6 +47,52 @@ def test_curves_compose_as_every_split_on_the_grid_says():
         found = bench.compose(upper(one), upper(other))
         assert (found >= expected * (1 - 1e-3) - 1e-12).all()
         assert found == pytest.approx(expected, rel=1e-3, abs=1e-9)
+
+
+def exact_hull(gamma, curve, back):
+    """Corners of a curve that bounds both directions, below 1 from the reversed one, exactly."""
+    corners = [(Fraction(0), Fraction(1))]
+    for x, y in zip(gamma[:0:-1], back[:0:-1], strict=True):
+        corners.append((1 / Fraction(x), 1 - 1 / Fraction(x) + Fraction(y) / Fraction(x)))
+    corners += [(Fraction(x), Fraction(y)) for x, y in zip(gamma, curve, strict=True)]
+    hull = []
+    for x, y in corners:
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (x - hull[-1][0]) >= (
+            y - hull[-1][1]
+        ) * (hull[-1][0] - hull[-2][0]):
+            hull.pop()
+        hull.append((x, y))
+    return hull
+
+
+def exact_value(hull, x):
+    for (left, high), (right, low) in itertools.pairwise(hull):
+        if left <= x <= right:
+            return high + (low - high) * (x - left) / (right - left)
+    return hull[-1][1]
+
+
+def exactly_composed(one, other, gamma):
+    """min over γ₁ of a(γ₁) + γ₁·b(γ/γ₁): convex and made of lines, so least at a corner."""
+    places = [x for x, _ in one] + [gamma / x for x, _ in other if x]
+    return min(
+        exact_value(one, x) + x * exact_value(other, gamma / x) if x else Fraction(1)
+        for x in places
+    )
+
+
+@pytest.mark.parametrize("level", [0.01, 0.1, 0.6])
+def test_no_rounding_takes_a_composition_below_exact_arithmetic(level):
+    grid = CurveGrid(np.exp(np.concatenate([np.arange(0, 12) * level / 4, [3.0, 5.0]])))
+    bench, gamma, lost = Bench(1, grid.gamma), grid.gamma.tolist(), []
+    one, other = grid.gaussian(level), grid.gaussian(level / 3)
+    hulls = [exact_hull(gamma, curve.tolist(), curve.tolist()) for curve in (one, other)]
+    found = bench.compose(one, other).tolist()
+    for at, value in zip(gamma, found, strict=True):
+        least = min(exactly_composed(*order, Fraction(at)) for order in (hulls, hulls[::-1]))
+        assert Fraction(value) >= min(least, 1)
+        lost += [float(Fraction(value) / least) - 1] if least else []
+    assert sorted(lost)[len(lost) // 2] < 0.01
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -197,11 +244,13 @@ def test_every_iterate_bounds_the_fixed_point():
 
 def test_finer_grids_change_the_noise_by_less_than_a_percent():
     window = Window(1, 10_000, 10_000)
-    for rows in (P, [[0.97, 0.03], [0.03, 0.97]]):
+    for rows in (P, [[0.95, 0.05], [0.05, 0.95]], [[0.99, 0.01], [0.01, 0.99]]):
         chain = MarkovChain(rows)
         level = largest_level(chain, window, 1.0, 1e-6).level
         kernels = kernels_of(chain, window.length)
-        fine = np.exp(np.concatenate([np.arange(0, 1.6, level / 8 / 4), np.arange(1.6, 8, 0.05)]))
+        fine = np.exp(
+            np.concatenate([np.arange(0, 1.6, min(level / 32, 1e-3)), np.arange(1.6, 8, 0.05)])
+        )
         sweep = TradeoffSweep(kernels, CurveGrid(fine), 1e-6)
         assert sweep.grid.epsilon(sweep.worst(level, window), 1e-6) <= 1.001
         assert sweep.grid.epsilon(sweep.worst(level * 1.01, window), 1e-6) > 1

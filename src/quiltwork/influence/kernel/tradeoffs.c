@@ -40,7 +40,8 @@ static void hull_of(struct hull *h, int64_t points, const double *gamma, const d
     add_point(h, 0.0, 1.0);
     for (int64_t i = points - 1; i > 0; i--) {
         const double x = (1.0 / gamma[i]) * (1.0 + 0x1p-51);
-        add_point(h, x, lesser(1.0, (1.0 - 1.0 / gamma[i]) * (1.0 + 0x1p-50) + reversed[i] * x));
+        const double apart = (gamma[i] - 1.0) / gamma[i]; /* 1 − 1/γ would lose digits near 1 */
+        add_point(h, x, lesser(1.0, apart * (1.0 + 0x1p-50) + reversed[i] * x));
     }
     double least = lesser(curve[0], reversed[0]);
     for (int64_t i = 0; i < points && (i == 0 || least > 0.0); i++) {

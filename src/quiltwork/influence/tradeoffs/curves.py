@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-_FINE = 0.01
+_FINE = 0.005
 """Spacing in log γ, as a share of ε: σ is then within half a percent of that of finer grids."""
-_COARSE = 0.2
-_GROWTH = 0.03
+_COARSE = 0.1
+_GROWTH = 0.015
 _FAR = 1.3
 _END = 10.0
 

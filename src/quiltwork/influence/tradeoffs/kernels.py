@@ -69,6 +69,14 @@ class ChainKernels:
         return self.right is not None and bool((self.right == self.right[:, :1]).all())
 
     @property
+    def reversible(self) -> bool:
+        """Whether bounds to the left are bounds to the right: late kernels agree, to the margin."""
+        if self.right is None or self.left is None:
+            return self.right is None and self.left is None
+        apart = np.abs(self.right - self.left)
+        return self.period == 1 and bool((apart <= self.margin * (self.left / 2)).all())
+
+    @property
     def known(self) -> bool:
         """Whether there is nothing to hide: no node can take two states that are told apart."""
         can = np.concatenate([self.possible, self.late])

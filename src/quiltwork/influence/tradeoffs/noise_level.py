@@ -23,6 +23,8 @@ Method = Literal["f-sweep", "group"]
 
 _CLOSE = 5e-4
 _AIM = 1 - 2e-4
+_FIRST = 1.15
+"""Rather too high at first: lower levels go on from the curves of higher ones."""
 _MOST_SWEEPS = 24
 _GRIDS = 3
 
@@ -72,7 +74,7 @@ def _swept(
 ) -> LargestLevel:
     """By secants, on a grid that is made finer while the level is small for it."""
     steps = kernels.steps_that_matter
-    guess, found = max(group.alone / (1 + 2 * steps), group.level), 0.0
+    guess, found = max(_FIRST * group.alone / (1 + 2 * steps), group.level), 0.0
     for _ in range(_GRIDS):
         sweep = TradeoffSweep(kernels, CurveGrid.near(epsilon, guess, steps), delta)
         found = max(found, _by_secants(sweep, window, epsilon, delta, group, guess))

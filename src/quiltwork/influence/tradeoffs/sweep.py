@@ -11,7 +11,7 @@ Theorem: docs/theory/f-sweep.md
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,15 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False)
+class Settled:
+    """Curves that bound every node, by phase, `steps` after a start, up to a level."""
+
+    level: float
+    curves: dict[int, FloatArray]
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
 class TradeoffSweep:
     """Curves of one chain on one grid.
 
@@ -55,6 +64,8 @@ class TradeoffSweep:
     kernels: ChainKernels
     grid: CurveGrid
     precision: float
+    settled: dict[int, list[Settled]] = field(default_factory=dict, init=False)
+    """By direction, the levels that were swept without an end."""
 
     def worst(self, level: float, window: Window) -> FloatArray:
         """What the worst secret leaks if every point of the window is of this level."""
@@ -68,6 +79,7 @@ class _Sweep:
         self.kernels, self.grid, self.window = of.kernels, of.grid, window
         self.precision = of.precision * _NEGLIGIBLE
         self.bench = Bench(self.kernels.size, of.grid.gamma)
+        self.kept, self.size_of_level = of.settled, level
         self.level = of.grid.gaussian(level)
         self.block = of.grid.gaussian(level * min(window.episode, window.points) * (1 + 2.0**-50))
         self.spread = of.grid.spread(self.kernels.diameter)
@@ -108,8 +120,8 @@ class _Sweep:
         """Curves that bound every node, phase by phase; on the left also those after a start."""
         kernels, window = self.kernels, self.window
         period, start = kernels.period, len(kernels.first)
-        rights, _ = self._settled(self._right, -1)
         settled, steps = self._settled(self._left, 1)
+        rights = settled if kernels.reversible else self._settled(self._right, -1)[0]
         late = range(start + 1, start + 1 + period)
         pairs = {(node - 1) % period: self._pairs_at(node) for node in late}
         lefts = {phase: _of_pairs(curves, pairs[phase]) for phase, curves in settled.items()}
@@ -135,10 +147,17 @@ class _Sweep:
     def _settled(
         self, step: Callable[..., FloatArray], direction: int
     ) -> tuple[dict[int, FloatArray], int]:
-        """Iterates that began with η_γ, by the phase of their node, and how many steps it took."""
+        """Iterates that began with η_γ, by the phase of their node, and how many steps it took.
+
+        What bounds a higher level bounds this one, so they go on from the next higher one known.
+        """
         period, begin = self.kernels.period, len(self.kernels.first) + 1
         node = begin + (period * _MOST_STEPS if direction < 0 else 0)
         bounds = np.ones((self.kernels.size, self.kernels.size, len(self.grid.gamma)))
+        known = [one for one in self.kept.get(direction, []) if one.level >= self.size_of_level]
+        higher = min(known, key=lambda one: one.level, default=None)
+        if higher is not None:
+            bounds = higher.curves[(node - 1) % period]
         curves: dict[int, FloatArray] = {}
         change, taken = 0.0, 0
         while taken < _MOST_STEPS or len(curves) < period:
@@ -157,7 +176,9 @@ class _Sweep:
                 if change <= self.tolerance:
                     break
                 change = 0.0
-        return curves, taken
+        steps = taken + (0 if higher is None else higher.steps)
+        self.kept.setdefault(direction, []).append(Settled(self.size_of_level, curves, steps))
+        return curves, steps
 
     def _right(
         self, node: int, curves: FloatArray, level: FloatArray, every: bool = True
