@@ -121,6 +121,7 @@ MAKERS = {
     "ChainMechanism": chain_mechanism,
     "CountTable": lambda: qw.counts.release_table({"<ada>": 5, "bob": 7}, epsilon=1),
     "Debit": debit,
+    "GaussianCalibration": lambda: qw.calibrate(CHAIN, 20, 1, noise="gaussian", delta=1e-6),
     "Gain": lambda: consumer_gain(qw.GeometricMechanism(2, alpha=0.5), consumer()),
     "Explanation": lambda: accountant().explain(),
     "Downcoded": lambda: qw.tables.risk.downcoding(published()),
@@ -282,6 +283,8 @@ ELSEWHERE = {
     "GroupView",  # a part of OwnView
     "Note",  # a line of a ledger's log, whose `kind` is its own
     "Publication",  # what both publications are made from
+    "PublishedTable",  # and this, what they say of how they were made
+    "PublishedRecords",  # and this, what the one of this machine says of its records
     "SparkPublication",  # tests/tables/spark
 }
 

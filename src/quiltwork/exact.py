@@ -201,19 +201,26 @@ def float_down(value: Fraction) -> float:
 def written_down(value: float, digits: int = 4) -> str:
     """Write a number with so many digits, rounded down: for levels that must still fit.
 
+    A level is kept as the largest float below it, so it is read as the next one: what is left of 2
+    after 1.1 is 0.9, not 0.899999.
+
     >>> written_down(1.99896), written_down(0.05, 2), written_down(12345.6)
     ('1.998', '0.05', '12340')
+    >>> written_down(float_down(Fraction(9, 10)), 6)
+    '0.9'
     """
-    return _written(value, digits, ROUND_FLOOR)
+    return _written(value and math.nextafter(value, math.inf), digits, ROUND_FLOOR)
 
 
 def written_up(value: float, digits: int = 4) -> str:
     """Write a number with so many digits, rounded up: for noise that must be enough.
 
+    Noise is kept as the least float above it, so it is read as the float before.
+
     >>> written_up(33.36409), written_up(0.1)
     ('33.37', '0.1')
     """
-    return _written(value, digits, ROUND_CEILING)
+    return _written(value and math.nextafter(value, -math.inf), digits, ROUND_CEILING)
 
 
 def _written(value: float, digits: int, rounding: str) -> str:

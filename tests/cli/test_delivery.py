@@ -146,11 +146,14 @@ def test_options_that_would_be_ignored_or_fail_are_refused(cli, folder, argument
     assert words in ran.err
 
 
-def test_a_released_count_of_any_size_is_remapped(cli, folder):
+def test_a_released_count_is_remapped_or_refused_whatever_its_size(cli, folder):
+    options = ["remap", "--n", "10", "--epsilon", "1", "--json"]
+    ran = cli(*options, "--value", "15", "--value", "-5")
+    assert {row["released"]: row["remapped"] for row in ran.document["readings"]} == {15: 10, -5: 0}
     huge = "9" * 24
-    ran = cli("remap", "--n", "10", "--epsilon", "1", "--value", huge, "--value", "-5", "--json")
-    readings = {one["released"]: one["remapped"] for one in ran.document["readings"]}
-    assert readings == {int(huge): 10, -5: 0}
+    refused = cli(*options, "--value", huge)
+    assert refused.code == 2
+    assert f"Released count {huge} is {int(huge) - 10} above n = 10" in refused.err
 
 
 def test_a_backup_never_takes_the_place_of_a_device(cli, folder):

@@ -391,7 +391,7 @@ def test_places_that_hold_nothing_are_refused_with_a_sentence(cli, folder):
 
 def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
     (folder / "held.csv").write_text("id,x\n1,2\n")
-    assert "same ones" in create(cli).err
+    assert "with the same columns" in create(cli).err
     assert "no holdout in" in cli("holdout", "status", "nowhere").err
     (folder / "held.csv").write_text("id,age\n1\n")
     assert "1 columns and the header 2" in create(cli).err

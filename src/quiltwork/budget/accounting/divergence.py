@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
-from quiltwork.errors import UnsupportedError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Count
 
@@ -43,7 +43,8 @@ def count_divergence(
         second: another, or the same again.
 
     Raises:
-        InvalidInputError: for windows and scales that make no sense.
+        InvalidInputError: for what is no pair of a count and a scale, and for windows and scales
+            that make no sense.
         UnsupportedError: for beliefs other than chains with a known start, and for windows so long
             that the joint laws have more than 4,096 cells.
 
@@ -58,8 +59,9 @@ def count_divergence(
     Theorem: docs/theory/composition.md (Theorem 3.6)
     """
     points = integer(length, "length", 1)
-    queries = tuple(instance(query, Count, "A count") for query, _ in (first, second))
-    kernels = [_kernel(scale, query.points(points)) for query, scale in (first, second)]
+    scaled = [_scaled_count(first, "first"), _scaled_count(second, "second")]
+    queries = tuple(query for query, _ in scaled)
+    kernels = [_kernel(scale, query.points(points)) for query, scale in scaled]
     cells = (queries[0].points(points) + 1) * (queries[1].points(points) + 1)
     if cells > _MOST_CELLS:
         raise UnsupportedError(
@@ -71,6 +73,14 @@ def count_divergence(
         _log_ratio(law, *kernels) for chain in members for law in _laws(chain, points, queries)
     )
     return worst * _MARGIN + 1e-12
+
+
+def _scaled_count(pair: ScaledCount, name: str) -> ScaledCount:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise InvalidInputError(
+            f"`{name}` is a pair: a count and the scale of its noise, as in (count('walk'), 4)."
+        )
+    return instance(pair[0], Count, "A count"), pair[1]
 
 
 def _known(belief: Belief) -> MarkovChain:

@@ -84,8 +84,12 @@ def this_platform() -> str:
 
 
 def library_name(platform: str) -> str:
-    """The name of the library's file."""
-    suffix = ".dll" if platform.startswith("win32") else ".so"
+    """The name of the library's file.
+
+    Not `.so`: whatever ends like that is a module of Python to `pkgutil` and to tools that list a
+    package's modules, and this one cannot be imported.
+    """
+    suffix = ".dll" if platform.startswith("win32") else ".native"
     return f"kernel-{platform}{suffix}"
 
 
