@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quiltwork as qw
-from quiltwork.holdout.concentration import counting_width, fresh_width, log_possible_questions
+from quiltwork.holdout.counting import counting_width, fresh_width, log_possible_questions
 
 
 def nodes(queries, overfits, values):

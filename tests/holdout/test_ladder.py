@@ -15,11 +15,8 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout.board import Board, read_board
-from quiltwork.holdout.ladder import (
-    least_width,
-    log_possible_submissions,
-    width_at,
-)
+from quiltwork.holdout.counting import exponents, ladder_levels
+from quiltwork.holdout.ladder import least_width, width_at
 from quiltwork.holdout.storage import chained, secret_path
 
 
@@ -31,13 +28,18 @@ def test_as_many_submissions_are_possible_as_score_sequences_can_begin(submissio
         for length in range(submissions)
         for sequence in itertools.product(scores, repeat=length)
     )
-    assert math.exp(log_possible_submissions(submissions, steps)) == pytest.approx(beginnings)
+    # a board that shows the highest score has nothing more to announce, and is held to nothing
+    finished = math.comb(submissions, steps + 2)
+    levels = np.exp(ladder_levels(submissions, steps))
+    assert levels.sum() == pytest.approx(beginnings - finished)
+    assert beginnings == math.comb(submissions + steps + 1, steps + 2)
 
 
 def test_the_width_is_hoeffding_over_all_of_them_plus_a_step():
     n, k, beta, g = 10_000, 50, 0.05, 10
-    count = math.comb(k + g + 1, g + 2)
-    expected = math.sqrt(math.log(2 * count / beta) / (2 * n)) + 1 / g
+    levels = [math.comb(k, b + 1) * math.comb(g + 1, b) for b in range(g + 1)]
+    least_share = min(1 / (2 * sum(levels)) + 1 / (2 * len(levels) * one) for one in levels)
+    expected = math.sqrt(math.log(2 / (beta * least_share)) / (2 * n)) + 1 / g
     assert width_at(None, n, k, beta, g) == pytest.approx(expected + 2**-21, rel=1e-9)
     width, best = least_width(None, n, k, beta)
     least = min(width_at(None, n, k, beta, g) for g in range(1, 99))
@@ -49,8 +51,8 @@ def test_who_asks_for_no_score_but_the_best_is_told_to_use_a_ladder():
     assert (plan.mechanism, plan.overfits, plan.noise) == ("ladder", 0, 0.0)
 
     def width(n, g):
-        count = math.comb(1000 + g + 1, g + 2)
-        return math.sqrt((math.log(2 / 0.05) + math.log(count)) / (2 * n)) + 2**-21 + 1 / g
+        exponent = exponents(ladder_levels(1000, g), 0.05)[-1]
+        return math.sqrt(exponent / (2 * n)) + 2**-21 + 1 / g
 
     assert width(plan.samples, plan.values) <= 0.1
     least = min(width(round(0.998 * plan.samples), g) for g in range(1, 200))

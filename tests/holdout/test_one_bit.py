@@ -33,7 +33,10 @@ def test_the_widths_are_hoeffding_over_all_beginnings_of_verdicts(submissions, s
         for verdicts in itertools.product((0, 1), repeat=length)
     )
     n, beta, chain = 10_000, 0.05, qw.MarkovChain([[0.6, 0.4], [0.4, 0.6]])
-    width = math.sqrt(math.log(2 * beginnings / beta) / (2 * n)) + 2**-21
+    levels = [math.comb(submissions, b + 1) for b in range(min(steps + 1, submissions))]
+    assert sum(levels) == beginnings
+    least_share = min(1 / (2 * sum(levels)) + 1 / (2 * len(levels) * one) for one in levels)
+    width = math.sqrt(math.log(2 / (beta * least_share)) / (2 * n)) + 2**-21
     found = verdict_width(None, n, submissions, beta, steps)
     assert found == pytest.approx(1 / steps + 2 * width, rel=1e-8)
     assert found >= 1 / steps + 2 * width

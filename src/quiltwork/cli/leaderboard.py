@@ -54,6 +54,9 @@ def create(
     submissions: int = option("Accepted in all, of all teams."),
     confidence: Fraction = confidence_option("The probability with which the promise holds."),
     steps: int | None = option("Steps of the score.  [the best number]"),
+    announcements: int | None = option(
+        "Scores announced at most, of all teams; fewer are known more closely.  [no limit]"
+    ),
     scoring: Scoring = gathered(read_scoring),
 ) -> None:
     """Begin a leaderboard in FOLDER, and print what it promises."""
@@ -69,6 +72,7 @@ def create(
         submissions=submissions,
         confidence=confidence,
         steps=steps,
+        announcements=announcements,
     )
     emit(made.to_json(), made.explain().splitlines())
 

@@ -24,6 +24,8 @@ from quiltwork.holdout.transcript import Columns, beliefs_of, read_columns
 SCHEMA = "ladder-transcript"
 KINDS = ("ladder", "one bit")
 _MOST_STEPS = 1 << 20
+KEPT = "kept"
+"""Instead of a score: nothing was compared any more."""
 FINER = 8
 """Parts of a step to which the last score of a board of one bit is rounded."""
 _TOLD = ("teams", "standings", "unscored", "final")
@@ -49,10 +51,11 @@ class Standing:
 class Board:
     """What a board is begun with and never changes, and what came of it.
 
-    `confidence` is 1 − β, `steps` g, `commitment` a keyed digest of the rows, which betrays nothing
-    without the key. `beliefs` is their document, None for independent rows; without a `scoring`
-    submissions are functions that score themselves. `final` ends a board of one bit. `teams` are
-    those whose submissions were counted, in order; `unscored` numbers those that were interrupted.
+    `confidence` is 1 − β, `steps` g, `announcements` how many scores are announced at most, None
+    for no limit, `commitment` a keyed digest of the rows, which betrays nothing without the key.
+    `beliefs` is their document, None for independent rows; without a `scoring` submissions are
+    functions that score themselves. `final` ends a board of one bit. `teams` are those whose
+    submissions were counted, in order; `unscored` numbers those that were interrupted.
     """
 
     rows: int
@@ -64,6 +67,7 @@ class Board:
     kind: str = "ladder"
     scoring: Scoring | None = None
     columns: Columns | None = None
+    announcements: int | None = None
     final: float | None = None
     teams: tuple[str, ...] = ()
     standings: tuple[Standing, ...] = ()
@@ -115,7 +119,9 @@ def read_board(text: str) -> Board:
             if number not in waiting:
                 raise InvalidInputError(f"submission {number} was not waiting for a score.")
             team, score = waiting.pop(number), body["score"]
-            if score is not None:
+            if board.announcements is not None and len(standings) >= board.announcements:
+                choice(score, (KEPT,), "score")
+            elif score is not None:
                 standings.append(Standing(number, team, _read_score(score, board, standings)))
     given = {"teams": tuple(teams), "standings": tuple(standings), "unscored": tuple(waiting)}
     return replace(board, **given)  # type: ignore[arg-type]
@@ -124,7 +130,7 @@ def read_board(text: str) -> Board:
 def _read_header(line: str) -> Board:
     document = files.load(line, SCHEMA, (2,))
     with reading(1):
-        scoring = document["scoring"]
+        scoring, limit = document["scoring"], document["announcements"]
         return Board(
             read_count(document["rows"], "rows"),
             read_count(document["submissions"], "submissions"),
@@ -135,6 +141,7 @@ def _read_header(line: str) -> Board:
             choice(document["kind"], KINDS, "kind"),
             None if scoring is None else read_scoring(scoring),
             read_columns(document["columns"]),
+            None if limit is None else read_count(limit, "announcements"),
         )
 
 

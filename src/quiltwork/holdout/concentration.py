@@ -1,23 +1,18 @@
-"""How close answers on the holdout are to the truth: of fixed questions, and of few possible ones.
+"""How close the answer to one fixed question is to the truth, under each belief.
 
 Every bound has the form P(|Q(X) − E Q(X)| ≥ τ) ≤ 2·exp(−rate·n·τ²). Independence is never assumed
 unless the belief says so: n copies of one coin satisfy the paper's formulae and miss by ½ every
-time. O(n) for clusters, O(k³) for chains.
+time. Where rows, or clusters of them, are independent, the binomial tail of Chernoff holds besides,
+which is sharper the nearer a mean is to 0 or 1. O(n) for clusters, O(k³) for chains.
 
-Answers of few values leave few questions that could ever be asked. Let at most B answers come from
-the holdout, each rounded to one of g+1 public values, and all others from the training set. For
-fixed coins the analyst's questions then form a tree of at most N = Σ_{b<B} C(m, b+1)·(g+1)^b nodes,
-and one union bound covers them all: no noise, no max-information, any dependence under which a
-fixed question has a rate. Closed formulae, with a sum of up to 4,096 terms.
-
-Theorem: docs/theory/concentration.md, docs/theory/counting.md
+Theorem: docs/theory/concentration.md
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -31,6 +26,7 @@ _DOWN = 1 - 2.0**-40
 """Rates round down by more than the few float operations behind them can lose."""
 _ROUNDING = 2.0**-21
 """By how much rounding values of rows to at least 2^20 steps may move a mean."""
+_NARROW = 2.0**-44
 _LONGEST_MEMORY = 20_000
 """Steps after which a chain that has not forgotten its state is refused by the coupling."""
 _STRIDES = 64
@@ -44,10 +40,13 @@ class Concentration:
     Attributes:
         rate: κ per row; 2 for independent rows.
         theorem: whose inequality it is.
+        weight: for how many independent values in [0, 1] a row counts in the binomial tail; 0 where
+            none is proven.
     """
 
     rate: float
     theorem: str
+    weight: float = 0.0
 
     def tail(self, rows: int, tolerance: float) -> float:
         """Return the bound on the probability of an error of `tolerance` or more."""
@@ -58,8 +57,39 @@ class Concentration:
 
         κnw² = ln(2N/β), and what rounding values of rows to steps may add.
         """
-        exponent = math.log(2 / failure) + log_questions
+        return self.width_at(rows, math.log(2 / failure) + log_questions)
+
+    def width_at(self, rows: int, exponent: float) -> float:
+        """Return the width that each side exceeds with probability e^(−exponent) at most."""
         return math.sqrt(exponent / (self.rate * rows)) * (1 + 2.0**-40) + _ROUNDING
+
+    def upper(self, rows: int, mean: float, exponent: float) -> float:
+        """Return where the truth ends if a mean is seen, but for a probability of e^(−exponent).
+
+        The smaller of mean + √(E/κn) and the largest q with w·n·kl(mean, q) ≤ E.
+
+        Theorem: docs/theory/concentration.md (Binomial tails)
+
+        >>> round(concentration(None).upper(12_000, 0.85, 100), 4)
+        0.892
+        """
+        seen = min(mean + _ROUNDING, 1.0)
+        end = min(seen + math.sqrt(exponent / (self.rate * rows)) * (1 + 2.0**-40), 1.0)
+        trials = self.weight * rows
+        if not trials or _divergence(seen, end) * trials <= exponent:
+            return end
+        inside, outside = seen, end
+        while outside - inside > _NARROW:
+            middle = (inside + outside) / 2
+            if _divergence(seen, middle) * trials <= exponent * (1 + 2.0**-30):
+                inside = middle
+            else:
+                outside = middle
+        return outside
+
+    def lower(self, rows: int, mean: float, exponent: float) -> float:
+        """Return where the truth begins, likewise."""
+        return 1 - self.upper(rows, 1 - mean, exponent)
 
     @property
     def independent_rows(self) -> float:
@@ -85,16 +115,26 @@ def concentration(
     1.0
     """
     if beliefs is None:
-        return Concentration(2.0, "Hoeffding's inequality for independent rows")
+        return Concentration(2.0, "Hoeffding's inequality for independent rows", 1.0)
     found = [_of_one(belief, means_only) for belief in as_beliefs(beliefs)]
-    return min(found, key=lambda one: one.rate)
+    weight = min(one.weight for one in found)
+    return replace(min(found, key=lambda one: one.rate), weight=weight)
+
+
+def _divergence(seen: float, true: float) -> float:
+    """Return kl(seen, true) of two coins."""
+    there = seen * math.log(seen / true) if seen > 0 else 0.0
+    if seen >= 1:
+        return there
+    return there + ((1 - seen) * math.log((1 - seen) / (1 - true)) if true < 1 else math.inf)
 
 
 def _of_one(belief: Belief, means_only: bool) -> Concentration:
     if isinstance(belief, Clusters):
         sizes = belief.sizes.astype(float)
         share = float(sizes.sum() / (sizes @ sizes))
-        return Concentration(2 * share * _DOWN, "Hoeffding's inequality for independent clusters")
+        theorem = "Hoeffding's inequality for independent clusters"
+        return Concentration(2 * share * _DOWN, theorem, _DOWN / belief.largest)
     if isinstance(belief, MarkovChain):
         stationary = isinstance(belief.initial, str) and belief.initial == "stationary"
         if stationary and means_only and belief.second_singular_value < 1:
@@ -189,83 +229,3 @@ def _of_network(belief: Belief) -> Concentration:
     return Concentration(
         2 * (1 - norm) ** 2 * _DOWN, "McDiarmid's inequality under Dobrushin's condition"
     )
-
-
-_UP = 1 + 2.0**-40
-_MOST_TERMS = 4096
-
-
-def log_possible_questions(queries: int, overfits: int, values: int) -> float:
-    """Return ln N, rounded up: how many questions the analyst could ever ask, as a logarithm.
-
-    A question is known from the places of the b < B answers that came from the holdout before it,
-    and from their values: C(i−1, b)·(g+1)^b for the i-th, which adds up to C(m, b+1)·(g+1)^b.
-
-    Theorem: docs/theory/counting.md
-
-    >>> from math import comb, log
-    >>> exact = log(sum(comb(100, b + 1) * 8**b for b in range(5)))
-    >>> abs(log_possible_questions(100, 5, 7) - exact) < 1e-9
-    True
-    """
-    rounds, answers = min(overfits, queries), math.log(values + 1)
-    everything = queries * math.log(values + 2) - answers  # Σ_{b<m}, by the binomial theorem
-    if rounds > _MOST_TERMS:
-        # Terms grow up to b ≈ m(g+1)/(g+2), and ln C(m, j) is at most m times the entropy of j/m.
-        growing = rounds * (values + 2) <= queries * (values + 1)
-        last = _log_choose(queries, rounds) + (rounds - 1) * answers
-        found = min(everything, math.log(rounds) + last) if growing else everything
-    else:
-        step = np.arange(1, rounds, dtype=float)
-        ratios = np.log(np.maximum(queries - step, 0.5)) - np.log(step + 1) + answers
-        terms = np.concatenate([[0.0], np.cumsum(ratios)]) + math.log(queries)
-        largest = float(terms.max())
-        found = largest + math.log(float(np.exp(terms - largest).sum()))
-    return max(0.0, min(found, everything)) * _UP + 2.0**-30
-
-
-def _log_choose(top: int, chosen: int) -> float:
-    """Bound ln C(m, j) by m·H(j/m)."""
-    rest = top - chosen
-    return chosen * math.log(top / chosen) + (rest * math.log(top / rest) if rest else 0.0)
-
-
-def counting_width(
-    beliefs: Belief | Sequence[Belief] | None,
-    rows: int,
-    queries: int,
-    overfits: int,
-    values: int,
-    failure: float,
-    means_only: bool = True,
-) -> float:
-    """Return w with P(∃ a question that is ever asked: |Q(X) − Q(P)| ≥ w) ≤ failure.
-
-    Theorem: docs/theory/counting.md
-    """
-    possible = log_possible_questions(queries, overfits, values)
-    return concentration(beliefs, means_only).width(rows, possible, failure)
-
-
-def fresh_width(
-    beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
-) -> float:
-    """Return the width if the rows are split into m parts, one for each question.
-
-    Clusters of one size stay whole; infinite where there is less than one row, or one cluster, for
-    a question. Rows in time and networks are refused: their parts tell about each other.
-    """
-    sizes = [
-        int(belief.largest)
-        for belief in as_beliefs(beliefs or Clusters([0]))
-        if isinstance(belief, Clusters) and belief.sizes.min() == belief.largest
-    ]
-    if beliefs is not None and len(sizes) < len(as_beliefs(beliefs)):
-        raise UnsupportedError(
-            "Parts of rows that depend on each other in time or in a network tell about each "
-            "other, so no bound is proven for fresh parts of them; clusters must be of one size. "
-            "Take counting."
-        )
-    part = min(rows // size // questions * size for size in sizes)
-    rate = concentration(beliefs).rate
-    return math.sqrt(math.log(2 * questions / beta) / (rate * part)) if part else math.inf

@@ -23,7 +23,8 @@ from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import proper_fraction, shortened
 from quiltwork.holdout.algorithm import read_count
-from quiltwork.holdout.concentration import concentration, counting_width
+from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import counting_width
 from quiltwork.results import ResultBase
 
 

@@ -26,7 +26,7 @@ from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, QuiltworkError, UnsupportedError
 from quiltwork.exact import Number, proper_fraction, shortened
 from quiltwork.holdout.algorithm import MOST, read_count
-from quiltwork.holdout.concentration import counting_width, fresh_width
+from quiltwork.holdout.counting import counting_width, fresh_width
 from quiltwork.holdout.guarantee import (
     VACUOUS,
     bayesian_epsilon,
@@ -251,7 +251,7 @@ def plan_holdout(
     98968
     >>> board = plan_holdout(queries=100, tolerance=0.1)
     >>> board.samples, board.mechanism
-    (7668, 'ladder')
+    (7714, 'ladder')
     """
     members = None if beliefs is None else as_beliefs(beliefs)
     share, fixed = read_share(confidence, "confidence"), read_share(overfit_at, "overfit_at")

@@ -1,9 +1,9 @@
 """`Ladder`: a leaderboard whose best score stays true, whatever the contestants try.
 
 A submission moves the board only if it beats the best score by more than one step, and the board
-shows scores rounded to steps: that is all anybody learns. There are C(k+g+1, g+2) beginnings of
-sequences of such scores, so as many submissions could ever be made, and one union bound covers them
-all. There is no noise and no privacy in it.
+shows scores rounded to steps: that is all anybody learns. After b announcements there are C(k, b+1)
+times C(g+1, b) submissions that could ever be made, so one union bound covers them all; a board
+that may announce few scores only is held to fewer. There is no noise and no privacy in it.
 
 Theorem: docs/theory/ladder.md
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -31,32 +31,24 @@ from quiltwork.holdout.arrays import (
     read_rows,
     without_names,
 )
-from quiltwork.holdout.board import Board, Standing, read_board, read_steps
+from quiltwork.holdout.board import FINER, KEPT, Board, Standing, read_board, read_steps
 from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import exponents, ladder_levels, one_bit_levels
 from quiltwork.holdout.evaluation import Statistic, check_statistic, sums_in_private
 from quiltwork.holdout.guarantee import VACUOUS, read_share
-from quiltwork.holdout.metrics import Metric, Scoring
+from quiltwork.holdout.metrics import Metric, Scoring, truth_of_score
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.storage import Files, Secret, check_team, new_secret, open_files
 from quiltwork.holdout.transcript import Columns
-from quiltwork.results import ResultBase
+from quiltwork.results import Interval, ResultBase
 
 _BITS = 20
 _UP = 1 + 2.0**-40
+_COARSER = 1.03
 _GRIDS = sorted({round(2 ** (k / 8)) for k in range(97)})
 """Numbers of steps that are tried, up to 4096; the best between two is at most 0.5 % better."""
 MEAN = Metric("mean", lambda _, said: said)
 """What a statistic that scores its rows itself is: their mean."""
-
-
-def log_possible_submissions(submissions: int, steps: int) -> float:
-    """Return ln C(k+g+1, g+2), rounded up: Σ_t of the beginnings of length t−1.
-
-    Scores take the g+1 values 0, 1/g, …, 1, or "none yet".
-    """
-    top, chosen = submissions + steps + 1, steps + 2
-    found = math.lgamma(top + 1) - math.lgamma(chosen + 1) - math.lgamma(top - chosen + 1)
-    return max(0.0, found) * _UP + 2.0**-40
 
 
 def width_at(
@@ -66,16 +58,17 @@ def width_at(
     beta: float,
     steps: int,
     metric: Metric = MEAN,
+    announcements: int | None = None,
 ) -> float:
-    """Return the width with a given grid: s(that of c·N fixed questions) + 1/g.
+    """Return the width of a board with a given grid, whatever its scores: s(w) + 1/g.
 
-    c is the number of means that the metric is made of, s its spread.
+    w is the width at the exponent of its last announcement, s the metric's spread.
 
     Theorem: docs/theory/ladder.md
     """
-    possible = math.log(len(metric.signs)) + log_possible_submissions(submissions, steps)
-    width = concentration(beliefs).width(rows, possible, beta)
-    return (metric.spread(width) + 1 / steps) * _UP
+    levels = ladder_levels(submissions, steps, announcements)
+    exponent = exponents(levels, beta, len(metric.signs))[-1]
+    return (metric.spread(concentration(beliefs).width_at(rows, exponent)) + 1 / steps) * _UP
 
 
 def least_width(
@@ -85,10 +78,37 @@ def least_width(
     beta: float,
     metric: Metric = MEAN,
     width: Callable[..., float] = width_at,
+    announcements: int | None = None,
 ) -> tuple[float, int]:
-    """Return the least width of a board, and with how many steps; about 80 are tried."""
+    """Return the least width of a board, and with how many steps; about 80 are tried.
+
+    Where announcements are counted it takes the coarsest grid that is within 3 % of the least: a
+    coarse step is not spent on what hardly matters.
+    """
     given = (beliefs, rows, submissions, beta)
-    return min((width(*given, steps, metric), steps) for steps in _GRIDS)
+    found = [(width(*given, steps, metric, announcements), steps) for steps in _GRIDS]
+    least = min(found)
+    if announcements is None:
+        return least
+    return next(one for one in found if one[0] <= _COARSER * least[0])
+
+
+def interval_of(board: Board, announced: int) -> Interval:
+    """Return where the true score of announcement number `announced`, from 0, is."""
+    standing, metric = board.standings[announced], MEAN
+    if board.scoring is not None:
+        metric = board.scoring.read()
+    beliefs = None if board.beliefs is None else beliefs_from_json(board.beliefs)
+    counted = one_bit_levels if board.kind == "one bit" else ladder_levels
+    levels = counted(board.submissions, board.steps, board.announcements)
+    exponent = exponents(levels, 1 - board.confidence, len(metric.signs))[announced]
+    half = 1 / (2 * board.steps)
+    ends = (-half, half) if standing.score is not None else (-1 / (FINER * board.steps), 0.0)
+    score = board.final if standing.score is None else standing.score
+    if score is None:
+        raise InvalidInputError("This submission has no score that was told.")
+    low, high = (score + end for end in ends)
+    return truth_of_score(metric, concentration(beliefs), board.rows, exponent, low, high)
 
 
 class Ladder(ResultBase, OneOwner):
@@ -100,6 +120,8 @@ class Ladder(ResultBase, OneOwner):
         submissions: k, how many are accepted in all, of all teams together.
         confidence: 1 − β, of the bound.
         steps: g, the number of steps of the score; None for the best one.
+        announcements: a, how many scores are announced at most, of all teams together; what comes
+            after the last is kept and compared with nothing. None for no limit.
         path: keep the board in this file, so that it can be resumed.
         scoring: how values of rows make a score, a `Scoring`; None for their mean.
         columns: which column of a table is what, where submissions are data.
@@ -132,6 +154,7 @@ class Ladder(ResultBase, OneOwner):
         submissions: int,
         confidence: Number = 0.95,
         steps: int | None = None,
+        announcements: int | None = None,
         path: str | Path | None = None,
         scoring: Scoring | None = None,
         columns: Columns | None = None,
@@ -142,6 +165,7 @@ class Ladder(ResultBase, OneOwner):
         share = read_share(confidence, "confidence")
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
+        limit = None if announcements is None else read_count(announcements, "announcements")
         given = (members, count, accepted, 1 - share)
         metric = MEAN if scoring is None else instance(scoring, Scoring, "scoring").read()
         secret = new_secret() if secret is None else instance(secret, Secret, "secret")
@@ -149,14 +173,17 @@ class Ladder(ResultBase, OneOwner):
             count,
             accepted,
             share,
-            read_steps(least_width(*given, metric, self._width_at)[1] if steps is None else steps),
+            read_steps(
+                least_width(*given, metric, self._width_at, limit)[1] if steps is None else steps
+            ),
             commitment(secret.key, data),
             None if members is None else beliefs_to_json(without_names(members)),
             self.kind,
             scoring,
             None if columns is None else instance(columns, Columns, "columns"),
+            limit,
         )
-        if not math.isfinite(self._width_at(*given, board.steps, metric)):
+        if not math.isfinite(self._width_at(*given, board.steps, metric, limit)):
             raise InvalidInputError(
                 f"{metric.name} divides by how many rows are of a class, and a board tells no "
                 "such number: give the share of rows that it is at least, floor=."
@@ -249,7 +276,30 @@ class Ladder(ResultBase, OneOwner):
         Theorem: docs/theory/ladder.md
         """
         given = (self._beliefs, self.rows, self.submissions, 1 - self.confidence)
-        return self._width_at(*given, self.steps, self._metric)
+        return self._width_at(*given, self.steps, self._metric, self.announcements)
+
+    @property
+    def announcements(self) -> int | None:
+        """How many scores are announced at most; None for no limit."""
+        return self._rules.announcements
+
+    @property
+    def announces(self) -> bool:
+        """Whether another score may be announced; after the last nothing is compared."""
+        return self.announcements is None or len(self._moved) < self.announcements
+
+    def interval(self, standing: Standing) -> Interval:
+        """Return where the true score of an announced submission is, of all of them together.
+
+        Half of it is the width at this score: binomial tails, and half a step for rounding.
+
+        Theorem: docs/theory/ladder.md
+        """
+        if standing not in self._moved or standing.score is None:
+            raise InvalidInputError("This submission was not announced by this board.")
+        return interval_of(
+            replace(self._rules, standings=tuple(self._moved)), self._moved.index(standing)
+        )
 
     def submit(self, team: str, statistic: Statistic) -> Standing | None:
         """Score a submission: its place on the board, or None if it does not beat the best.
@@ -267,7 +317,7 @@ class Ladder(ResultBase, OneOwner):
         with self._evaluating():
             with self._alone():
                 number = self._count(team)
-            found = self._score(statistic)
+            found = self._score(statistic) if self.announces else Fraction(0)
             with self._alone():
                 return self._place(number, found)
 
@@ -283,6 +333,9 @@ class Ladder(ResultBase, OneOwner):
 
     def _place(self, number: int, found: Fraction) -> Standing | None:
         self._check_open()
+        if not self.announces:
+            self._append([{"number": number, "score": KEPT}])  # after the last announcement
+            return None
         if self.best is not None and found * self.steps <= round(self.best * self.steps) + 1:
             self._append([{"number": number, "score": None}])
             return None
@@ -297,11 +350,13 @@ class Ladder(ResultBase, OneOwner):
 
     def explain(self) -> str:
         """Name the theorem and print its bound at this number of rows."""
+        limit = f", {self.announcements:,} announcements" if self.announcements else ""
         text = (
             f"Ladder with {self.steps} steps on {self.rows:,} rows, {self.submissions:,} "
-            f"submissions in all, {self.remaining:,} left. With probability {self.confidence:g} "
-            f"the best score is at every moment within {self.width:.4g} of the best true score "
-            f"submitted so far (the Ladder theorem of Blum and Hardt, counted exactly, by "
+            f"submissions in all{limit}, {self.remaining:,} left. "
+            f"With probability {self.confidence:g} the best score is at every moment within "
+            f"{self.width:.4g} of the best true score submitted so far (the Ladder theorem of Blum "
+            f"and Hardt, counted exactly, by "
             f"{concentration(self._beliefs).theorem})."
         )
         vacuous = " This is vacuous: a board that always shows 1/2 errs by at most 0.5."
@@ -309,7 +364,15 @@ class Ladder(ResultBase, OneOwner):
 
     def body(self) -> dict[str, Any]:
         """Return the board, which is public, as JSON values."""
-        shown = ("rows", "submissions", "submitted", "confidence", "steps", "width")
+        shown = (
+            "rows",
+            "submissions",
+            "submitted",
+            "confidence",
+            "steps",
+            "width",
+            "announcements",
+        )
         return {**{name: getattr(self, name) for name in shown}, "standings": self.records()}
 
     def records(self) -> list[dict[str, Any]]:

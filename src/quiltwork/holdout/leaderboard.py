@@ -28,9 +28,9 @@ from quiltwork.exact import Number, counted, shortened
 from quiltwork.holdout import folders
 from quiltwork.holdout.board import KINDS, Board, read_board
 from quiltwork.holdout.guarantee import VACUOUS
-from quiltwork.holdout.ladder import Ladder
+from quiltwork.holdout.ladder import Ladder, interval_of
 from quiltwork.holdout.metrics import Metric, Scoring, pair_rows, plain_label, said_classes
-from quiltwork.holdout.one_bit import OneBit, last_width
+from quiltwork.holdout.one_bit import OneBit
 from quiltwork.holdout.storage import check_team, check_text, new_secret, read_secret
 from quiltwork.holdout.studies import (
     are_probabilities,
@@ -162,16 +162,25 @@ def status_of_board(found: Board) -> BoardStatus:
     """Return what a board asks for, promises and shows."""
     metric = metric_of(found)
     beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
-    given = (beliefs, found.rows, found.submissions, 1 - found.confidence, found.steps, metric)
-    width = of_score = _BOARDS[found.kind]._width_at(*given)
+    given = (
+        beliefs,
+        found.rows,
+        found.submissions,
+        1 - found.confidence,
+        found.steps,
+        metric,
+        found.announcements,
+    )
+    width = _BOARDS[found.kind]._width_at(*given)
     told = f"the best score is within {width:.4g} of the truth"
     if found.kind == "one bit":
-        of_score = last_width(width, found.steps)
         told = f"every verdict is right where scores in truth differ by more than {width:.4g}"
     places = []
     for rank, one in enumerate(reversed(found.standings), start=1):
         score = found.final if one.score is None and rank == 1 else one.score
-        ends = () if score is None else (score, score - of_score, score + of_score)
+        ends: tuple[float, ...] = ()
+        if score is not None:
+            ends = (score, *interval_of(found, len(found.standings) - rank))
         shown = map(metric.shown, ends) if ends else (None, None, None)
         places.append(Place(rank, one.team, one.number, *shown))
     return BoardStatus(
@@ -287,6 +296,7 @@ def create_leaderboard(
     submissions: int,
     confidence: Number = 0.95,
     steps: int | None = None,
+    announcements: int | None = None,
 ) -> BoardStatus:
     """Begin a leaderboard in a folder; the table stays where it is.
 
@@ -300,6 +310,7 @@ def create_leaderboard(
         submissions: accepted in all.
         confidence: of the promise.
         steps: of the score; None for the best number.
+        announcements: scores that are announced at most, of all teams together; None for no limit.
 
     Raises:
         InvalidInputError: if something is wrong with the table, or it promises nothing.
@@ -320,6 +331,7 @@ def create_leaderboard(
         submissions=submissions,
         confidence=confidence,
         steps=steps,
+        announcements=announcements,
         path=folders.board_path(folder),
         scoring=scoring,
         columns=columns,

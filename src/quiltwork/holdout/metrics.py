@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction, written_fraction
+from quiltwork.holdout.concentration import Concentration
 from quiltwork.results import Interval
 
 RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
@@ -116,6 +117,46 @@ class Metric:
             for side in (-1, 1)
         ]
         return Interval(self.value(ends[0]), self.value(ends[1]))
+
+
+def truth_of_score(
+    metric: Metric, found: Concentration, rows: int, exponent: float, low: float, high: float
+) -> Interval:
+    """Return where the true score is, of one between `low` and `high` on so many rows.
+
+    It fails with probability 2·e^(−exponent) at most for each mean that the metric is made of. Of
+    one mean both ends go through the binomial tail; of several, through the metric's spread.
+
+    Theorem: docs/theory/metrics.md, docs/theory/concentration.md
+    """
+    low, high = max(low, 0.0), min(high, 1.0)
+    if len(metric.signs) > 1:
+        width = metric.spread(found.width_at(rows, exponent))
+        return Interval(max(low - width, 0.0), min(high + width, 1.0))
+    rises = metric.signs[0] > 0
+    ends = _means_between(metric, low, high)
+    true = found.lower(rows, ends[0], exponent), found.upper(rows, ends[1], exponent)
+    return Interval(*(metric.score([mean]) for mean in (true if rises else true[::-1])))
+
+
+def _means_between(metric: Metric, low: float, high: float) -> tuple[float, float]:
+    """Return the least and the largest mean whose score lies between; both a hair outwards."""
+
+    def last(holds: Callable[[float], bool]) -> float:
+        """Return the end of the means from 0 on for which it holds."""
+        inside, outside = 0.0, 1.0
+        if holds(1.0):
+            return 1.0
+        for _ in range(48):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+        return outside
+
+    if metric.signs[0] > 0:
+        least = last(lambda mean: metric.score([mean]) < low)
+        return max(least - 2.0**-40, 0.0), last(lambda mean: metric.score([mean]) <= high)
+    least = last(lambda mean: metric.score([mean]) > high)
+    return max(least - 2.0**-40, 0.0), last(lambda mean: metric.score([mean]) >= low)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from fractions import Fraction
 
 from quiltwork.beliefs import Belief
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.holdout.board import FINER, Board, Standing
-from quiltwork.holdout.concentration import concentration, counting_width
+from quiltwork.holdout.board import FINER, KEPT, Board, Standing
+from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import exponents, one_bit_levels
 from quiltwork.holdout.guarantee import VACUOUS
 from quiltwork.holdout.ladder import MEAN, Ladder
 from quiltwork.holdout.metrics import Metric
@@ -35,14 +36,15 @@ def verdict_width(
     beta: float,
     steps: int,
     metric: Metric = MEAN,
+    announcements: int | None = None,
 ) -> float:
     """Return how far a verdict may be off: a step, and twice how far any score may be.
 
     Theorem: docs/theory/counting.md
     """
-    share = beta / len(metric.signs)
-    score = counting_width(beliefs, rows, submissions, steps + 1, 0, share)
-    return 1 / steps + 2 * metric.spread(score)
+    levels = one_bit_levels(submissions, steps, announcements)
+    exponent = exponents(levels, beta, len(metric.signs))[-1]
+    return 1 / steps + 2 * metric.spread(concentration(beliefs).width_at(rows, exponent))
 
 
 def last_width(verdict: float, steps: int) -> float:
@@ -100,6 +102,9 @@ class OneBit(Ladder):
 
     def _place(self, number: int, found: Fraction) -> Standing | None:
         self._check_open()
+        if not self.announces:
+            self._append([{"number": number, "score": KEPT}])
+            return None
         value = int(found * _FINE)
         if self._moved and (value - self._secret.threshold) * self.steps <= _FINE:
             self._append([{"number": number, "score": None}])
