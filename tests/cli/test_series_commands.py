@@ -443,3 +443,17 @@ def test_a_window_of_series_cut_at_gaps_is_each_piece_s_own_part_of_it(cli, fold
     assert cli("ledger", "create", "sqlite:///b.db", "d", *made).code == 0
     ran = cli(*asked, "--window", "2026-03-04", "--ledger", "sqlite:///b.db", "--dataset", "d")
     assert "a ledger accounts for one window of all" in ran.err
+
+
+def test_gaussian_noise_goes_with_a_delta(cli, folder):
+    asked = ("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "1")
+    ran = cli(*asked, "--noise", "gaussian", "--delta", "1e-6", "--json")
+    assert ran.code == 0, ran.err
+    released = Release.from_json(ran.out)
+    assert (float(released.delta), released.mechanism) == (1e-6, "rounded gaussian")
+    assert released.scale == pytest.approx(19.9, rel=0.01)
+    ran = cli(*asked, "--noise", "gaussian", "--delta", "1e-6", "--preview")
+    assert "δ = 1e-06" in ran.out
+    for wrong in (("--noise", "gaussian"), ("--delta", "1e-6")):
+        ran = cli(*asked, *wrong)
+        assert (ran.code, "goes with --delta" in ran.err) == (2, True)

@@ -16,6 +16,7 @@ Theorem: docs/theory/joint-quilt-accountant.md
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -35,21 +36,22 @@ from quiltwork.exact import (
 from quiltwork.queries import Query
 from quiltwork.queries.base import read_query
 
-Composition: TypeAlias = Literal["levels", "general", "nothing"]
+Composition: TypeAlias = Literal["levels", "squares", "general", "nothing"]
 """By which theorem a release may be combined with others.
 
 `levels`: any release with a level for substituting one time point; levels add up per time point.
+`squares`: Gaussian noise, or what is no more than it; squares of levels add up per time point.
 `general`: Theorem 3.6; comes with `epsilon` and a `divergence` from everything before it.
 `nothing`: no proof for any combination, as for an uncapped optimal mechanism: it stays alone.
 """
 
 _LARGEST = 10**100
-_UNSAID = (("span", None), ("runs", ()))
+_UNSAID = (("span", None), ("runs", ()), ("square", 0))
 _PLAIN = {
     *("start", "stop", "per_point", "per_pair", "once", "composes_by", "epsilon", "divergence"),
     *("quilts", "label"),
 }
-_EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span")
+_EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span", "square")
 
 
 class HasSpending(Protocol):
@@ -79,6 +81,8 @@ class Spending:
         runs: the parts of the window that were used, if not all of it; each pays as a window does.
         span: the width of the range that values were clipped to, if it was a sum or mean of them:
             it moves no further than they do, which is what Gaussian beliefs ask.
+        square: μ² for substituting one time point of the window, of what composes by squares;
+            `per_point`, `per_pair` and `once` are then how far the answer moves over σ.
 
     Raises:
         InvalidInputError: if a number is not exact and non-negative, the window is empty, or what
@@ -97,6 +101,7 @@ class Spending:
     label: str = ""
     span: Fraction | None = None
     runs: tuple[tuple[int, int], ...] = ()
+    square: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         start = integer(self.start, "The first time point of a window", 1)
@@ -112,7 +117,12 @@ class Spending:
         self._check_what_the_theorem_needs()
 
     def _check_what_the_theorem_needs(self) -> None:
-        alone = self.composes_by != "levels"
+        if (self.square > 0) != (self.composes_by == "squares"):
+            raise InvalidInputError(
+                "square is the squared level of Gaussian noise; give it with composes_by='squares' "
+                "and only there."
+            )
+        alone = self.composes_by in ("general", "nothing")
         if alone and (self.epsilon is None or self.per_point or self.per_pair or self.once):
             raise InvalidInputError(
                 f"A release that composes by {self.composes_by!r} is priced by its own epsilon and "
@@ -132,6 +142,51 @@ class Spending:
         Fraction(1, 10)
         """
         return cls(start, stop, per_point=positive_fraction(dp_epsilon, "dp_epsilon"), label=label)
+
+    @classmethod
+    def gaussian(
+        cls,
+        start: int,
+        stop: int,
+        *,
+        rho: Number | None = None,
+        gdp: Number | None = None,
+        label: str = "",
+    ) -> Spending:
+        """Record Gaussian noise of ρ per time point of the window, or anything of level μ = `gdp`.
+
+        ρ = μ²/2 for substituting one time point. A mechanism that is only known to be
+        ρ-zero-concentrated has no μ: of it, give the least μ whose trade-off lies above its own.
+
+        >>> Spending.gaussian(1, 10, rho=0.02).square
+        Fraction(1, 25)
+        """
+        if (rho is None) == (gdp is None):
+            raise InvalidInputError("Give rho= or gdp=, and only one of them.")
+        if rho is not None:
+            square = 2 * positive_fraction(rho, "rho")
+        else:
+            square = positive_fraction(gdp, "gdp") ** 2
+        return cls(start, stop, composes_by="squares", square=square, label=label)
+
+    @classmethod
+    def of_gaussian(
+        cls,
+        query: Query,
+        scale: Number,
+        length: int,
+        epsilon: Number | None = None,
+        label: str = "",
+    ) -> Spending:
+        """Record the answer to a query with Gaussian noise of this standard deviation.
+
+        >>> from quiltwork import queries
+        >>> Spending.of_gaussian(queries.histogram(), 10, 100).square
+        Fraction(1, 50)
+        """
+        sigma = positive_fraction(scale, "scale")
+        spent = cls.of_query(query, sigma, length, epsilon=epsilon, label=label)
+        return replace(spent, composes_by="squares", square=query.moves_squared / sigma**2)
 
     @classmethod
     def of_query(
@@ -183,11 +238,15 @@ class Spending:
         Fraction(3, 10)
         """
         factor = positive_fraction(number, "number")
+        moved = factor
+        if self.composes_by == "squares":  # these are over σ, and σ falls by the root
+            moved = Fraction(math.sqrt(factor)) * (1 + Fraction(1, 2**50))
         return replace(
             self,
-            per_point=self.per_point * factor,
-            per_pair=self.per_pair * factor,
-            once=self.once * factor,
+            per_point=self.per_point * moved,
+            per_pair=self.per_pair * moved,
+            once=self.once * moved,
+            square=self.square * factor,
             epsilon=None,
             quilts=None,
         )

@@ -77,6 +77,12 @@ def release(
         "WHEN",
     ),
     epsilon: Fraction = option("The privacy level.", kind=level_number),
+    noise: Any = option(
+        "Geometric noise keeps a pure epsilon, Gaussian noise epsilon and delta.",
+        kind=("geometric", "gaussian"),
+        default="geometric",
+    ),
+    delta: Fraction | None = option("With --noise gaussian: the chance that is left."),
     method: Any = option("How to bound influence.", kind=METHODS),
     secrets: str | None = option("Protect only these time points.", "START:STOP"),
     protect: str | None = protect_option,
@@ -128,6 +134,8 @@ def release(
             released = shown(asked_of.ask(file, query, epsilon, payer.key).result)
             to.deliver(released.to_json(), _lines(released, confidence), released, confidence)
         return
+    if (noise == "gaussian") != (delta is not None):
+        raise click.UsageError("--noise gaussian goes with --delta, and --delta with it")
     if apart and (payer.ledger or to.plot or to.report):
         raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
     if apart and backend == "spark":
@@ -165,6 +173,8 @@ def release(
         "epsilon": epsilon,
         "method": method,
         "secrets": None if secrets is None else series.window(secrets),
+        "noise": noise,
+        "delta": delta or 0,
         **protected,
     }
     if preview:

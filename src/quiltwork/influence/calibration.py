@@ -13,22 +13,23 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 
-from quiltwork.arguments import choice
 from quiltwork.beliefs import Belief, Label
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
 from quiltwork.influence.belief_bound import BeliefBound
 from quiltwork.influence.calibration_arguments import (
     METHODS,
+    NoiseKind,
     answer_unit,
     as_problem,
     bounds_for,
     check_states,
     read_lengths,
+    read_noise,
 )
 from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.influence.profile import Profile, combined
@@ -39,10 +40,6 @@ if TYPE_CHECKING:
     from quiltwork.influence.gaussian_noise import GaussianCalibration
     from quiltwork.queries.base import Query
     from quiltwork.report.charts import LineChart
-
-
-NoiseKind: TypeAlias = Literal["geometric", "gaussian"]
-NOISES: tuple[NoiseKind, ...] = get_args(NoiseKind)
 
 
 @dataclass(frozen=True)
@@ -262,12 +259,12 @@ def calibrate(
     >>> round(year.scale)
     269
     """
-    if choice(noise, NOISES, "noise") == "gaussian":
+    if read_noise(noise, delta):
         from quiltwork.influence.gaussian_noise import gaussian_calibration
 
         asked = beliefs, length, epsilon, delta, method, query, secrets, episode, releases
         return gaussian_calibration(*asked)
-    _refuse_gaussian_terms(delta, releases)
+    _refuse_several(releases)
     if isinstance(method, str) and method == "optimal-scale":
         from quiltwork.influence.optimal import optimal_calibration
 
@@ -316,13 +313,8 @@ def calibrate(
     )
 
 
-def _refuse_gaussian_terms(delta: Any, releases: Any) -> None:
+def _refuse_several(releases: Any) -> None:
     """Refuse what only Gaussian noise has."""
-    if delta != 0 or isinstance(delta, bool):
-        raise InvalidInputError(
-            f"delta={shortened(delta)} goes with noise='gaussian'; geometric noise keeps a pure "
-            "epsilon."
-        )
     if releases != 1 or isinstance(releases, bool):
         raise InvalidInputError(
             f"releases={shortened(releases)} goes with noise='gaussian'. Levels of geometric noise "

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from quiltwork.arguments import listed
+from quiltwork.arguments import choice, listed
 from quiltwork.beliefs import Belief, Gaussian, as_beliefs
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer, shortened
+from quiltwork.exact import integer, proper_fraction, shortened
 from quiltwork.influence.belief_bound import BeliefBound
 from quiltwork.influence.gaussian import GaussianBound
 from quiltwork.influence.problem import CalibrationProblem
@@ -25,6 +25,8 @@ from quiltwork.influence.sweep_bound import SweepBound
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
 
+NoiseKind: TypeAlias = Literal["geometric", "gaussian"]
+NOISES: tuple[NoiseKind, ...] = get_args(NoiseKind)
 METHODS: tuple[str, ...] = get_args(InfluenceMethod)
 LONGEST = 10**13
 """Changes of queries and sums of lengths stay within 64-bit integers."""
@@ -114,6 +116,22 @@ def read_method(method: Any) -> InfluenceMethod | None:
     raise InvalidInputError(
         f"method is {shortened(method)}; choose one of {', '.join(METHODS)}, or None."
     )
+
+
+def read_noise(noise: Any, delta: Any) -> Fraction:
+    """Return δ of Gaussian noise; 0 stands for geometric noise, which has none.
+
+    Raises:
+        InvalidInputError: for another noise, and for a δ that does not go with it.
+    """
+    if choice(noise, NOISES, "noise") == "gaussian":
+        return proper_fraction(delta, "delta")
+    if delta != 0 or isinstance(delta, bool):
+        raise InvalidInputError(
+            f"delta={shortened(delta)} goes with noise='gaussian'; geometric noise keeps a pure "
+            "epsilon."
+        )
+    return Fraction(0)
 
 
 def refuse_entry(method: Any) -> None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from quiltwork.beliefs import Belief, Gaussian, Label
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -37,8 +37,8 @@ from quiltwork.influence.calibration_arguments import (
     read_lengths,
 )
 from quiltwork.influence.problem import CalibrationProblem
-from quiltwork.influence.tradeoffs.curves import gaussian_level
-from quiltwork.influence.tradeoffs.noise_level import largest_level
+from quiltwork.influence.tradeoffs.curves import gaussian_epsilon, gaussian_level
+from quiltwork.influence.tradeoffs.noise_level import epsilon_of_level, largest_level
 from quiltwork.influence.tradeoffs.sweep import Window
 from quiltwork.results import ResultBase
 
@@ -88,6 +88,9 @@ class GaussianCalibration(ResultBase):
     problem: CalibrationProblem = field(repr=False, compare=False)
     members: tuple[Belief, ...] = field(repr=False, compare=False)
     unit: Fraction = Fraction(1)
+    quilt: ClassVar[None] = None
+    influence: ClassVar[float] = 0.0
+    before: ClassVar[float] = 0.0
 
     @property
     def guarantee(self) -> Fraction:
@@ -98,6 +101,11 @@ class GaussianCalibration(ResultBase):
     def integer_scale(self) -> Fraction:
         """σ of the noise on the query's integers, before its grid is refined."""
         return self.exact_scale / self.unit
+
+    @property
+    def excess(self) -> float:
+        """How many times the noise is that would do if no time point said anything about others."""
+        return self.alone / self.level
 
     @property
     def node(self) -> int:
@@ -141,7 +149,7 @@ class GaussianCalibration(ResultBase):
         ]
         if self.problem.episode > 1:
             lines.append(f"It hides every {self.problem.episode} time points in a row.")
-        more = self.alone / self.level
+        more = self.excess
         if more > 1 + 1e-3:
             lines.append(
                 f"If no time point said anything about another, {self.scale / more:.6g} would do: "
@@ -226,11 +234,46 @@ def _needed(
         alone = gaussian_level(epsilon, delta)
         moved = math.sqrt(squared)
         return shift / alone * _UP, min(alone, alone * moved / shift), "gaussian"
-    query = problem.query
-    first, last = (1, problem.length) if query is None else query.window(problem.length)
-    window = Window(first, last, problem.length, problem.episode)
+    window = window_of(problem)
     found = largest_level(belief, window, epsilon, delta)
     level, kind = found.level, found.method
     if group and level < math.inf:
         level, kind = found.alone / window.points * (1 - 2.0**-50), "group"
     return math.sqrt(squared) / level * _UP, level, kind
+
+
+def epsilon_under(
+    beliefs: Belief | Sequence[Belief],
+    problem: CalibrationProblem,
+    scale: Fraction,
+    delta: Fraction,
+) -> tuple[float, int]:
+    """Return ε at which this noise keeps δ under some beliefs, and the worst of them from 1 on.
+
+    `scale` is that of the noise on the query's integers. Cost: some two f-sweeps per belief.
+
+    Theorem: docs/theory/f-sweep.md
+    """
+    seen = bounds_for(beliefs, problem.length, None)
+    check_states(problem.query, [one.belief for one in seen])
+    told = [_leaked(one.belief, problem, scale, float_down(delta)) for one in seen]
+    worst = max(range(len(told)), key=lambda i: told[i])
+    return told[worst], worst + 1
+
+
+def _leaked(belief: Belief, problem: CalibrationProblem, scale: Fraction, delta: float) -> float:
+    if isinstance(belief, Gaussian):
+        [bound] = bounds_for(belief, problem.length, None)
+        shift = float_up(bound.required_scale(problem, Fraction(1)).scale)
+        return gaussian_epsilon(shift / float_down(scale) * _UP, delta)
+    query = problem.query
+    squared = 1 if query is None else query.moves_squared
+    level = math.sqrt(squared) / float_down(scale) * _UP
+    return epsilon_of_level(belief, window_of(problem), level, delta)
+
+
+def window_of(problem: CalibrationProblem) -> Window:
+    """The window of a problem, as the f-sweep takes it."""
+    query = problem.query
+    first, last = (1, problem.length) if query is None else query.window(problem.length)
+    return Window(first, last, problem.length, problem.episode)

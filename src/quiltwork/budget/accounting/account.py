@@ -193,6 +193,11 @@ def _check_stretch(composes_by: Composition | None, secrets: Secrets) -> None:
 
 def _check_composition(before: int, last: Composition | None, spending: Spending) -> None:
     """Refuse a release that no theorem combines with the `before` ones, of which one is `last`."""
+    if spending.composes_by == "squares":
+        raise UnsupportedError(
+            "Gaussian noise has no pure level, and this account keeps a pure ε. Open one with "
+            "delta=…, or release with geometric noise."
+        )
     if last == "nothing":
         raise UnsupportedError(
             "A release without a level for substituting one time point was made from these data, "

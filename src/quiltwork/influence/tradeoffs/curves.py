@@ -20,6 +20,8 @@ _COARSE = 0.1
 _GROWTH = 0.015
 _FAR = 1.3
 _END = 10.0
+_LARGEST = 700.0
+"""Of an ε: e^700 is still a float."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,3 +116,23 @@ def gaussian_level(epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if gaussian_curve(middle, gamma) <= delta else (low, middle)
     return low
+
+
+def gaussian_epsilon(level: float, delta: float) -> float:
+    """The least ε at which Gaussian noise of this level is (ε, δ), rounded up.
+
+    >>> round(gaussian_epsilon(0.236704, 1e-6), 5)
+    1.0
+    """
+    if gaussian_curve(level, 1.0) <= delta:
+        return 0.0
+    low, high = 0.0, level
+    while gaussian_curve(level, math.exp(min(high, _LARGEST))) > delta:
+        if high >= _LARGEST:
+            return math.inf
+        low, high = high, 2 * high
+    while high - low > high * 2.0**-45:
+        middle = (low + high) / 2
+        kept = gaussian_curve(level, math.exp(middle) * (1 - 2.0**-48)) <= delta
+        low, high = (low, middle) if kept else (middle, high)
+    return high

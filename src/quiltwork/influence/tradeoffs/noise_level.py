@@ -15,7 +15,7 @@ from typing import Literal
 
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.tradeoffs.curves import CurveGrid, gaussian_level
+from quiltwork.influence.tradeoffs.curves import CurveGrid, gaussian_epsilon, gaussian_level
 from quiltwork.influence.tradeoffs.kernels import MOST_STATES, ChainKernels, kernels_of
 from quiltwork.influence.tradeoffs.sweep import TradeoffSweep, Window
 
@@ -55,18 +55,53 @@ def largest_level(belief: Belief, window: Window, epsilon: float, delta: float) 
     if isinstance(belief, Clusters):
         points = max(min(belief.largest, window.points), 1)
         return LargestLevel(alone / points * (1 - 2.0**-50), alone, "group")
-    kernels = kernels_of(belief, window.length)
-    if kernels is None:
-        raise UnsupportedError(
-            "Gaussian noise needs a chain, a box of chains or clusters, and this is a "
-            f"{type(belief).__name__}; use noise='geometric' there."
-        )
+    kernels = _kernels(belief, window)
     group = LargestLevel(alone / window.points * (1 - 2.0**-50), alone, "group")
     if kernels.known:
         return LargestLevel(math.inf, alone, "f-sweep")
     if kernels.size > MOST_STATES:
         return group
     return _swept(kernels, window, epsilon, delta, group)
+
+
+@lru_cache(maxsize=64)
+def epsilon_of_level(belief: Belief, window: Window, level: float, delta: float) -> float:
+    """ε at which no secret leaks more than δ, if every point of the window is of this level.
+
+    Rounded up; inf where none of the grid's is. For plans that are fixed beforehand.
+
+    Raises:
+        UnsupportedError: for beliefs that have no order in time.
+    """
+    if isinstance(belief, Clusters):
+        together = level * max(min(belief.largest, window.points), 1)
+        return gaussian_epsilon(together * (1 + 2.0**-50), delta)
+    kernels = _kernels(belief, window)
+    if kernels.known or level == 0:
+        return 0.0
+    group = gaussian_epsilon(level * window.points * (1 + 2.0**-50), delta)
+    if kernels.size > MOST_STATES:
+        return group
+    steps = kernels.steps_that_matter
+    guess, found = gaussian_epsilon(level * min(1 + 2 * steps, window.points), delta), group
+    for _ in range(_GRIDS):
+        grid = CurveGrid.near(max(guess, level), level, steps)
+        sweep = TradeoffSweep(kernels, grid, delta)
+        found = min(found, grid.epsilon(sweep.worst(level, window), delta))
+        if found >= guess / 2:
+            break
+        guess = found
+    return found
+
+
+def _kernels(belief: Belief, window: Window) -> ChainKernels:
+    kernels = kernels_of(belief, window.length)
+    if kernels is None:
+        raise UnsupportedError(
+            "Gaussian noise needs a chain, a box of chains or clusters, and this is a "
+            f"{type(belief).__name__}; use noise='geometric' there."
+        )
+    return kernels
 
 
 def _swept(

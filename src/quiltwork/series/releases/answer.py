@@ -21,7 +21,8 @@ from quiltwork.budget.people import PEOPLE, is_about_people
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
-from quiltwork.noise import TwoSidedGeometric, exponential_mechanism
+from quiltwork.influence.calibration_arguments import NoiseKind, read_noise
+from quiltwork.noise import RoundedGaussian, TwoSidedGeometric, exponential_mechanism
 from quiltwork.queries.base import Integers, Query, States, read_query
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.series.reading.read import refuse_cutting
@@ -68,6 +69,8 @@ def release(
     episode: int | None = None,
     protect: Who | None = None,
     beginning_of: int | None = None,
+    noise: NoiseKind = "geometric",
+    delta: Number = 0,
 ) -> Release:
     """Answer a query so that nothing protected is betrayed by more than epsilon.
 
@@ -97,6 +100,9 @@ def release(
             each other. By default a moment, or an episode where one is given.
         beginning_of: how long the ledger's dataset is, where the data are only its beginning:
             releases of what is still to come were paid for ahead.
+        noise: "geometric" for a pure epsilon; "gaussian" for (epsilon, delta), which is quieter
+            where many questions are about the same time points (`docs/how-to/gaussian-noise.md`).
+        delta: with Gaussian noise, the chance that is left for more than epsilon.
 
     Cost: reading the data, plus calibration, which does not grow with their length.
 
@@ -109,7 +115,7 @@ def release(
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
-    Theorem: docs/theory/query-sensitivity.md
+    Theorem: docs/theory/query-sensitivity.md, docs/theory/f-sweep.md
 
     >>> import quiltwork as qw
     >>> chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -118,13 +124,14 @@ def release(
     (('rest', 'walk'), (2,))
     """
     exact_epsilon = positive_fraction(epsilon, "epsilon")
+    left = read_noise(noise, delta)
     read_query(query)
     members = believed(beliefs, query, protect)
     payer = read_payer(ledger, dataset, key, analyst)
     if episode is None:
         as_paid = payer is not None and protect in (None, "episode")
         episode = payer.ledger.status(payer.dataset).episode if payer and as_paid else 1
-    protection = read_protection(protect, method, secrets, episode, members)
+    protection = read_protection(protect, method, secrets, episode, members, left)
     if protection.who == "person":
         refuse_pieces(data)
     found = prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
@@ -198,6 +205,7 @@ class PreparedRelease:
             before=calibration.before,
             secrets=None if secrets is None else (secrets[0], secrets[1]),
             episode=calibration.problem.episode,
+            delta=plan.delta,
             beliefs=tuple(repr(belief) for belief in self.members),
             belief_digest=digest(self.members),
             dataset=dataset,
@@ -260,6 +268,8 @@ def described(
     episode: int = 1,
     method: str | None = None,
     secrets: tuple[int, int] | None = None,
+    noise: NoiseKind = "geometric",
+    delta: Number = 0,
 ) -> Release:
     """Return everything about a release that a ledger would pay but its answer.
 
@@ -267,7 +277,8 @@ def described(
     """
     exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
     read_query(query)
-    protection = read_protection(None, method, secrets, episode, members)
+    left = read_noise(noise, delta)
+    protection = read_protection(None, method, secrets, episode, members, left)
     found = prepared(data, query, members, exact_epsilon, protection, paid=True)
     return found.record(exact_epsilon, secrets, None)
 
@@ -350,7 +361,9 @@ def _request(
     return Request(unanswered.spending, unanswered.mechanism, document)
 
 
-def draw_answer(query: Query, truth: Integers, law: TwoSidedGeometric) -> tuple[int, ...]:
+def draw_answer(
+    query: Query, truth: Integers, law: TwoSidedGeometric | RoundedGaussian
+) -> tuple[int, ...]:
     """Return the noisy integers, or for the exponential mechanism the index of its choice.
 
     Scale 0 means that the beliefs need no noise: then the answer is the truth, or the first of

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quiltwork.beliefs.grids import duration
+from quiltwork.exact import float_down
 from quiltwork.influence.explanation import added
+from quiltwork.influence.tradeoffs.curves import gaussian_level
 from quiltwork.queries.document import to_document
 
 if TYPE_CHECKING:
@@ -74,6 +77,12 @@ def _noise(release: Release) -> str:
             f"Noise: exponential mechanism, P(state) ∝ exp(count / {release.scale:.6g}); with 95 % "
             f"confidence its count is within {release.shortfall()} of the largest."
         )
+    if release.delta:
+        return (
+            f"Noise: Gaussian of standard deviation {release.scale:.6g}, rounded to the grid, on "
+            f"each cell ({len(release.cells)} in all); expected absolute error "
+            f"{release.expected_error:.6g}."
+        )
     return (
         f"Noise: two-sided geometric of scale {release.scale:.6g} on each cell "
         f"({len(release.cells)} in all); expected absolute error {release.expected_error:.6g}."
@@ -87,6 +96,8 @@ def _reason(release: Release) -> str:
             "Calibrated for whole series, without any belief: replacing one moves the answer by "
             f"up to {float(moved):.6g} in all."
         )
+    if release.delta:
+        return _gaussian(release)
     if release.method == "entry":
         return (
             "Calibrated by method 'entry', as if no time point said anything about the others: "
@@ -129,6 +140,20 @@ def _swept(release: Release) -> str:
     )
 
 
+def _gaussian(release: Release) -> str:
+    """How much of the noise is there for what hangs together."""
+    if not release.noise_scale:
+        return f"Calibrated by method {release.method!r}."
+    alone = gaussian_level(float_down(release.exact_epsilon), float_down(release.delta))
+    excess = max(1.0, alone / release.gdp)
+    moved = math.sqrt(release.query.moves_squared) * float(release.unit)
+    return (
+        f"Calibrated by method {release.method!r}: one time point moves the answer by at most "
+        f"{moved:.6g} in L2, and what time points tell about each other asks "
+        f"for {excess:.3g} times the noise that each alone would need."
+    )
+
+
 def _spent(release: Release, start: int, stop: int) -> Fraction:
     moved = release.query.change(np.array([start]), np.array([stop]), release.length)
     return int(moved[0]) / release.noise_scale
@@ -149,10 +174,15 @@ def _protects(release: Release) -> str:
     if release.secrets is not None:
         within = f"the time points {release.secrets[0]}..{release.secrets[1]}"
         which = within if release.episode == 1 else f"{which} within {within}"
-    guarantee = (
-        f"Protects {which} with ε = {release.epsilon:g} against each of: "
-        f"{'; '.join(release.beliefs)}."
-    )
+    kept = f"ε = {release.epsilon:g}"
+    if release.delta:
+        kept += f" and δ = {float(release.delta):g}"
+    guarantee = f"Protects {which} with {kept} against each of: {'; '.join(release.beliefs)}."
+    if release.delta and release.noise_scale:
+        return (
+            f"{guarantee} Substituting one point, whatever the belief, is hidden as by Gaussian "
+            f"differential privacy of level {release.gdp:.6g}, of which squares add up."
+        )
     if release.exact_dp_epsilon is None:
         return guarantee
     return (

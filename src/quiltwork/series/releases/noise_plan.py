@@ -22,9 +22,9 @@ from typing import Any
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import digest
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.influence import Calibration
+from quiltwork.influence import Calibration, GaussianCalibration
 from quiltwork.influence.calibration_arguments import points_asked
-from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.queries.base import Query, States
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import NumericSum
@@ -49,14 +49,16 @@ class NoisePlan:
         points: time points asked about, over all subjects.
         length: the longest subject.
         subjects: how many.
+        delta: of Gaussian noise; else 0.
     """
 
     query: Query
-    calibration: Calibration
-    law: TwoSidedGeometric
+    calibration: Calibration | GaussianCalibration
+    law: TwoSidedGeometric | RoundedGaussian
     points: int
     length: int
     subjects: int
+    delta: Fraction = Fraction(0)
 
     @property
     def noise_scale(self) -> Fraction:
@@ -109,13 +111,14 @@ def _made(
     points = points_asked(query, counted)
     longest = max(points_asked(query, Counter([n])) for n in counted)
 
-    def calibrated(level: Fraction, asked: Query = query) -> Calibration:
+    def calibrated(level: Fraction, asked: Query = query) -> Calibration | GaussianCalibration:
         return protection.calibrated(asked, members, counted, level)
 
     states = members[0].states or ()
     fine, calibration = _on_grid(query, calibrated, epsilon, states, points, longest)
-    law = TwoSidedGeometric.from_scale(calibration.exact_scale / fine.grid(points)[1])
-    plan = NoisePlan(fine, calibration, law, points, max(counted), counted.total())
+    law = protection.law.from_scale(calibration.exact_scale / fine.grid(points)[1])
+    shape = points, max(counted), counted.total()
+    plan = NoisePlan(fine, calibration, law, *shape, protection.delta)
     _refuse_overflow(plan)
     return plan
 
@@ -133,12 +136,12 @@ def _refuse_overflow(plan: NoisePlan) -> None:
 
 def _on_grid(
     query: Query,
-    calibrated: Callable[..., Calibration],
+    calibrated: Callable[..., Calibration | GaussianCalibration],
     epsilon: Fraction,
     states: States,
     points: int,
     longest: int,
-) -> tuple[Query, Calibration]:
+) -> tuple[Query, Calibration | GaussianCalibration]:
     """Return the query on its grid, and the calibration that makes it ε-private there.
 
     Quilts price the grid itself, and totals of numbers are charged one step of it. The exact
@@ -165,7 +168,7 @@ def _on_grid(
     return fine, found
 
 
-def _ranges(query: Query, found: Calibration) -> Fraction:
+def _ranges(query: Query, found: Calibration | GaussianCalibration) -> Fraction:
     """The noise in ranges hi − lo, as `refined` takes it."""
     return found.integer_scale / query.subdivision
 

@@ -15,6 +15,7 @@ from quiltwork.beliefs import Belief
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.influence.calibration_arguments import NoiseKind, read_noise
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
 from quiltwork.queries.document import to_document
@@ -67,6 +68,7 @@ class Preview(ChartedResult):
         protect: what would be one secret: "moment", "episode" or "person".
         others: the same for the other two, where the beliefs say something about them.
         advice: what drives the noise and what would help, in sentences.
+        delta: with Gaussian noise, the chance that is left; else 0.
     """
 
     query: Query
@@ -84,6 +86,7 @@ class Preview(ChartedResult):
     protect: Who = "moment"
     others: tuple[Preview, ...] = field(default=(), repr=False)
     advice: tuple[str, ...] = ()
+    delta: float = 0.0
     schema = ("preview", 1)
 
     @property
@@ -161,6 +164,8 @@ class Preview(ChartedResult):
 
     def _in_a_sentence(self) -> str:
         level = f"At ε = {self.epsilon:g}"
+        if self.delta:
+            level += f" and δ = {self.delta:g}"
         if self.protect == "person":
             level += " for every person"
         elif self.episode > 1:
@@ -189,6 +194,8 @@ def preview(
     subjects: int = 1,
     episode: int = 1,
     protect: Who | None = None,
+    noise: NoiseKind = "geometric",
+    delta: Number = 0,
 ) -> Preview:
     """Return scale, expected error and interval widths of a release, without data or cost.
 
@@ -205,6 +212,8 @@ def preview(
         subjects: how many series of this length would be pooled.
         episode: as in `release`.
         protect: as in `release`.
+        noise: as in `release`.
+        delta: as in `release`.
 
     >>> from quiltwork import Clusters, queries
     >>> people = Clusters(range(1000))
@@ -215,7 +224,8 @@ def preview(
     """
     read_query(query)
     members = believed(beliefs, query, protect)
-    protection = read_protection(protect, method, secrets, episode, members)
+    left = read_noise(noise, delta)
+    protection = read_protection(protect, method, secrets, episode, members, left)
     query = asked_of(query, members)
     states = public_states(members, query) or ()
     lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
@@ -227,7 +237,7 @@ def preview(
 
     found = seen(protection)
     said = beliefs is not None and members != (any_series(states or (0,)),)
-    known = said and fixed_length(members) is None and method is None
+    known = said and fixed_length(members) is None and method is None and not left
     others = _others(protection, members, max(lengths)) if known else []
     return replace(found, others=tuple(_each_that_can(seen, others)))
 
@@ -290,6 +300,7 @@ def _preview_of(
         signal=signal,
         protect=protection.who,
         advice=tuple(advice(plan, errors[0], signal)),
+        delta=float_up(plan.delta),
     )
 
 

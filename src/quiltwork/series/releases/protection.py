@@ -22,9 +22,10 @@ from quiltwork.beliefs import Belief, ChainBox, Label
 from quiltwork.beliefs.origins import CodedSequences, made_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer, privacy_level
-from quiltwork.influence import Calibration, calibrate
+from quiltwork.influence import Calibration, GaussianCalibration, calibrate
 from quiltwork.influence.calibration_arguments import answer_unit
 from quiltwork.influence.problem import CalibrationProblem
+from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.queries.base import Query
 
 if TYPE_CHECKING:
@@ -42,25 +43,44 @@ class Protection:
     method: str | None = None
     secrets: tuple[int, int] | None = None
     episode: int = 1
+    delta: Fraction = Fraction(0)
 
     def calibrated(
         self, query: Query, members: tuple[Belief, ...], lengths: Counter[int], epsilon: Fraction
-    ) -> Calibration:
+    ) -> Calibration | GaussianCalibration:
         """Return the noise that the query needs for series of these lengths."""
         if self.who == "person":
             return _for_persons(query, lengths, epsilon)
         rows = all(belief.length is not None for belief in members)
         counted = None if rows else lengths
-        return calibrate(members, counted, epsilon, self.method, query, self.secrets, self.episode)
+        asked = members, counted, epsilon, self.method, query, self.secrets, self.episode
+        if not self.delta:
+            return calibrate(*asked)
+        return calibrate(*asked, noise="gaussian", delta=self.delta)
+
+    @property
+    def law(self) -> type[TwoSidedGeometric] | type[RoundedGaussian]:
+        """The noise that is added to each integer."""
+        return law_of(self.delta)
+
+
+def law_of(delta: Fraction) -> type[TwoSidedGeometric] | type[RoundedGaussian]:
+    """Gaussian noise keeps (ε, δ), geometric noise a pure ε."""
+    return RoundedGaussian if delta else TwoSidedGeometric
 
 
 def read_protection(
-    protect: Any, method: str | None, secrets: Any, episode: Any, members: Sequence[Belief]
+    protect: Any,
+    method: str | None,
+    secrets: Any,
+    episode: Any,
+    members: Sequence[Belief],
+    delta: Fraction = Fraction(0),
 ) -> Protection:
     """Read who is protected; None is a moment, or an episode where `episode` says how long."""
     stretch = integer(episode, "episode", 1)
     if protect is None:
-        return Protection("moment" if stretch == 1 else "episode", method, secrets, stretch)
+        return Protection("moment" if stretch == 1 else "episode", method, secrets, stretch, delta)
     who = cast("Who", choice(protect, WHO, "protect"))
     if (who == "episode") != (stretch > 1):
         raise InvalidInputError(
@@ -69,7 +89,12 @@ def read_protection(
             else f"episode={stretch} goes with protect='episode', not with protect={who!r}."
         )
     if who != "person":
-        return Protection(who, method, secrets, stretch)
+        return Protection(who, method, secrets, stretch, delta)
+    if delta:
+        raise UnsupportedError(
+            "protect='person' takes geometric noise: how far replacing a whole series moves an "
+            "answer is known in L1 only. Leave noise and delta out."
+        )
     if method not in (None, "group") or secrets is not None:
         raise InvalidInputError(
             "protect='person' hides the whole series without any belief: leave method and secrets "

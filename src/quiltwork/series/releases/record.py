@@ -6,6 +6,7 @@ noise, the calibration. True answers are nowhere in it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,7 @@ from quiltwork.arguments import flag
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
-from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States
 from quiltwork.queries.cells import OverStates
@@ -28,6 +29,7 @@ from quiltwork.series.releases.error_bars import (
     refuse_label_interval,
     shortfall,
 )
+from quiltwork.series.releases.protection import law_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +75,7 @@ class Release(ChartedResult):
         before: of `influence`, what earlier time points add; 0 where the method does not say.
         assumed_step: the beliefs' step in seconds, if that of the data was not known; else None.
         period: from when to when it is about, in ISO 8601, if the times of the data are known.
+        delta: the chance that is left for more than epsilon; 0 unless the noise is Gaussian.
         fitted: whether a belief was fitted on the data themselves; then the guarantee does not
             hold, since the noise depends on them.
     """
@@ -104,6 +107,7 @@ class Release(ChartedResult):
     assumed_step: int | None = None
     period: tuple[str, str] | None = None
     fitted: bool = False
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):
@@ -132,13 +136,18 @@ class Release(ChartedResult):
         from quiltwork.influence.calibration_arguments import as_problem
 
         question = as_problem(self.query, self.length, self.secrets, self.episode)
+        if self.delta:
+            from quiltwork.influence.gaussian_noise import epsilon_under
+
+            leak, _ = epsilon_under(beliefs, question, self.noise_scale, self.delta)
+            return leak, self.node or 1
         return leak_under(beliefs, question, self.noise_scale)
 
     def for_audit(
         self,
     ) -> tuple[list[tuple[Query, Number]], int, tuple[int, int] | None] | None:
         """Return the query, its scale, the length and the secrets, for one that can be audited."""
-        if self.subjects > 1 or self.episode > 1:
+        if self.subjects > 1 or self.episode > 1 or self.delta:
             return None
         return [(self.query, self.noise_scale * self.unit)], self.length, self.secrets
 
@@ -156,20 +165,38 @@ class Release(ChartedResult):
 
     @property
     def mechanism(self) -> str:
-        """How noise was added: "two-sided geometric" or "exponential"."""
-        return self.query.mechanism
+        """How noise was added: "two-sided geometric", "rounded gaussian" or "exponential"."""
+        return "rounded gaussian" if self.delta else self.query.mechanism
 
     @property
-    def law(self) -> TwoSidedGeometric:
+    def law(self) -> TwoSidedGeometric | RoundedGaussian:
         """The distribution of the noise on each integer."""
-        return TwoSidedGeometric.from_scale(self.noise_scale)
+        return law_of(self.delta).from_scale(self.noise_scale)
+
+    @property
+    def square(self) -> Fraction:
+        """μ² of substituting one time point, over all pairs of sequences: what adds up.
+
+        Of Gaussian noise; 0 for others. `gdp` is μ, and ρ of zero-concentrated privacy μ²/2.
+        """
+        if not self.delta or not self.noise_scale:
+            return Fraction(0)
+        return self.query.moves_squared / self.noise_scale**2
+
+    @property
+    def gdp(self) -> float:
+        """The level μ of Gaussian differential privacy for substituting one time point."""
+        return math.sqrt(self.square) * (1 + 2.0**-50)
 
     @property
     def exact_dp_epsilon(self) -> Fraction | None:
         """The level for substituting one time point, over all pairs of sequences.
 
-        This is what accountants price. None where no noise was needed, so that there is none.
+        This is what accountants price. None where no noise was needed, so that there is none, and
+        for Gaussian noise, which has no pure level.
         """
+        if self.delta:
+            return None
         nodes = np.arange(3) + self.window[0]
         if self.query.runs:
             nodes = np.array(self.query.runs).ravel()
@@ -190,6 +217,10 @@ class Release(ChartedResult):
                 "This release added no noise, since its beliefs leave nothing to protect; it has "
                 "no level to account for under others. Release it with beliefs that do."
             )
+        if self.delta:
+            return Spending.of_gaussian(
+                self.query, self.noise_scale, self.length, epsilon=self.exact_epsilon
+            )
         return Spending.of_query(
             self.query,
             self.noise_scale,
@@ -200,7 +231,7 @@ class Release(ChartedResult):
 
     @property
     def dp_epsilon(self) -> float:
-        """`exact_dp_epsilon` as a float, rounded up; infinite where no noise was needed."""
+        """`exact_dp_epsilon` as a float, rounded up; infinite where there is none."""
         level = self.exact_dp_epsilon
         return float("inf") if level is None else float_up(level)
 

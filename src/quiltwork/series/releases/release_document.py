@@ -48,6 +48,8 @@ def release_to_json(release: Release) -> str:
     }
     if release.noisy:
         body |= _for_readers(release)
+    if release.delta:
+        body["delta"] = str(release.delta)
     if release.assumed_step is not None:
         body[_WHERE_ASSUMED] = release.assumed_step
     if release.fitted:
@@ -91,6 +93,7 @@ def _read(document: dict[str, Any]) -> Release:
     begin_and_end = document.get("period")
     body["period"] = None if begin_and_end is None else tuple(map(str, begin_and_end))
     body["fitted"] = document.get("fitted") is True
+    body["delta"] = _fraction(document.get("delta", "0"))
     total = field(document, "total")
     query = from_document(field(document, "query"))
     value = field(document, "value")

@@ -54,8 +54,8 @@ def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
     values = np.asarray(release.value, dtype=float).ravel().tolist()
     share = float(proper_fraction(confidence, "confidence")) * 100
     described = (
-        f"Released with ε = {release.epsilon:g} and noise of scale {release.scale:.4g}; the truth "
-        f"lies within each interval with {share:g} % confidence."
+        f"Released with {_level(release)} and noise of {_spread(release)} {release.scale:.4g}; "
+        f"the truth lies within each interval with {share:g} % confidence."
     )
     if isinstance(release.query, ByHour):
         return _hours(release, described, np.array(spread))
@@ -129,11 +129,11 @@ def release_page(
     """Return a self-contained HTML page about one release; `others` may fit better than its own."""
     secret = _SECRETS.get(release.protects, f"any {release.episode} time points in a row")
     shown = {
-        "privacy level": "not kept" if release.fitted else f"ε = {release.epsilon:g}",
+        "privacy level": "not kept" if release.fitted else _level(release),
         "protected": secret,
         "asked about": f"{release.points:,} time points"
         + (f" of {release.subjects:,} sequences" if release.subjects > 1 else ""),
-        "noise": f"scale {release.scale:.4g}",
+        "noise": f"{_spread(release)} {release.scale:.4g}",
     }
     said = release.explain().splitlines()
     answer = [*_answer(release, confidence), facts(shown)]
@@ -155,6 +155,15 @@ def release_page(
         told = bullets(misfit(release, others).explain().splitlines())
         sections.append(section("If another belief were true", told, anchor="others"))
     return page(title_of(release), f"A private answer, with noise that hides {secret}.", sections)
+
+
+def _level(release: Release) -> str:
+    level = f"ε = {release.epsilon:g}"
+    return f"{level}, δ = {float(release.delta):g}" if release.delta else level
+
+
+def _spread(release: Release) -> str:
+    return "standard deviation" if release.delta else "scale"
 
 
 def _answer(release: Release, confidence: Number) -> list[Html]:

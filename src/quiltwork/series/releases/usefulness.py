@@ -20,6 +20,7 @@ from quiltwork.exact import percent
 from quiltwork.influence import Calibration
 from quiltwork.influence.explanation import deciding
 from quiltwork.influence.fitted import driving_states
+from quiltwork.influence.gaussian_noise import GaussianCalibration
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum
 
@@ -65,6 +66,9 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
     """Say what drives the noise, as far as the belief tells, and what would help."""
     calibration = plan.calibration
     short = error / (_USEFUL * signal) if signal > 0 else math.inf
+    if isinstance(calibration, GaussianCalibration):
+        yield from _of_gaussian(plan, calibration, short)
+        return
     if not calibration.bounds:
         if 1 < short < math.inf:
             yield f"About {math.ceil(plan.subjects * short):,} persons would make it useful."
@@ -87,6 +91,21 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
         )
     if share > _TIED and short > 1:
         yield from _fewer_ties(drives, calibration)
+
+
+def _of_gaussian(plan: NoisePlan, calibration: GaussianCalibration, short: float) -> Iterator[str]:
+    """Say what hangs together, and how often Gaussian noise would pay."""
+    if calibration.level and calibration.excess > 1 + 1e-3:
+        yield (
+            f"What time points tell about each other asks for {calibration.excess:.3g} times the "
+            "noise that each alone would need."
+        )
+    if 1 < short < math.inf:
+        needed = _points_of_one(plan) * short
+        yield (
+            f"About {math.ceil(needed):,} time points{' of each' if plan.subjects > 1 else ''} "
+            "would make it useful: noise does not grow with their number."
+        )
 
 
 def _points_of_one(plan: NoisePlan) -> int:
