@@ -20,6 +20,7 @@ import numpy as np
 from quiltwork.arguments import choice
 from quiltwork.audit.additive import joint
 from quiltwork.audit.ends import Ends, TiltedChain, sorted_union
+from quiltwork.audit.gaussian_leakage import gaussian_leakage
 from quiltwork.audit.inner import followed
 from quiltwork.audit.laws import check_cost
 from quiltwork.audit.node_levels import Laws, levels, rate
@@ -27,8 +28,8 @@ from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.secrets import read_secrets
-from quiltwork.errors import UnsupportedError
-from quiltwork.exact import integer
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import Number, float_down, integer, proper_fraction
 from quiltwork.queries import Query
 from quiltwork.report.charts import LineChart, level, steps
 from quiltwork.results import ChartedResult, plain
@@ -115,6 +116,7 @@ def leakage(
     noise: str = "laplace",
     secrets: tuple[int, int] | None = None,
     episode: int = 1,
+    delta: Number = 0,
 ) -> float:
     """Return the exact leakage ε* of releases with additive noise, rounded up.
 
@@ -131,10 +133,13 @@ def leakage(
         releases: pairs (query, scale): the scale of the noise actually added to every number of
             the answer, in units of the answer, such as `release.scale`. A sum or mean is taken
             exactly, or with `release.query` on the grid that the release used.
-        noise: "laplace" or "geometric" (on the grid of the answer); both leak the same.
+        noise: "laplace" or "geometric" (on the grid of the answer); both leak the same. With
+            "gaussian" and a delta the scale is σ of one number, and the answer the least ε at
+            which delta is kept.
         secrets: (start, stop), the protected time points; all by default.
         episode: how many of them in a row are one secret; by laws of all their sequences, so of
             few states and few time points.
+        delta: with Gaussian noise, the chance that is left for more than the answer.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -149,16 +154,27 @@ def leakage(
 
     Theorem: docs/theory/exact-leakage.md
     """
-    if integer(episode, "episode", 1) == 1:
+    left = _read_delta(noise, delta)
+    if integer(episode, "episode", 1) == 1 and not left:
         return worst_case(beliefs, length, releases, noise, secrets).epsilon
-    choice(noise, NOISES, "noise")
     chains = followed(beliefs)
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
     width = min(episode, len(nodes))
     blocks = (points - width + 1, statistic, range(nodes.start, nodes.stop - width + 1), width)
+    if left:
+        return max(gaussian_leakage(Laws(chain, *blocks), left) for chain in chains)
     return max(by_laws(Laws(chain, *blocks)).epsilon for chain in chains)
+
+
+def _read_delta(noise: str, delta: Number) -> float:
+    """δ of Gaussian noise, rounded down; 0 for the others, which have none."""
+    if choice(noise, (*NOISES, "gaussian"), "noise") == "gaussian":
+        return float_down(proper_fraction(delta, "delta"))
+    if delta:
+        raise InvalidInputError("delta goes with noise='gaussian'; leave it out.")
+    return 0.0
 
 
 def worst_case(
