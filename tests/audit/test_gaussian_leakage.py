@@ -47,7 +47,7 @@ def test_it_is_the_least_epsilon_that_keeps_delta(rows, length, sigma, delta):
     found = qw.audit.leakage(
         chain, length, [(queries.count(1), sigma)], noise="gaussian", delta=delta
     )
-    worst = {epsilon: 0.0 for epsilon in (found, 0.95 * found)}
+    worst = dict.fromkeys((found, 0.95 * found), 0.0)
     for node in range(1, length + 1):
         laws = mixtures(chain, length, node)
         for one, other in itertools.permutations(laws, 2):
@@ -61,9 +61,7 @@ def test_it_is_the_least_epsilon_that_keeps_delta(rows, length, sigma, delta):
 @pytest.mark.parametrize(("delta", "sigma"), [(1e-6, 11.29), (1e-9, 16.29)])
 def test_the_example_needs_what_the_theory_page_says(delta, sigma):
     chain = qw.MarkovChain(P)
-    found = qw.audit.leakage(
-        chain, 100, [(queries.count(1), sigma)], noise="gaussian", delta=delta
-    )
+    found = qw.audit.leakage(chain, 100, [(queries.count(1), sigma)], noise="gaussian", delta=delta)
     assert found == pytest.approx(1, rel=1e-3)
     claimed = qw.calibrate(chain, 100, 1, noise="gaussian", delta=delta).scale
     assert sigma < claimed < 1.3 * sigma

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -97,7 +98,7 @@ def excess(one: FloatArray, other: FloatArray, sigma: float, epsilon: float) -> 
         return min(1.0, float(weights.sum()) * _UP)
     ends = _crossings(weights, values, sigma, changes)
     total = 0.0
-    for left, right in zip(ends[:-1], ends[1:], strict=True):
+    for left, right in pairwise(ends):
         inside = float(weights @ _between(values, left, right, sigma))
         total += max(inside, 0.0)
     return total + _LOST * float(one.sum())
