@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from evidence.curators import Running, running, with_steps
-from quiltwork.service.schedules import identity
 
 NAME = "The curator's API"
 CLAIM = "for every role and for nobody, no server error and no check of schemathesis fails"
@@ -62,7 +61,7 @@ def _team(curator: Running) -> None:
 
 
 def _with_objects(curator: Running) -> None:
-    """A table, a holdout and a schedule that olga made and others may use."""
+    """A table and a holdout that olga made and others may use."""
     olga = curator.as_("olga")
     olga.make_table("clinic", ["age"], "ill", k=2)
     columns = {"id_column": "id", "target": "y", "threshold": 0.1, "noise": 0.1, "budget": 1}
@@ -75,10 +74,6 @@ def _with_objects(curator: Running) -> None:
     for member in ("pia", "anna"):
         olga.admit("table", "clinic", member)
         olga.admit("holdout", "board", member)
-    timing = {"every": "day", "at": "02:00", "zone": "UTC", "first": "2026-01-01", "runs": 2}
-    since = {"begins": "2026-01-01T00:00Z", "step": 21600}
-    asked = {"question": {"kind": "histogram"}, "epsilon": 1, **timing, **since}
-    olga.make_schedule("steps", key="first", **asked)
 
 
 def _fuzzed(curator: Running, member: str | None, examples: int) -> int:
@@ -137,9 +132,7 @@ def _objects(path: str) -> dict[str, str] | None:
         "release": "1",
         "table": "clinic",
         "holdout": "board",
-        "schedule": identity("olga", "first"),
         "job": "0" * 24,
-        "run": "1",
         "side": "train",
     }
     named = {name: value for name, value in known.items() if f"{{{name}}}" in path}

@@ -105,7 +105,6 @@ ORDINARY = (
     "reproduce no-such-experiment",
     "bench no-such-bench",
     "serve --data header.csv",
-    "worker --data header.csv",
 )
 """One of each kind; those that take long, `_LONG`, with what they refuse."""
 
@@ -116,7 +115,6 @@ _LONG = {
     "reproduce",
     "bench",
     "serve",
-    "worker",
 }  # words are added to what they refuse
 _FAULTS = ("Unexpected", "a fault in quiltwork", "Traceback")
 

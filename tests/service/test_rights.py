@@ -12,17 +12,6 @@ from quiltwork.service.jobs import new_id, submit
 from quiltwork.service.rights import RIGHTS, ROLES
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
-SCHEDULE = {
-    "question": {"kind": "histogram"},
-    "epsilon": 0.01,
-    "every": "day",
-    "at": "02:00",
-    "zone": "UTC",
-    "first": "2026-01-01",
-    "runs": 1,
-    "begins": "2026-01-01T00:00Z",
-    "step": 43200,
-}
 RULES = {"quasi_identifiers": ["age"], "sensitive": "ill", "k": 2}
 HOLDOUT = {"id_column": "id", "target": "y", "threshold": 0.1, "noise": 0.1, "budget": 1}
 ROUTES = [route for part in FEATURES for route in part.routes]
@@ -34,8 +23,6 @@ BODIES = {
     "preview": lambda: {"query": {"kind": "histogram"}, "epsilon": 0.01},
     "plan": lambda: {"questions": [{"query": {"kind": "histogram"}}]},
     "remap": lambda: {"people": 5},
-    "preview_schedule": lambda: SCHEDULE,
-    "make_schedule": lambda: SCHEDULE,
     "make_table": lambda: {"name": "new", "rules": RULES},
     "set_table_rules": lambda: RULES,
     "register_holdout": lambda: {**HOLDOUT, "name": "new"},
@@ -71,13 +58,9 @@ def house(team):
         for member in people:
             for kind in ("tables", "holdouts"):
                 team.told(owner, "PUT", f"/v1/{kind}/{name}/access/{member}")
-        path = f"/v1/datasets/{name}/schedules"
-        made = team.told(people[1], "POST", path, "first", json=SCHEDULE)
-        team.made[name] = made["id"]
     for member in team.secrets:
-        team.made[member] = team.service.storage.write(
-            lambda t, who=member: submit(t, "count", who, "x", {}, who, new_id())
-        )
+        team.made[member] = new_id()
+        team.service.storage.write(lambda t, who=member: submit(t, who, "x", team.made[who]))
     return team
 
 
@@ -96,11 +79,9 @@ def objects(team, role, own):
         "member": self_or_other,
         "token": token_of(team, self_or_other),
         "release": "1",
-        "schedule": team.made["mine" if own else "theirs"],
         "job": team.made[self_or_other],
         "table": "mine" if own else "theirs",
         "holdout": "mine" if own else "theirs",
-        "run": "1",
         "side": "train",
     }
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas
 import pytest
 
-from quiltwork.service import jobs, worker
-from quiltwork.service.settings import Limits
+from quiltwork.service import jobs
+from quiltwork.service.publishing import finish_waiting
+from quiltwork.service.tables import published_from
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, verify_m_privacy
 
 RULES = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 4, "l": 2, "m": 1}
@@ -55,11 +56,17 @@ def ruled(team, rules):
         give(team, provider, rows(n))
 
 
-def published(team):
+def queued(team):
     return team.told("olga", "POST", "/v1/tables/clinic/publication")
 
 
-def test_a_small_table_is_published_at_once_and_withstands_every_provider(clinic):
+def published(team):
+    job = queued(team)
+    finish_waiting(team.service)
+    return team.told("olga", "GET", f"/v1/jobs/{job['id']}")
+
+
+def test_a_table_is_published_and_withstands_every_provider(clinic):
     assert published(clinic)["state"] == "done"
     text = clinic.told("anna", "GET", "/v1/tables/clinic/publication")["content"]
     shown = list(csv.DictReader(io.StringIO(text)))
@@ -141,47 +148,44 @@ def test_every_provider_checks_its_own_rows_and_sees_only_its_own_part(clinic):
     assert clinic.ask("olga", "GET", "/v1/tables/clinic/check").status_code == 403
 
 
-@pytest.mark.parametrize("limits", [Limits(at_once=100)])
-def test_a_large_table_waits_for_the_worker(clinic):
-    job = published(clinic)
+def test_a_table_is_queued_once_and_takes_no_rows_meanwhile(clinic):
+    job = queued(clinic)
     assert (job["state"], job["place"]) == ("queued", 0)
-    assert published(clinic)["id"] == job["id"]
+    assert queued(clinic)["id"] == job["id"]
     assert give(clinic, "pia", rows(5)).status_code == 422
-    worker.finish_waiting(clinic.service, worker.Pace())
-    done = clinic.told("olga", "GET", f"/v1/jobs/{job['id']}")
-    assert done["state"] == "done"
+    assert clinic.told("olga", "GET", "/v1/tables/clinic")["state"] == "publishing"
+    done = published(clinic)
+    assert (done["id"], done["state"]) == (job["id"], "done")
     assert done["done"] == done["total"] == 120
     assert clinic.ask("anna", "GET", f"/v1/jobs/{job['id']}").status_code == 404
 
 
-@pytest.mark.parametrize("limits", [Limits(at_once=0)])
 def test_a_publication_that_is_cancelled_or_fails_can_be_asked_for_again(clinic):
-    first = published(clinic)
+    first = queued(clinic)
     clinic.told("olga", "POST", f"/v1/jobs/{first['id']}/cancellation")
     ruled(clinic, {**RULES, "k": 5000})
-    second = published(clinic)
-    assert second["id"] != first["id"]
-    worker.finish_waiting(clinic.service, worker.Pace())
-    failed = clinic.told("olga", "GET", f"/v1/jobs/{second['id']}")
+    failed = published(clinic)
+    assert failed["id"] != first["id"]
     assert failed["state"] == "failed"
     assert "ask for less" in failed["error"]
     ruled(clinic, RULES)
-    third = published(clinic)
-    worker.finish_waiting(clinic.service, worker.Pace())
-    assert clinic.told("olga", "GET", f"/v1/jobs/{third['id']}")["state"] == "done"
+    assert published(clinic)["state"] == "done"
 
 
-@pytest.mark.parametrize("limits", [Limits(at_once=0)])
-def test_a_worker_that_lost_its_lease_publishes_nothing(clinic):
-    name, service = published(clinic)["id"], clinic.service
-    lost = jobs.claim(service.storage, "slow", 0.0)
-    outcome = jobs.WORKS["publish"](service, lost, jobs.Progress())
-    worker.finish_waiting(service, worker.Pace())
-    before = clinic.told("anna", "GET", "/v1/tables/clinic/publication")
+def test_an_attempt_that_was_given_up_or_cancelled_publishes_nothing(clinic, tmp_path):
+    name, storage = queued(clinic)["id"], clinic.service.storage
+    lost = jobs.begin_next(storage)
+    store = published_from(clinic.service, "clinic", tmp_path, lambda done, total: None)
+    jobs.take_up_again(storage)
+    again = jobs.begin_next(storage)
+    assert (again.id, again.attempts) == (name, 2)
     with pytest.raises(jobs.LeaseLostError):
-        jobs.finish(service.storage, lost, outcome)
-    assert clinic.told("anna", "GET", "/v1/tables/clinic/publication") == before
-    assert clinic.told("olga", "GET", f"/v1/jobs/{name}")["attempts"] == 2
+        jobs.finish(storage, lost, store)
+    clinic.told("olga", "POST", f"/v1/jobs/{name}/cancellation")
+    with pytest.raises(jobs.LeaseLostError):
+        jobs.finish(storage, again, store)
+    assert clinic.ask("anna", "GET", "/v1/tables/clinic/publication").status_code == 422
+    assert clinic.told("olga", "GET", f"/v1/jobs/{name}")["state"] == "cancelled"
 
 
 def test_a_published_table_takes_no_more_rows_and_its_rows_can_be_deleted(clinic):

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from quiltwork.service import door
-from quiltwork.service.dataset_rows import data_clock
 from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 from tests.service.conftest import CHAIN, PEOPLE, ROWS
@@ -201,7 +200,6 @@ def test_rows_that_come_one_at_a_time_are_on_one_clock(team, every):
     assert not any(taken(*wrong) for wrong in ([30], [10], [30, 40]))
     assert taken(20) == (every is not None)
     assert taken(*([30, 40] if every else [20, 30, 40]))
-    assert data_clock(team.service, "dated").step == 600
     assert team.told("olga", "GET", "/v1/datasets/dated")["length"] == 5
 
 

@@ -31,7 +31,7 @@ from quiltwork.errors import (
 COMPLETION_VARIABLE = "_QUILTWORK_COMPLETE"
 INTERRUPTED = 130
 READER_GONE = 141
-_SERVERS = {"serve", "worker", "mcp"}
+_SERVERS = {"serve", "mcp"}
 """Commands that wait for others, and are not at work meanwhile."""
 
 

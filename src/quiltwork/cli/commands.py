@@ -37,7 +37,6 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Curator": {
         "serve": "quiltwork.cli.serve:serve",
-        "worker": "quiltwork.cli.serve:worker",
     },
     "Product": {
         "demo": "quiltwork.cli.product:demo",

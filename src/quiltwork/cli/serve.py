@@ -1,4 +1,4 @@
-"""`quiltwork serve`: a running curator; `quiltwork worker`: one more for its jobs."""
+"""`quiltwork serve`: a running curator, in one process."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ def serve(
             f"A curator needs {error.name}: pip install 'quiltwork[server]'."
         ) from None
     from quiltwork.service.members import NewToken, first_owner, issue, member_of
+    from quiltwork.service.publishing import publishing
     from quiltwork.service.settings import LOOPBACK, Settings, key_from, private_folder
-    from quiltwork.service.worker import supervised
+    from quiltwork.service.sole import only_server
 
     with ExitStack() as held:
         usual = held.enter_context(TemporaryDirectory()) if demo else usual_folder()
@@ -80,7 +81,9 @@ def serve(
         url = database or f"sqlite:///{private_folder(folder) / 'curator.db'}"
         names = (*LOOPBACK, *allow_host)
         settings = Settings(database=url, data=folder, key=key_from(), allowed_hosts=names)
-        service = open_service(settings)
+        if new_token is None:
+            held.enter_context(only_server(url))
+        service = open_service(settings, clean=new_token is None)
         if new_token is not None:
             if member_of(service, new_token) is None:
                 raise click.UsageError(f"There is no member {new_token!r}")
@@ -102,7 +105,7 @@ def serve(
             access_log=False,
             server_header=False,
         )
-        with suppress(KeyboardInterrupt), supervised(settings):
+        with suppress(KeyboardInterrupt), publishing(service):
             uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -151,46 +154,3 @@ def _tell(found: dict[str, str], tokens: Mapping[str, str] | None = None) -> Non
         for name, secret in (tokens or {}).items():
             click.echo(f"  {name:<18} {secret}")
     sys.stdout.flush()
-
-
-@command(
-    example="""
-    quiltwork worker --database sqlite:////srv/curator/curator.db --data /srv/curator
-    quiltwork worker --database sqlite:///curator.db --data curator --once
-    """
-)
-def worker(
-    database: str | None = option(
-        "That of the curator.  [default: curator.db in the data directory]",
-        "URL",
-        envvar="QUILTWORK_DATABASE",
-    ),
-    data: str | None = option(
-        "The curator's data directory.  [default: quiltwork in your data directory]", "DIRECTORY"
-    ),
-    once: bool = option("End when nothing is left to do."),
-    supervised: bool = option("End with the standard input.", hidden=True),
-) -> None:
-    """Carry out the jobs and schedules of a curator.
-
-    `quiltwork serve` keeps one worker running by itself. More of them share the work; they need the
-    same database, data directory and QUILTWORK_KEY. Stop one with Ctrl-C: it puts its job back.
-    """
-    try:
-        from quiltwork.service.features import open_service
-        from quiltwork.service.worker import Pace, finish_waiting, run
-    except ImportError as error:
-        raise UnsupportedError(
-            f"A worker needs {error.name}: pip install 'quiltwork[server]'."
-        ) from None
-    from quiltwork.service.settings import Settings, key_from, private_folder
-
-    folder = private_folder(Path(data) if data else usual_folder())
-    settings = Settings(
-        database=database or f"sqlite:///{folder / 'curator.db'}", data=folder, key=key_from()
-    )
-    service = open_service(settings, clean=False)
-    if once:
-        finish_waiting(service, Pace())
-    else:
-        run(service, Pace(), supervised=supervised)

@@ -5,7 +5,5 @@ from .records import Dataset as Dataset
 from .records import Holdout as Holdout
 from .records import Job as Job
 from .records import Released as Released
-from .records import Schedule as Schedule
-from .records import ScheduledRun as ScheduledRun
 from .records import Score as Score
 from .records import Verification as Verification

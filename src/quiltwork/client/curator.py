@@ -19,7 +19,6 @@ from quiltwork.client.records import (
     Job,
     Kind,
     Released,
-    Schedule,
     Score,
     Verification,
     read,
@@ -198,37 +197,6 @@ class Curator:
         """Cancel a job."""
         return self._told(Job, "POST", "jobs", job, "cancellation")
 
-    def preview_schedule(self, dataset: str, **asked: Any) -> dict[str, Any]:
-        """Say what a schedule would cost as a whole; for `asked` see the API's page."""
-        where = path("datasets", dataset, "schedules", "preview")
-        return dict(self._at.told("POST", where, _schedule(asked), again=True))
-
-    def make_schedule(self, dataset: str, key: str | None = None, **asked: Any) -> Schedule:
-        """Make a schedule and pay for all its runs, once for each key.
-
-        Raises:
-            BudgetExceeded: if all of it does not fit; nothing was spent.
-        """
-        body, used = _schedule(asked), key or secrets.token_hex(16)
-        return self._told(Schedule, "POST", "datasets", dataset, "schedules", body=body, key=used)
-
-    def schedules(self, dataset: str) -> Iterator[Schedule]:
-        """Go through the schedules of a dataset, the latest first."""
-        return self._listed(Schedule, "datasets", dataset, "schedules")
-
-    def schedule(self, schedule: str) -> Schedule:
-        """Return a schedule with its runs."""
-        return self._told(Schedule, "GET", "schedules", schedule)
-
-    def end_schedule(self, schedule: str) -> Schedule:
-        """Let no further run begin; what was debited stays debited."""
-        return self._told(Schedule, "POST", "schedules", schedule, "end")
-
-    def run(self, schedule: str, number: int) -> dict[str, Any]:
-        """Return the release of a run, as quiltwork writes it."""
-        told = self._at.told("GET", path("schedules", schedule, "runs", str(number)))
-        return dict(told["release"])
-
     def tables(self) -> list[CollaborativeTable]:
         """Return the collaborative tables that the token may use."""
         return list(self._listed(CollaborativeTable, "tables"))
@@ -373,8 +341,3 @@ def _number(value: Number, name: str) -> str:
 
 def _document(query: Query | Mapping[str, Any]) -> dict[str, Any]:
     return to_document(query) if isinstance(query, Query) else dict(query)
-
-
-def _schedule(asked: Mapping[str, Any]) -> dict[str, Any]:
-    level = _number(asked["epsilon"], "epsilon")
-    return {**asked, "question": _document(asked["question"]), "epsilon": level}

@@ -126,55 +126,20 @@ class Verification:
 
 @dataclass(frozen=True)
 class Job:
-    """One piece of long work; `waiting_for` says in words why it is not done yet.
-
-    `place` counts the jobs before it, `worker_age` the seconds since its worker was heard of, or
-    any worker while it waits; None if nobody ever was.
-    """
+    """The publication of the table `subject`; `place` counts the jobs before it while it waits."""
 
     id: str
-    kind: str
     subject: str
     owner: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     place: int | None
     done: int
     total: int
-    worker_age: float | None
-    waiting_for: str
-    cancel_requested: bool
     attempts: int
     created: str
     started: str | None
     finished: str | None
     error: str
-
-
-@dataclass(frozen=True)
-class ScheduledRun:
-    """One run: `state` is waiting, queued, running, done, skipped, lost, failed or ended."""
-
-    number: int
-    day: str
-    due: str
-    window: list[int]
-    epsilon: float
-    state: str
-    error: str = ""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A schedule, as it was asked for, and where each of its runs is."""
-
-    id: str
-    dataset: str
-    owner: str
-    state: str
-    created: str
-    asked: dict[str, Any]
-    noise: float
-    runs: list[ScheduledRun]
 
 
 @dataclass(frozen=True)

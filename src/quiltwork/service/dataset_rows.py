@@ -14,7 +14,6 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,7 +34,6 @@ from quiltwork.service.datasets import (
     registered,
     retire,
 )
-from quiltwork.service.occurrences import DataClock
 from quiltwork.service.problems import Problem
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
@@ -166,7 +164,7 @@ def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
         source = read_source(whole, believed, tuple(believed[0].states or ()))
         encode_cells(source, believed, histogram(), quietly=True)  # what a release would refuse
         length = max(source.lengths)
-        least = found.holds.length or 1  # the ledger may be ahead of the rows, for a schedule
+        least = found.holds.length or 1  # the ledger may be ahead of the rows
         if length < least:
             raise InvalidInputError(
                 f"The longest series has {length:,} time points, and {least:,} were registered."
@@ -342,40 +340,3 @@ def _delete_rows(call: Call) -> None:
 
     service.forget(work)
     service.loaded.pop(dataset, None)
-
-
-def series_of(service: Service, dataset: str) -> CodedSequences:
-    """Return the rows of a series; counts are refused, and with 409 a series without rows."""
-    found = registered(service, dataset)
-    if not isinstance(found.holds, SeriesOf):
-        raise InvalidInputError("Only series are published by a schedule, not counts.")
-    return series_rows(service, dataset, found.holds)
-
-
-def have_arrived(service: Service, dataset: str, point: int, *, late: bool) -> bool:
-    """Whether every subject has come as far as a time point; once it is late, whether any has."""
-    try:
-        arrived = [len(one) >= point for one in series_of(service, dataset).coded.values()]
-    except Problem:
-        return False  # there are no rows
-    return any(arrived) if late else all(arrived)
-
-
-def data_clock(service: Service, dataset: str) -> DataClock | None:
-    """Return the clock of a series, if its rows have arrived with regular times; else None.
-
-    Subjects that begin at different times are refused: no day is theirs alike.
-    """
-    if not have_arrived(service, dataset, 1, late=True):
-        return None
-    coded = series_of(service, dataset).coded.values()
-    found = {(one.start, one.origin.grid.step, one.origin.local) for one in coded}
-    if len({start for start, _, _ in found}) > 1:
-        raise InvalidInputError(
-            "The subjects of this series begin at different times, so no window is the same day "
-            "for all of them."
-        )
-    start, step, local = found.pop()
-    if start is None or step is None:
-        return None
-    return DataClock(datetime.fromtimestamp(start, UTC), step, local)

@@ -14,7 +14,6 @@ from quiltwork.service import (
     plans,
     questions,
     releases,
-    schedule_routes,
     tables,
 )
 from quiltwork.service.door import Turns
@@ -31,7 +30,6 @@ FEATURES: tuple[Feature, ...] = (
     plans.FEATURE,
     releases.FEATURE,
     jobs.FEATURE,
-    schedule_routes.FEATURE,
     objects.FEATURE,
     tables.FEATURE,
     holdout_routes.FEATURE,
@@ -42,7 +40,7 @@ FEATURES: tuple[Feature, ...] = (
 def open_service(settings: Settings, *, clean: bool = True) -> Service:
     """Open storage, ledger and vault, and bring the tables to their present version.
 
-    A worker does not `clean` up: what the server beside it has in hand is left alone.
+    A child process does not `clean` up: what its server has in hand is left alone.
     """
     private_folder(settings.data)
     ledger = Ledger.open(settings.database)

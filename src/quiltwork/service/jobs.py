@@ -1,26 +1,22 @@
-"""Long work as rows: who asked for it, who is at it, how far it is, and who may still write.
+"""Long work as rows: a table that is to be published waits its turn, is published, and ends.
 
-A worker leases a job: it gets the next fencing number, and must be heard of before the lease ends.
-Whatever it writes is written in a transaction that first looks whether that number is still the
-job's (`fenced`), so a worker that was thought dead and comes back can write nothing. A job whose
-worker was not heard of in time is leased once more; if that ends in the same way it has failed, as
-it may be the job that kills its workers. Writers alternate as in the ledger, so a look and the
-change that rests on it are one step on both databases.
-
-What a job spends it pays for under its own mark, so nobody pays twice for it whoever does it.
+One child process of the server works at a time (`publishing.py`). The number of its attempt is its
+fence: it writes in transactions that first look whether the job still runs and the attempt is still
+its own, so a child that was thought dead, or whose job was cancelled, can write nothing. A job
+whose child died is taken up once more; if that ends in the same way it has failed, as it may be the
+job that kills it.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from quiltwork.client.records import Job
-from quiltwork.exact import counted
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, Storage, TableOf, Transaction
@@ -29,100 +25,43 @@ from quiltwork.service.structs import Page, PageQuery, paged, shown_as
 State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 
 _MOST_ATTEMPTS = 2
-_AHEAD = 600_000
-"""Milliseconds: what is said to be later than that was written before the clock was set back."""
 _LAST = 2**62
-_TWICE = (
-    "The worker ended twice while it was at this, without a word: it was killed, or there was not "
-    "enough memory. Nothing was published; make the work smaller or give the worker more memory."
+_DIED_TWICE = (
+    "The process that published it ended twice without a word: it was killed, or there was not "
+    "enough memory. Nothing was published; make the table smaller or give the server more memory."
 )
 
 
 class LeaseLostError(Exception):
-    """The job is somebody else's by now, or over: nothing may be written for it."""
-
-
-class StoppedError(Exception):
-    """The worker is told to leave."""
-
-
-class CancelledError(Exception):
-    """The job's owner wants it to stop."""
-
-
-@dataclass
-class Progress:
-    """How far a job is; calling it raises where the work is to stop."""
-
-    done: int = 0
-    total: int = 0
-    reason: Exception | None = None
-
-    def __call__(self, done: int, total: int) -> None:
-        """Tell how much is done, and stop here if there is a reason to."""
-        self.done, self.total = int(done), int(total)
-        if self.reason is not None:
-            raise self.reason
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a job, and what is to be written with it in one transaction."""
-
-    result: Mapping[str, Any]
-    also: Callable[[Transaction], None] = field(default=lambda t: None)
+    """The job is over, or a later attempt's: nothing may be written for it."""
 
 
 @dataclass(frozen=True)
 class StoredJob:
     """One piece of long work; times are milliseconds since 1970.
 
-    `number` is its place among all jobs ever, `id` its name and the key under which it pays, `mark`
-    what it was submitted once for, `kind` tells which function carries it out, `subject` the table
-    or schedule that it is about. A worker must still hold `fence` to write; `beat` is when it was
-    last heard of. `total` is 0 while nobody knows.
+    `number` is its place among all jobs ever, `id` its name, `subject` the table that it is about.
+    `attempts` counts how often it was begun; `total` is 0 while nobody knows.
     """
 
     number: int
     id: str
-    mark: str
-    kind: str
     owner: str
     subject: str
-    body: dict[str, Any]
     created: int
     state: State = "queued"
     attempts: int = 0
-    fence: int = 0
-    cancel: bool = False
     done: int = 0
     total: int = 0
-    worker: str = ""
-    beat: int = 0
-    lease: int = 0
     started: int | None = None
     finished: int | None = None
     error: str = ""
-    result: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class KnownWorker:
-    """A worker, and when it was last heard of."""
-
-    id: str
-    started: int
-    beat: int
-
-
-Work: TypeAlias = "Callable[[Service, StoredJob, Progress], Outcome]"
-WORKS: dict[str, Work] = {}
-"""By kind of job, the function that carries it out."""
-JOBS = TableOf("curator_jobs", StoredJob, "number", unique=("id", "mark"))
-WORKERS = TableOf("curator_workers", KnownWorker, "id")
+JOBS = TableOf("curator_jobs", StoredJob, "number", unique=("id",))
 _OPEN = "state IN ('queued', 'running')"
 _INDEX = f"CREATE INDEX curator_open_jobs ON curator_jobs (number) WHERE {_OPEN}"
-FEATURE = Feature(Schema("jobs", (JOBS, WORKERS), (_INDEX,)))
+FEATURE = Feature(Schema("jobs", (JOBS,), (_INDEX,)))
 
 
 def now() -> int:
@@ -140,196 +79,127 @@ def new_id() -> str:
     return secrets.token_hex(12)
 
 
-def submit(
-    t: Transaction,
-    kind: str,
-    owner: str,
-    subject: str,
-    body: Mapping[str, Any],
-    mark: str,
-    identity: str,
-) -> str:
-    """Put a job at the end of the queue, once for each `mark`; return its id."""
-    known = JOBS.one(t, mark=mark)
-    if known is not None:
-        return known.id
-    last = t.row("SELECT MAX(number) FROM curator_jobs")
-    number = (last[0] or 0) + 1
-    JOBS.add(t, StoredJob(number, identity, mark, kind, owner, subject, dict(body), now()))
-    return identity
+def submit(t: Transaction, owner: str, subject: str, identity: str) -> None:
+    """Put a job at the end of the queue, once for each identity."""
+    if JOBS.one(t, id=identity) is None:
+        (last,) = t.row("SELECT MAX(number) FROM curator_jobs")
+        JOBS.add(t, StoredJob((last or 0) + 1, identity, owner, subject, now()))
 
 
-def claim(
-    storage: Storage, worker: str, seconds: float, only: str | None = None
-) -> StoredJob | None:
-    """Lease the oldest job that waits or was abandoned, or `only` that one; None without any.
-
-    A job that was abandoned as often as may be is failed on the way.
-    """
-
-    def oldest(t: Transaction) -> StoredJob | None:
-        found = JOBS.all(
-            t,
-            f"{_OPEN} AND (state = 'queued' OR lease < ? OR lease > ?) "
-            f"AND {'1 = 1' if only is None else 'id = ?'} ORDER BY number LIMIT 1",
-            *(now(), now() + _AHEAD, *([] if only is None else [only])),
-        )
-        return found[0] if found else None
-
-    if storage.read(oldest) is None:
-        return None  # looking takes no lock from those who spend
+def begin_next(storage: Storage) -> StoredJob | None:
+    """Begin the oldest job that waits; None without any."""
 
     def work(t: Transaction) -> StoredJob | None:
-        while (job := oldest(t)) is not None:
-            if job.cancel or job.attempts >= _MOST_ATTEMPTS:
-                _end(t, job, "cancelled" if job.cancel else "failed", error=_TWICE)
-                continue
-            JOBS.update(
-                t,
-                {"id": job.id},
-                state="running",
-                attempts=job.attempts + 1,
-                fence=job.fence + 1,
-                worker=worker,
-                beat=now(),
-                lease=now() + int(1000 * seconds),
-                started=job.started or now(),
+        for job in JOBS.all(t, "state = 'queued' ORDER BY number LIMIT 1"):
+            begun = replace(
+                job, state="running", attempts=job.attempts + 1, started=job.started or now()
             )
-            return JOBS.named(t, id=job.id)
+            JOBS.update(
+                *(t, {"id": job.id}),
+                state=begun.state,
+                attempts=begun.attempts,
+                started=begun.started,
+            )
+            return begun
         return None
 
+    if not storage.read(lambda t: t.row("SELECT 1 FROM curator_jobs WHERE state = 'queued'")):
+        return None  # looking takes no lock from those who spend
     return storage.write(work)
 
 
-def fenced(t: Transaction, lease: StoredJob) -> StoredJob:
-    """Return the job as it is, if the lease still holds; the first step of all that is written."""
-    job = JOBS.one(t, id=lease.id)
-    if job is None or (job.state, job.fence) != ("running", lease.fence):
-        raise LeaseLostError(lease.id)
-    return job
-
-
-def beat(storage: Storage, lease: StoredJob, done: int, total: int, seconds: float) -> bool:
-    """Let it be known that the work goes on, and how far it is; return whether it is to stop."""
-
-    def work(t: Transaction) -> bool:
-        job = fenced(t, lease)
-        until = now() + int(1000 * seconds)
-        JOBS.update(t, {"id": job.id}, beat=now(), lease=until, done=done, total=total)
-        return job.cancel
-
-    return storage.write(work)
-
-
-def worker_beat(storage: Storage, worker: str, started: int) -> None:
-    """Let it be known that a worker is there, and forget those that are long gone."""
+def take_up_again(storage: Storage) -> None:
+    """Put back, or fail, what was running: its process has died, or the server was killed."""
 
     def work(t: Transaction) -> None:
-        t.rows("DELETE FROM curator_workers WHERE beat < ?", now() - 86_400_000)
-        WORKERS.add(t, KnownWorker(worker, started, now()))
-        WORKERS.update(t, {"id": worker}, beat=now())
+        for job in JOBS.all(t, "state = 'running'"):
+            if job.attempts < _MOST_ATTEMPTS:
+                JOBS.update(t, {"id": job.id}, state="queued", done=0, total=0)
+            else:
+                _end(t, job, "failed", _DIED_TWICE)
+
+    if storage.read(lambda t: t.row("SELECT 1 FROM curator_jobs WHERE state = 'running'")):
+        storage.write(work)
+
+
+def put_back(storage: Storage, job: StoredJob) -> None:
+    """Put a job back, as by a server that stops in good order; the attempt does not count."""
+
+    def work(t: Transaction) -> None:
+        if _is_current(t, job):
+            JOBS.update(t, {"id": job.id}, state="queued", attempts=job.attempts - 1, done=0)
 
     storage.write(work)
 
 
-def worker_left(storage: Storage, worker: str) -> None:
-    """Let it be known that a worker has stopped in good order."""
-    storage.write(lambda t: WORKERS.delete(t, id=worker))
+def is_running(storage: Storage, job: StoredJob) -> bool:
+    """Whether an attempt at a job is to go on: it was neither cancelled nor taken up again."""
+    return storage.read(lambda t: _is_current(t, job))
 
 
-def finish(storage: Storage, lease: StoredJob, outcome: Outcome, total: int = 0) -> None:
-    """End a job; what it has to write is written with it, or not at all; `total` was to be done."""
+def _is_current(t: Transaction, job: StoredJob) -> bool:
+    found = JOBS.one(t, id=job.id)
+    return found is not None and (found.state, found.attempts) == ("running", job.attempts)
+
+
+def _fenced(storage: Storage, job: StoredJob, work: Callable[[Transaction], None]) -> None:
+    """Write for an attempt at a job, or raise `LeaseLostError`."""
+
+    def alone(t: Transaction) -> None:
+        if not _is_current(t, job):
+            raise LeaseLostError(job.id)
+        work(t)
+
+    storage.write(alone)
+
+
+def note_progress(storage: Storage, job: StoredJob, done: int, total: int) -> None:
+    """Write how far a job is."""
+    _fenced(storage, job, lambda t: JOBS.update(t, {"id": job.id}, done=done, total=total))
+
+
+def finish(storage: Storage, job: StoredJob, store: Callable[[Transaction], None]) -> None:
+    """End a job; what came of it is stored in the same transaction, or not at all."""
 
     def work(t: Transaction) -> None:
-        job = fenced(t, lease)
-        outcome.also(t)
-        _end(t, replace(job, done=total, total=total), "done", result=outcome.result)
+        store(t)
+        _end(t, JOBS.named(t, id=job.id), "done")
 
-    storage.write(work)
+    _fenced(storage, job, work)
 
 
-def fail(storage: Storage, lease: StoredJob, state: State, error: str) -> None:
+def fail(storage: Storage, job: StoredJob, error: str) -> None:
     """End a job without a result."""
-    storage.write(lambda t: _end(t, fenced(t, lease), state, error=error))
-
-
-def give_back(storage: Storage, lease: StoredJob) -> None:
-    """Put a job back to its place, as by a worker that stops in good order; it does not count."""
-
-    def work(t: Transaction) -> None:
-        fenced(t, lease)
-        attempts = lease.attempts - 1
-        JOBS.update(t, {"id": lease.id}, state="queued", attempts=attempts, done=0)
-
-    storage.write(work)
+    _fenced(storage, job, lambda t: _end(t, job, "failed", error))
 
 
 def cancel(t: Transaction, identity: str) -> StoredJob:
-    """Cancel a job: at once while it waits, else at the next point where its worker looks."""
+    """Cancel a job, at once: the process that is at it is killed, and can write nothing more."""
     job = JOBS.named(t, id=identity)
     if job.state in ("queued", "running"):
-        JOBS.update(t, {"id": identity}, cancel=True)
-    if job.state == "queued":
         _end(t, job, "cancelled")
     return JOBS.named(t, id=identity)
 
 
-def _end(
-    t: Transaction,
-    job: StoredJob,
-    state: State,
-    error: str = "",
-    result: Mapping[str, Any] | None = None,
-) -> None:
-    JOBS.update(
-        t,
-        {"id": job.id},
-        state=state,
-        finished=now(),
-        error="" if state == "cancelled" else error,
-        result=dict(result or {}),
-        done=job.done,
-        total=job.total,
-    )
-
-
-_NO_WORKER = 60
-"""Seconds without a sign of life after which nobody is said to be at work."""
+def _end(t: Transaction, job: StoredJob, state: State, error: str = "") -> None:
+    done = {"done": job.total} if state == "done" else {}
+    JOBS.update(t, {"id": job.id}, state=state, finished=now(), error=error, **done)
 
 
 def shown(t: Transaction, job: StoredJob) -> Job:
-    """Describe a job as it is now: while it waits with how many are before it, running ones too."""
-    ahead, heard = None, job.beat
+    """Describe a job as it is now: while it waits, with how many are before it."""
+    ahead = None
     if job.state == "queued":
         before = f"SELECT COUNT(*) FROM curator_jobs WHERE {_OPEN} AND number < ?"  # noqa: S608
         (ahead,) = t.row(before, job.number)
-    if job.state != "running":
-        (heard,) = t.row("SELECT MAX(beat) FROM curator_workers WHERE beat < ?", now() + _AHEAD)
-    age = None if not heard else max(0, now() - heard) / 1000
     return shown_as(
         Job,
         job,
         place=ahead,
-        worker_age=None if job.finished else age,
-        waiting_for=_waiting_for(job, ahead, age),
-        cancel_requested=job.cancel,
         created=written(job.created),
         started=None if job.started is None else written(job.started),
         finished=None if job.finished is None else written(job.finished),
     )
-
-
-def _waiting_for(job: StoredJob, ahead: int | None, age: float | None) -> str:
-    if job.state == "running":
-        if job.cancel:
-            return "its worker, to stop where it can"
-        quiet = age is not None and age > _NO_WORKER
-        return "another worker to take over: the one at it is silent" if quiet else "its worker"
-    if job.state != "queued":
-        return ""
-    if age is None or age > _NO_WORKER:
-        return "a worker: none is running; start one with `quiltwork worker`"
-    return f"{counted(ahead, 'job')} before it" if ahead else "a worker, which looks every second"
 
 
 def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
@@ -354,13 +224,13 @@ def _list_jobs(call: Call, t: Transaction) -> Page[Job]:
 
 @FEATURE.at("GET", "/v1/jobs/{job}", "job.read")
 def _show_job(call: Call, t: Transaction) -> Job:
-    """Show where a job is, how far, and when its worker was last heard of."""
+    """Show where a job is, and how far."""
     return shown(t, JOBS.named(t, id=call.path["job"]))
 
 
 @FEATURE.at("POST", "/v1/jobs/{job}/cancellation", "job.cancel")
 def _cancel_job(call: Call, t: Transaction) -> Job:
-    """Cancel a job: at once while it waits, else where its worker next looks."""
+    """Cancel a job, at once."""
     found = cancel(t, call.path["job"])
     t.note("act", f"cancelled job {found.id} at {written(now())}", call.who)
     return shown(t, found)

@@ -144,7 +144,7 @@ class AskedSeries:
             key=key,
             analyst=analyst,
             episode=self.episode,
-            beginning_of=self.length,  # a schedule may be paid for ahead
+            beginning_of=self.length,  # the ledger may be ahead of the rows
         )
 
 

@@ -6,7 +6,7 @@ object is, is asked by the name of the path's parameter (`belongs` of a part):
 - a dataset belongs to the owner who registered it, and to those who were given access to it;
 - a member belongs to herself and to the owner who invited her;
 - a token belongs to its member and to the owner who invited her;
-- a job belongs to who asked for it, a schedule to those to whom its dataset belongs;
+- a job belongs to who asked for it;
 - a table or holdout belongs to the owner who made it, and to those who were admitted.
 
 Who may do an action on own objects only is told that others do not exist.
@@ -48,11 +48,6 @@ RIGHTS: Mapping[str, Mapping[Role, Scope]] = {
     "job.list": {"owner": "own", "analyst": "own"},
     "job.read": {"owner": "own", "analyst": "own", "auditor": "any"},
     "job.cancel": {"owner": "own", "analyst": "own"},
-    "schedule.preview": {"owner": "own", "analyst": "own"},
-    "schedule.create": {"owner": "own", "analyst": "own"},
-    "schedule.list": {"owner": "own", "analyst": "own", "auditor": "any"},
-    "schedule.read": {"owner": "own", "analyst": "own", "auditor": "any"},
-    "schedule.end": {"owner": "own", "analyst": "own"},
     "table.create": {"owner": "any"},
     "table.list": {"owner": "own", "provider": "own", "analyst": "own", "auditor": "any"},
     "table.read": {"owner": "own", "provider": "own", "analyst": "own", "auditor": "any"},

@@ -174,6 +174,8 @@ class Service:
     """How many refusals of a member were noted in which hour."""
     plans: dict[Any, Any] = field(default_factory=dict)
     """Plans of releases that were made lately, for those who ask after a preview, or again."""
+    queued: threading.Event = field(default_factory=threading.Event)
+    """Set when there may be a publication to make (`publishing.py`)."""
 
     _turns: WeakValueDictionary[tuple[str, ...], threading.Lock] = field(
         default_factory=WeakValueDictionary

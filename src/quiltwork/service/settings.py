@@ -32,7 +32,6 @@ class Limits:
     threads: int = 16  # requests that are worked on at the same time; others wait
     uploads: int = 4  # files that are received at the same time: slow ones block nothing else
     pause: float = 20.0  # seconds for which nothing more of a body may come
-    at_once: int = 5_000  # rows up to which a table is published without the queue
 
 
 @dataclass(frozen=True)

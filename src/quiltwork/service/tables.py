@@ -2,17 +2,16 @@
 
 Every provider uploads its own rows and sees nobody else's; columns that the rules do not name are
 not kept. The owner says which columns identify people and which are sensitive, and k, l and m, and
-never sees a row. Publishing is a job: the rows are pooled in the worker's memory, anonymized and
-verified, and only the published table, what it reveals as a whole and each provider's own check
-leave it. A table is published once: a second publication of nearly the same rows could be
-intersected with the first.
+never sees a row. Publishing is a job: the rows are pooled in the memory of a process of its own,
+anonymized and verified, and only the published table, what it reveals as a whole and each
+provider's own check leave it. A table is published once: a second publication of nearly the same
+rows could be intersected with the first.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,6 @@ from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document, Name, Page, PageQuery, shown_as
-from quiltwork.service.worker import Pace, carry_out
 
 if TYPE_CHECKING:
     from quiltwork.tables import Constraint, Table
@@ -346,40 +344,36 @@ def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:
 
 @FEATURE.at("POST", f"{_ONE}/publication", "table.publish")
 def _publish_table(call: Call) -> Job:
-    """Publish a table, once; a large one in the background."""
+    """Publish a table, once: it is queued, and made by a process of its own."""
     service, new = call.service, jobs.new_id()
 
-    def work(t: Transaction) -> tuple[str, int]:
+    def work(t: Transaction) -> Job:
         """Queue the publication, or find the job that is at it."""
         now = TABLES.current(t, call.path["table"])
-        parts, before = _parts_of(t, now.name), str(now.made.get("job", ""))
-        rows = sum(part.row_count for part in parts)
-        if _open_job(t, now) or "publication" in now.made:
-            return before, rows
-        if len(parts) < 2:
-            raise InvalidInputError("A collaborative table needs the rows of two providers.")
-        mark = f"publish {now.name} after {before or 'nothing'}"
-        found = jobs.submit(t, "publish", now.owner, now.name, {}, mark, new)
-        TABLES.update(t, now, job=found)
-        t.note("act", f"publishes table {now.name}", now.owner)
-        return found, rows
+        if not _open_job(t, now) and "publication" not in now.made:
+            if len(_parts_of(t, now.name)) < 2:
+                raise InvalidInputError("A collaborative table needs the rows of two providers.")
+            jobs.submit(t, now.owner, now.name, new)
+            TABLES.update(t, now, job=new)
+            t.note("act", f"publishes table {now.name}", now.owner)
+        made = TABLES.current(t, now.name).made
+        return jobs.shown(t, jobs.JOBS.named(t, id=made["job"]))
 
-    identity, rows = service.write(work)
-    if rows <= service.settings.limits.at_once:
-        pace = Pace()
-        lease = jobs.claim(service.storage, "the server", pace.lease, only=identity)
-        if lease is not None:
-            carry_out(service, lease, pace)
-    return service.read(lambda t: jobs.shown(t, jobs.JOBS.named(t, id=identity)))
+    found = service.write(work)
+    service.queued.set()
+    return found
 
 
-def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -> jobs.Outcome:
-    """Anonymize, verify and describe a table; the work of a job of kind "publish"."""
-    from quiltwork.tables import anonymize
+def published_from(
+    service: Service, name: str, folder: Path, progress: Callable[[int, int], None]
+) -> Callable[[Transaction], None]:
+    """Anonymize, verify and describe a table; return what stores it in a transaction.
 
-    table, parts = service.read(
-        lambda t: (TABLES.current(t, lease.subject), _parts_of(t, lease.subject))
-    )
+    What is written on the way is in `folder`, which is private and deleted afterwards.
+    """
+    from quiltwork.tables import anonymize, write_row_groups
+
+    table, parts = service.read(lambda t: (TABLES.current(t, name), _parts_of(t, name)))
     rules = table.asked
     with ExitStack() as stack:
         paths = {
@@ -388,13 +382,11 @@ def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -
         }
         pooled = rules.pooled(paths)
         made = anonymize(pooled, rules.constraint, rules.m, rules.method, progress=progress)
-    progress(progress.total, progress.total)
     report = _described(made)
-    with tempfile.TemporaryDirectory(dir=service.settings.data) as folder:
-        content = made.write(Path(folder) / "published.csv", "escape").read_bytes()
-        own = {path.stem: path.read_bytes() for path in _row_group_files(made, folder)}
+    content = made.write(folder / "published.csv", "escape").read_bytes()
+    own = {one.stem: one.read_bytes() for one in write_row_groups(made, folder / "own", "escape")}
     file = service.vault.write([content])
-    groups = {name: service.vault.write([own[name]]) for name in sorted(own)}
+    groups = {provider: service.vault.write([own[provider]]) for provider in sorted(own)}
 
     def store(t: Transaction) -> None:
         given = {part.provider: part.row_count for part in parts}
@@ -402,14 +394,7 @@ def _publish(service: Service, lease: jobs.StoredJob, progress: jobs.Progress) -
         TABLES.update(t, TABLES.current(t, table.name), **made)
         t.note("act", f"published table {table.name}", table.owner)
 
-    return jobs.Outcome({"table": table.name, "groups": report["groups"]}, store)
-
-
-def _row_group_files(made: Publication, folder: str) -> list[Path]:
-    """Write the rows of each provider as they are published, for it alone."""
-    from quiltwork.tables import write_row_groups
-
-    return write_row_groups(made, Path(folder) / "own", "escape")
+    return store
 
 
 def _described(made: Publication) -> dict[str, Any]:
@@ -428,9 +413,6 @@ def _described(made: Publication) -> dict[str, Any]:
         "query_error": report["query_error"],
         "sizes": report["reidentification"]["sizes"],
     }
-
-
-jobs.WORKS["publish"] = _publish
 
 
 @FEATURE.at("GET", f"{_ONE}/publication", "table.published")

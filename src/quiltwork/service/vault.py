@@ -138,7 +138,7 @@ class Vault:
     def clean(self, needed: Set[str]) -> None:
         """Delete what no name needs and what was not finished, if it is an hour old.
 
-        Younger files may be those that a worker, or another server, is about to name.
+        Younger files may be those that a request or a publication is about to name.
         """
         for path in list(self.folder.iterdir()):
             with suppress(FileNotFoundError):

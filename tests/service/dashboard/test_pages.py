@@ -19,7 +19,6 @@ PAGES = (
     "/datasets/activity",
     "/datasets/activity/ask",
     "/datasets/commuting",
-    "/schedules",
     "/tables",
     "/tables/admissions",
     "/tables/admissions/published.csv",
@@ -37,7 +36,7 @@ SEEN = {
     "anna": {*PAGES} - {"/log", "/new", "/members", "/members/olga"},
     "north": {"/", "/tables", "/tables/admissions", "/tables/admissions/published.csv"},
     "udo": {
-        *("/", "/datasets/activity", "/datasets/commuting", "/schedules", "/tables"),
+        *("/", "/datasets/activity", "/datasets/commuting", "/tables"),
         *("/tables/admissions", "/leaderboards", "/leaderboards/coin-flips", "/log"),
     },
 }
@@ -83,7 +82,8 @@ def test_an_analyst_sees_what_is_published_and_nothing_of_who_gave_how_much(stor
 
 
 def test_time_points_are_offered_as_far_as_there_are_data(stories):
-    """The budget covers a schedule's days to come too."""
+    """The budget covers days to come too."""
+    stories.service.ledger.extend("activity", LENGTH + 144)
     anna = stories.visitor("anna")
     covered = stories.service.ledger.status("activity").length
     page, form = anna.get("/datasets/activity").text, anna.get("/datasets/activity/ask").text
@@ -129,9 +129,9 @@ def test_a_form_that_is_sent_twice_is_answered_once(stories):
     again = anna.post(ask, ask, **fields)
     assert first.url == again.url
     assert stories.service.ledger.status("commuting").exact_total == total
-    for page in ("/datasets/activity/ask", "/schedules"):  # nothing is spent on what is usual
-        assert anna.post(page, page).status_code == 422
-        assert anna.post(page, page, key="k", kind="histogram").status_code == 422
+    page = "/datasets/activity/ask"  # nothing is spent on what is usual
+    assert anna.post(page, page).status_code == 422
+    assert anna.post(page, page, key="k", kind="histogram").status_code == 422
 
 
 def test_a_refused_file_is_told_by_place_and_never_by_value(stories):
@@ -146,15 +146,12 @@ def test_a_refused_file_is_told_by_place_and_never_by_value(stories):
     assert "CANARY" not in sent.text
 
 
-def test_a_job_that_nobody_is_at_says_so_and_can_be_cancelled(stories):
+def test_a_job_that_waits_can_be_cancelled(stories):
     identity = jobs.new_id()
-    stories.service.storage.write(
-        lambda t: jobs.submit(t, "publish", "olga", "admissions", {}, "a second time", identity)
-    )
+    stories.service.write(lambda t: jobs.submit(t, "olga", "admissions", identity))
     olga = stories.visitor("olga")
     shown = olga.get("/jobs").text
     assert "queued" in shown
-    assert "none is running" in shown
     assert "data-busy" in shown  # the script looks again
     after = olga.post(f"/jobs/{identity}/cancel", "/jobs").text
     assert f"/jobs/{identity}/cancel" not in after
@@ -176,7 +173,7 @@ def test_the_tables_of_a_leaderboard_are_deleted_once_its_name_is_typed(stories)
 @pytest.mark.parametrize("name", ["%00", "..%2F..", "a%20b", "%F0%9F%A7%B5", "x" * 300])
 def test_what_can_be_no_name_is_nowhere(stories, name):
     olga = stories.visitor("olga")
-    for place in ("datasets", "tables", "leaderboards", "members", "schedules"):
+    for place in ("datasets", "tables", "leaderboards", "members"):
         assert olga.get(f"/{place}/{name}").status_code == 404
 
 

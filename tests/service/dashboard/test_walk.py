@@ -12,6 +12,7 @@ from quiltwork.beliefs import MarkovChain, beliefs_to_json
 from quiltwork.service.dashboard import routes
 from quiltwork.service.features import open_service
 from quiltwork.service.members import first_owner
+from quiltwork.service.publishing import finish_waiting
 from tests.service.dashboard.conftest import Serving, create_app
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -114,18 +115,6 @@ def test_from_the_first_start_to_the_last_of_the_budget(people, settings):
         page.get_by_role("link", name="steps").click()
         assert 0.35 < left_of(page) < 0.45  # what was refused cost nothing
 
-        page.get_by_role("link", name="Schedules").last.click()
-        page.get_by_label("Privacy level").fill("0.2")
-        page.get_by_label("How many times").fill("3")
-        page.get_by_text("Rows without times").click()
-        page.get_by_label("When time point 1 is").fill("2026-01-01T00:00:00Z")
-        page.get_by_label("Seconds to the next").fill("600")
-        page.get_by_label("First day that is published").fill("2026-01-02")
-        page.get_by_text("3 runs raise the total by").wait_for()
-        page.get_by_role("button", name="Make the schedule").click()
-        page.get_by_text("planned and paid for as a whole").wait_for()
-        assert page.get_by_role("row").count() == 4  # a header and three runs
-
 
 def test_three_hospitals_and_an_owner_publish_a_table(people, settings):
     service = open_service(settings)
@@ -170,6 +159,9 @@ def test_three_hospitals_and_an_owner_publish_a_table(people, settings):
 
         owner.reload()
         owner.get_by_role("button", name="Publish").click()
+        owner.get_by_text("Being published").wait_for()
+        finish_waiting(service)
+        owner.reload()
         owner.get_by_role("heading", name="Who could break what").wait_for()
         assert owner.get_by_role("row", name="east 41").count() == 1
         with owner.expect_download() as loaded:
@@ -189,7 +181,6 @@ WAYS = {
         "/datasets/activity",
         "/datasets/activity/ask",
         "/datasets/commuting/ask",
-        "/schedules",
         "/tables",
         "/tables/admissions",
         "/leaderboards/coin-flips",

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.members import NewToken, invite, issue
+from quiltwork.service.publishing import finish_waiting
 from quiltwork.service.rights import Caller, Role
 from quiltwork.service.routes import Service
 
@@ -47,6 +48,7 @@ def fill(service: Service) -> dict[str, str]:
 
     for story in (_series, _counts, _table, _leaderboard):
         story(ask)
+    finish_waiting(service)
     return {
         f"{name} ({TEAM[name]})": issue(service, name, OWNER, NewToken(label="demo", days=1)).secret
         for name in SHOWN
@@ -92,10 +94,6 @@ def _series(ask: Ask) -> None:
         ask("anna", "ask", name, asked, key=f"week-{week}")
     asked = {"query": {"kind": "transitions"}, "epsilon": "0.2"}
     ask(OWNER, "ask", name, asked, key="transitions")
-    daily = {"question": {"kind": "histogram"}, "epsilon": "1.2", "every": "day", "runs": 14}
-    first = str((today - timedelta(days=3)).date())
-    timing = {"at": "02:00", "zone": "UTC", "first": first}
-    ask(OWNER, "make_schedule", name, {**daily, **timing}, key="daily")
 
 
 def _counts(ask: Ask) -> None:

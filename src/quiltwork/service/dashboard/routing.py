@@ -18,7 +18,6 @@ from quiltwork.service.dashboard.pages import (
     boards,
     datasets,
     members,
-    schedules,
     tables,
 )
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
@@ -76,15 +75,6 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     _form("/members/{member}", "/remove", "remove_member", "removed", to="/members"),
     ("POST", "/members/{member}/tokens", members.issue),
     _form("/members/{member}", "/tokens/{token}/revoke", "revoke_token", "revoked"),
-    ("GET", "/schedules", schedules.schedules),
-    _form(
-        *("/schedules", "", schedules.make, "scheduled", schedules.schedules),
-        to="/schedules/{made.id}",
-    ),
-    ("POST", "/schedules/preview", schedules.schedules),
-    ("GET", "/schedules/{schedule}", schedules.schedule),
-    _form("/schedules/{schedule}", "/end", "end_schedule", "cancelled"),
-    ("GET", "/schedules/{schedule}/runs/{run}", schedules.run),
     ("GET", "/tables", tables.tables),
     _form("/tables", "", tables.make, "created", tables.tables, to="/tables/{made.name}"),
     ("GET", "/tables/{table}", tables.table),
@@ -105,7 +95,7 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     _form(_BOARD, "/access/{member}/remove", "dismiss_from_holdout", "shared", boards.board),
     _form(_BOARD, "/ask", boards.ask, "scored", boards.board),
     ("GET", "/leaderboards/{holdout}/scores.csv", sends("show_score_file")),
-    ("GET", "/jobs", schedules.jobs),
+    ("GET", "/jobs", tables.jobs),
     _form("/jobs/{job}", "/cancel", "cancel_job", "cancelled", to="/jobs"),
     ("GET", "/log", members.log),
     ("POST", "/log", members.verify),

@@ -38,7 +38,6 @@ _MOST_FIELDS = 500
 _MOST_FILES = 4
 _MENU = (
     ("Overview", "/", "dataset.list"),
-    ("Schedules", "/schedules", "schedule.list"),
     ("Tables", "/tables", "table.list"),
     ("Leaderboards", "/leaderboards", "holdout.list"),
     ("Jobs", "/jobs", "job.list"),
@@ -54,11 +53,10 @@ TOLD = {
     "deleted": "The rows are deleted. The ledger and the log stay.",
     "revoked": "The token is revoked, at once.",
     "removed": "The member is removed, with all tokens.",
-    "scheduled": "The schedule is planned and paid for as a whole.",
     "cancelled": "It is cancelled.",
-    "submitted": "Your rows have arrived; only you and the worker can read them.",
+    "submitted": "Your rows have arrived; only you can replace or delete them.",
     "created": "It is made.",
-    "queued": "The work is queued.",
+    "queued": "It is queued, and published by a process of its own.",
     "scored": "Your predictions were scored.",
 }
 """What a page says after something was done, by the word in its address."""

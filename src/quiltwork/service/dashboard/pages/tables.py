@@ -56,6 +56,13 @@ def table(visit: Visit, refused: Problem | None = None) -> Shown:
     return Shown("table.html", values)
 
 
+def jobs(visit: Visit) -> Shown:
+    """Show the publications that somebody asked for."""
+    found = visit.ask("list_jobs", query={"limit": 50})
+    values = {"heading": "Jobs", "jobs": found.items, "more": found.next}
+    return Shown("jobs.html", values, part="jobs_part.html")
+
+
 def promise(sensitive: str, k: int, l: int, m: int, **_: Any) -> str:  # noqa: E741
     """Say what every group withstands."""
     values = f" with {l} values of {sensitive}" if l > 1 else ""

@@ -1,0 +1,31 @@
+"""What a server starts as a child: the process that makes one publication (`publishing.py`)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from quiltwork.service import jobs
+from quiltwork.service.features import open_service
+from quiltwork.service.publishing import DATABASE, carry_out
+from quiltwork.service.settings import Settings, key_from
+
+
+def _end_with_server() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+def main(data: str, identity: str) -> None:
+    """Carry out a job that was begun; end at once when the server is gone."""
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    settings = Settings(database=os.environ[DATABASE], data=Path(data), key=key_from())
+    service = open_service(settings, clean=False)
+    carry_out(service, service.read(lambda t: jobs.JOBS.named(t, id=identity)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
