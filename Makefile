@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	"$$p" $(RECENT) && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick coverage lint docs wheel wheels kernel bench evidence faults lock hooks clean
+.PHONY: help demo test quick coverage lint docs wheel wheels kernel bench reproduce evidence faults lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ kernel: | $(BIN)/python ## compile the loops in C again if they have changed, as
 
 bench: $(VENV)/.dev ## time quiltwork against its peers (ONLY=name for one); results in bench/results
 	@$(BIN)/python -m bench.run $(ONLY)
+
+reproduce: $(VENV)/.dev ## the papers' values beside ours (ONLY=name for one, FULL=1, DOCS=1 for docs/_generated); reproduction/index.html
+	@$(BIN)/python -m papers $(if $(FULL),--full) $(if $(DOCS),--docs docs/_generated) $(ONLY)
 
 evidence: $(VENV)/.dev ## the full counts behind the guarantees (ONLY=name, FORCE=1); results in evidence/results
 	@$(BIN)/python -m evidence.run $(if $(FORCE),--force) $(ONLY)

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from quiltwork.client import Curator
 from quiltwork.errors import QuiltworkError
 
-DATASET, EPSILON = "steps", "0.02"
+DATASET, EPSILON = "steps", 0.02
 ZONE = ZoneInfo("Europe/Berlin")
 FIRST = datetime(2026, 1, 1, tzinfo=ZONE)  # when time point 1 begins
 STEP = timedelta(minutes=10)

@@ -1,8 +1,7 @@
-"""What `quiltwork reproduce` does: run experiments, keep them, write and show what they found."""
+"""`make reproduce`: run experiments, keep them, write and show what they found."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from papers.registry import Experiment, Progress, Size, all_experiments, select
@@ -10,14 +9,39 @@ from papers.result import result_to_dict
 from papers.runner import Reproduction, finished, run
 from papers.write import write_all, write_docs
 from quiltwork import files
+from quiltwork.cli.command import argument, command, option
 from quiltwork.cli.output import emit, progress, text_table
 from quiltwork.errors import UnsupportedError
 
 
+@command(
+    example="""
+    make reproduce ONLY=--list
+    make reproduce ONLY=geometric-figure-2
+    make reproduce FULL=1
+    python -m papers geometric-figure-2 --full --docs docs/_generated
+    """
+)
 def reproduce(
-    names: Sequence[str], listing: bool, full: bool, fresh: bool, output: Path, docs: Path | None
+    names: tuple[str, ...] = argument(required=False),
+    listing: bool = option("Show the experiments and stop.", names="--list"),
+    full: bool = option("Run the full sizes instead of the quick ones."),
+    fresh: bool = option("Run again what is already finished."),
+    output: Path = option(
+        "Folder for figures, CSV, the page index.html and finished results.",
+        names="-o --output",
+        default=Path("reproduction"),
+    ),
+    docs: Path | None = option(
+        "Also write Markdown pieces with their figures here, for the documentation.",
+    ),
 ) -> None:
-    """Run the experiments that are named, or all of them; see the command for the options."""
+    """Put the papers' published values beside ours.
+
+    Runs every experiment, or those named. A finished experiment is kept and not run again while
+    the code and its size stay the same, so an interrupted run goes on where it stopped. One whose
+    data are not here is skipped, unless it is named.
+    """
     chosen = select(names)
     if listing:
         _show_list(chosen)

@@ -133,7 +133,7 @@ def _section(outcome: Reproduction) -> Html:
         *(table(sheet.name, sheet.header, _digits(sheet)) for sheet in _short_sheets(outcome)),
         paragraph(joined([Html("Files:"), *(link(name, name) for name in downloads)])),
         paragraph("To compute it again:"),
-        code(f"quiltwork reproduce {stem}{_flag(outcome)} --fresh"),
+        code(f"make reproduce ONLY={stem}{_flag(outcome)}"),
         anchor=stem,
     )
 
@@ -146,7 +146,7 @@ def _in_order(values: Html, rows: int, figures: list[Html]) -> list[Html]:
 
 
 def _flag(outcome: Reproduction) -> str:
-    return " --full" if outcome.size == "full" else ""
+    return " FULL=1" if outcome.size == "full" else ""
 
 
 def _markdown(outcome: Reproduction) -> str:
@@ -154,7 +154,7 @@ def _markdown(outcome: Reproduction) -> str:
     rows = [_shown(row) for row in outcome.result.rows]
     used = _used_columns(rows)
     lines = [
-        f"<!-- Written by: quiltwork reproduce {stem}{_flag(outcome)} --docs; do not edit. -->",
+        f"<!-- Written by: make reproduce ONLY={stem}{_flag(outcome)} DOCS=1; do not edit. -->",
         "",
         outcome.result.summary,
         "",
@@ -168,7 +168,7 @@ def _markdown(outcome: Reproduction) -> str:
         lines += [*map(_markdown_row, _digits(sheet)), ""]
     for drawing in outcome.result.figures:
         lines += [f"![{drawing.chart.title}]({stem}-{drawing.name}.svg)", ""]
-    lines += [f"Again: `quiltwork reproduce {stem}{_flag(outcome)}`", ""]
+    lines += [f"Again: `make reproduce ONLY={stem}{_flag(outcome)}`", ""]
     return "\n".join(lines)
 
 

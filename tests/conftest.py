@@ -17,7 +17,6 @@ SLOW = ROOT / "tests" / "slow_tests.txt"
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ.setdefault("QUILTWORK_NO_CONFIG", "1")  # where tests run, none is to be written
 for library in ("OPENBLAS", "OMP", "MKL"):  # workers share the cores already
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 

@@ -27,7 +27,6 @@ PAGES = [
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_every_example_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("QUILTWORK_NO_CONFIG", raising=False)  # as a reader would run it
     assert run_page(page) > 0
 
 

@@ -174,7 +174,9 @@ def _documents(folder: Path) -> Iterator[str]:
     from io import StringIO
 
     import quiltwork as qw
+    from papers.command import reproduce
     from quiltwork.beliefs import beliefs_to_json
+    from quiltwork.cli.app import app
     from quiltwork.cli.boundary import run
 
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
@@ -204,7 +206,6 @@ def _documents(folder: Path) -> Iterator[str]:
         ["demo", "--output", str(folder / "demo")],
         ["reproduce", "--list"],
         ["reproduce", "geometric-figure-2", "--output", str(folder / "out")],
-        ["bench", "--list"],
         ["verify", str(patients), "--provider", "p", *roles],
         ["verify", str(patients), "--provider", "p", *roles, "--max-m"],
         ["verify", str(patients), "--own", str(patients), *roles],
@@ -212,7 +213,8 @@ def _documents(folder: Path) -> Iterator[str]:
     ):
         out, err = StringIO(), StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            run([*arguments, "--json"])
+            reproducing = arguments[0] == "reproduce"
+            run([*arguments[reproducing:], "--json"], reproduce if reproducing else app)
         yield from (line for text in (out, err) for line in text.getvalue().splitlines())
     yield from (path.read_text() for path in (folder / "out" / "results").glob("*.json"))
 

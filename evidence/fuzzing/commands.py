@@ -102,9 +102,8 @@ ORDINARY = (
     "risk published.csv --quasi age,zip --sensitive disease",
     "risk published.csv --quasi age,zip --sensitive disease --against published.csv",
     "demo --output header.csv",
-    "reproduce no-such-experiment",
-    "bench no-such-bench",
     "serve --data header.csv",
+    "ask steps --curator https://curator.example.org --epsilon 1",
 )
 """One of each kind; those that take long, `_LONG`, with what they refuse."""
 
@@ -112,8 +111,6 @@ _FOREIGN = {"--debug", "--help", "--open", "--full", "--backend"}
 _LONG = {
     "mcp",
     "demo",
-    "reproduce",
-    "bench",
     "serve",
 }  # words are added to what they refuse
 _FAULTS = ("Unexpected", "a fault in quiltwork", "Traceback")

@@ -32,6 +32,19 @@ def cli(capsys):
 
 
 @pytest.fixture
+def reproduce(capsys):
+    """The papers' experiments, as `python -m papers` runs them."""
+    from papers.command import reproduce as program
+
+    def call(*arguments: str) -> Ran:
+        code = run(list(arguments), program)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
 def probe(monkeypatch):
     """Add a command made for the test to the table."""
     from quiltwork.cli import commands

@@ -172,7 +172,7 @@ def test_a_wrong_public_total_is_no_test_of_the_true_one(cli, folder):
 
 
 def test_polished_numbers_are_possible_ones_and_intervals_those_of_the_noise(cli, folder):
-    asked = (*RELEASE[:-1], "0.01", "--no-config", "--polish")
+    asked = (*RELEASE[:-1], "0.01", "--polish")
     ran = cli(*asked, "--json")
     assert sum(ran.document["value"]) == 50
     assert min(ran.document["value"]) >= 0

@@ -191,7 +191,7 @@ def test_pieces_of_one_subject_are_released_and_previewed_as_one(cli, folder):
     kept = [line for line in text if not line.split(",")[1].endswith("50")]
     (folder / "gaps.csv").write_text("\n".join(kept))
     asked = ("release", "gaps.csv", *READ, "--every", "1min", "--missing", "split", "--belief")
-    asked = (*asked, "belief.json", "--epsilon", "60", "--no-config")
+    asked = (*asked, "belief.json", "--epsilon", "60")
     each = cli(*asked, "--apart", "--json").document["releases"]
     assert list(each) == ["v0", "v1", "v2", "v3", "v4"]
     assert [sum(one["value"]) for one in each.values()] == [396] * 5

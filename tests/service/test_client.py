@@ -143,24 +143,27 @@ def test_tables_holdouts_and_jobs_go_through_the_client(curator, tmp_path):
 def test_the_command_asks_a_curator(curator, monkeypatch, capsys, tmp_path):
     from quiltwork.cli.boundary import run
 
-    line = ["release", "steps", "--curator", curator.address, "--epsilon", "0.01"]
+    line = ["ask", "steps", "--epsilon", "0.01"]
+    assert run(line) == 2
+    assert "--curator" in capsys.readouterr().err
+    monkeypatch.setenv("QUILTWORK_CURATOR", curator.address)
     assert run(line) == 2
     assert "QUILTWORK_TOKEN" in capsys.readouterr().err
     monkeypatch.setenv("QUILTWORK_TOKEN", curator.tokens["olga"])
     assert run([*line, "--query", "count:walk", "--preview"]) == 0
     assert "intervals are" in capsys.readouterr().out
     path = tmp_path / "answer.json"
-    assert run([*line, "--window", "1:10", "--key", "c", "-o", str(path)]) == 0
+    assert run([*line, "--window", "1:10", "--key", "c", "--polish", "-o", str(path)]) == 0
     assert qw.Release.from_json(path.read_text()).length == 100
-    for wrong in (["--belief", "b.json"], ["--value", "x"], ["--apart"]):
+    for wrong in (["--belief", "b.json"], ["--by", "x"], ["--where", "a=b"]):
         assert run([*line, *wrong]) == 2
     curator.as_("olga").register_counts("town", {"sex": ["f", "m"], "old": ["yes", "no"]}, 1)
     path.write_text("sex,old\nf,yes\nm,no\n")
     curator.as_("olga").add_rows("town", path)
-    line = ["count", "town", "--curator", curator.address, "--epsilon", "0.1", "--by", "sex"]
+    line = ["ask", "town", "--epsilon", "0.1", "--by", "sex"]
     assert run([*line, "--where", "old=yes"]) == 0
     assert "sex" in capsys.readouterr().out
-    for wrong in (["--where", "old>1"], ["--where", "old"], ["--categories", "f,m"]):
+    for wrong in (["--where", "old>1"], ["--where", "old"], ["--query", "count:walk"]):
         assert run([*line, *wrong]) == 2
 
 
@@ -179,8 +182,8 @@ def test_accepted_connections_send_at_once():
 
 def test_a_curator_does_not_start_with_another_key(curator):
     data = curator.folder / "data"
-    command = [sys.executable, "-m", "quiltwork", "serve", "--data", str(data), "--port", "0"]
-    command += ["--database", curator.database]
+    command = [sys.executable, "-m", "quiltwork", "serve", "--data", str(data)]
+    command += ["--database", curator.database, "--new-token", "olga"]
     before = {path.name for path in (data / "vault").iterdir()}
     for key, said in ((None, "no key"), ("11" * 32, "another key")):
         given = {} if key is None else {"QUILTWORK_KEY": key}
@@ -205,7 +208,7 @@ def test_a_curator_that_is_not_there_is_told():
         CuratorConnection("http://127.0.0.1:1", "t", pauses=(0.0,)).told("GET", "/v1/me")
 
 
-def test_the_first_start_shows_a_token_and_later_ones_do_not(curator):
+def test_the_first_start_shows_a_token_and_later_ones_do_not(curator, tmp_path):
     data = curator.folder / "data"
     assert data.stat().st_mode & 0o777 == 0o700
     assert not (curator.folder / "stderr").read_text()
@@ -219,6 +222,8 @@ def test_the_first_start_shows_a_token_and_later_ones_do_not(curator):
     made = told("--new-token", "udo")
     assert Curator(curator.address, json.loads(made.stdout)["token"]).me()["member"] == "udo"
     assert told("--new-token", "nobody").returncode == 2
+    other = tmp_path / "other"
+    command[4:] = ["--data", str(other)]
     taken = told("--port", str(curator.port))
     assert (taken.returncode, taken.stdout) == (3, "")
     assert "another --port" in taken.stderr

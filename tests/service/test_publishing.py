@@ -126,9 +126,8 @@ def child_of(job):
     return None
 
 
-def until(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+def until(condition, looks=6000):
+    for _ in range(looks):
         if value := condition():
             return value
         time.sleep(0.02)

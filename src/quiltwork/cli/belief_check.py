@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from quiltwork import files
 from quiltwork.cli.command import argument, belief_option, command, gathered, option
-from quiltwork.cli.config import config_options
 from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
 from quiltwork.cli.series import Reading, read, read_beliefs
 from quiltwork.errors import InvalidInputError
@@ -30,7 +29,6 @@ _MOST_STATES = 8
         --length 1440 --epsilon 0.5 --report check.html
     """
 )
-@config_options
 def check(
     belief: tuple[str, ...] = belief_option,
     file: str = option("The public sample, CSV or Parquet.", "FILE", names="--against"),
@@ -60,7 +58,7 @@ def check(
     beliefs = read_beliefs(belief)
     for one in beliefs:  # before a file is read as theirs
         refuse_incomparable(one)
-    series = read(file, reading, beliefs=beliefs)
+    series = read(file, reading.completed(belief, file), beliefs=beliefs)
     with progress(1, "Checking") as bar:
         found = check_belief(beliefs, series.data, length=length, epsilon=epsilon, grid=series.grid)
         bar.update(1)

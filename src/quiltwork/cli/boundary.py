@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code."""
+def run(arguments: Sequence[str], program: click.Command = app) -> int:
+    """Run one command line, of quiltwork or of a `program` of its repository; return its code."""
     if COMPLETION_VARIABLE in os.environ:
         app.main(prog_name="quiltwork", complete_var=COMPLETION_VARIABLE)
     for stream in (sys.stdout, sys.stderr):
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
         with warnings.catch_warnings():
             _show_own_warnings(as_json)
             with patience(quiet=as_json or not _SERVERS.isdisjoint(arguments[:1])):
-                code = _invoke(arguments)
+                code = _invoke(arguments, program)
             sys.stdout.flush()
             return code
     except BrokenPipeError:
@@ -74,10 +74,10 @@ def run(arguments: Sequence[str]) -> int:
         return code
 
 
-def _invoke(arguments: Sequence[str]) -> int:
+def _invoke(arguments: Sequence[str], program: click.Command) -> int:
     try:
-        with app.make_context("quiltwork", list(arguments)) as context:
-            app.invoke(context)
+        with program.make_context(program.name, list(arguments)) as context:
+            program.invoke(context)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     return 0

@@ -37,10 +37,9 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Curator": {
         "serve": "quiltwork.cli.serve:serve",
+        "ask": "quiltwork.cli.ask:ask",
     },
     "Product": {
         "demo": "quiltwork.cli.product:demo",
-        "reproduce": "quiltwork.cli.product:reproduce",
-        "bench": "quiltwork.cli.product:bench",
     },
 }

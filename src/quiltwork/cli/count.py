@@ -25,9 +25,6 @@ from quiltwork.cli.command import (
 from quiltwork.cli.output import Targets, interval_table
 from quiltwork.cli.paying import (
     TypedLedger,
-    asked_counts,
-    curator_option,
-    refuse_with_curator,
     telling_what_is_left,
 )
 from quiltwork.cli.series import read_beliefs
@@ -54,7 +51,6 @@ if TYPE_CHECKING:
         --belief households.json
     quiltwork count people.csv --by sex --categories f,m --epsilon 1 \\
         --ledger sqlite:///budget.db --dataset survey --key 2026-05
-    quiltwork count survey --curator https://curator.example.org --by sex --epsilon 0.5
     """
 )
 def count(
@@ -115,7 +111,6 @@ def count(
     ),
     preview: bool = option("Show the error to expect; FILE is not opened and nothing is paid."),
     payer: TypedLedger = gathered(TypedLedger),
-    curator: str | None = curator_option("--by, --where COLUMN=VALUE, --epsilon, --key"),
     confidence: Fraction = confidence_option("Of the intervals."),
     to: Targets = gathered(Targets),
 ) -> None:
@@ -149,11 +144,6 @@ def count(
     by = tuple(column for text in by for column in split_list(text))
     if len(set(by)) < len(by):
         raise click.UsageError("A column is named twice with --by: name each once")
-    if curator is not None:
-        refuse_with_curator("by", "where", "epsilon")
-        told = asked_counts(curator, file, by, where, epsilon, payer.key)
-        _show_table(told, where, confidence, to)
-        return
     conditions = [read_condition(text) for text in where]
     limit = None if subject is None else Contributor(subject, at_most or 1)
     given = GivenDialect(delimiter, encoding=encoding, by_rows=False)
@@ -186,7 +176,7 @@ def count(
     counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, given)
     with telling_what_is_left(paid):
         table = released(limited(counts), people=people if beliefs else None, **paid)
-        _show_table(table, where, confidence, to)
+        show_table(table, where, confidence, to)
 
 
 def _show_errors(table: CountTable, confidence: Fraction, to: Targets) -> None:
@@ -253,9 +243,10 @@ def _cell(label: tuple[str, ...]) -> object:
     return label[0] if len(label) == 1 else label
 
 
-def _show_table(
+def show_table(
     table: CountTable, where: tuple[str, ...], confidence: Fraction, to: Targets
 ) -> None:
+    """Deliver a table with its intervals; `where` are the conditions, for a single cell."""
     each = list(table.intervals(confidence).values())
     together = list(table.intervals(confidence, simultaneous=True).values())
     body = {

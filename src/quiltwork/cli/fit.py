@@ -21,9 +21,8 @@ from quiltwork.cli.command import (
     option,
     split_list,
 )
-from quiltwork.cli.config import config_options
 from quiltwork.cli.output import check_targets, emit, progress, text_table
-from quiltwork.cli.series import Reading, read
+from quiltwork.cli.series import Reading, read, with_reading
 from quiltwork.errors import QuiltworkWarning
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ _PRICED_STATES = 60
         --box --confidence 0.95 -o box.json
     """
 )
-@config_options
 def fit(
     file: str = argument(),
     reading: Reading = gathered(Reading),
@@ -80,7 +78,8 @@ def fit(
     Fit on public data or on other subjects than those whose data is released: a belief fitted on
     the released data makes the noise scale itself a leak. The belief remembers which file it was
     fitted on, and a release from that file warns; it keeps its steps, edges, labels and states, and
-    data on others are refused.
+    data on others are refused. Its file keeps the column and the time zone too, which a release
+    takes unless others are typed.
     """
     kinds = {
         "--single": single,
@@ -113,7 +112,7 @@ def fit(
     options: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
     turns: Any = int(period) if period is not None and period.isdecimal() else period
     tried = _fitted(series, chosen, order, turns, options)
-    document = beliefs_to_json([one.belief for one in tried if one.kept])
+    document = with_reading(beliefs_to_json([one.belief for one in tried if one.kept]), reading)
     if output == "-":
         emit(document, [document])
         return

@@ -18,7 +18,6 @@ from quiltwork.cli.command import (
     level_number,
     option,
 )
-from quiltwork.cli.config import config_options
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import (
     Reading,
@@ -110,7 +109,6 @@ def extend(
     quiltwork ledger register sqlite:///budget.db survey people.csv --rows
     """
 )
-@config_options
 def register(
     url: str = argument(),
     dataset: str = argument(),

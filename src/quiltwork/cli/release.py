@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -21,18 +21,8 @@ from quiltwork.cli.command import (
     level_number,
     option,
 )
-from quiltwork.cli.config import config_options, from_config
 from quiltwork.cli.output import Targets, interval_table, note, progress
-from quiltwork.cli.paying import (
-    TypedLedger,
-    curator_option,
-    open_curator,
-    preview_lines,
-    read_question,
-    refuse_with_curator,
-    tell_quote,
-    telling_what_is_left,
-)
+from quiltwork.cli.paying import TypedLedger, tell_quote, telling_what_is_left
 from quiltwork.cli.series import (
     QUERY_HELP,
     Reading,
@@ -60,7 +50,6 @@ if TYPE_CHECKING:
         --window 1:1440 --epsilon 0.5 --preview
     """
 )
-@config_options
 def release(
     file: str = argument(),
     reading: Reading = gathered(Reading),
@@ -100,9 +89,6 @@ def release(
     beginning: bool = option(
         "With --ledger: FILE has the dataset from its first time point on, and more is to come."
     ),
-    curator: str | None = curator_option(
-        "--query, --window, --epsilon, --key, --preview, --polish"
-    ),
     polish: bool = option(
         "Make the numbers possible ones, which costs nothing: none below 0 or above all there is, "
         "adding up to what is public. Intervals stay those of the noise."
@@ -122,18 +108,6 @@ def release(
     from quiltwork.series import possible
 
     shown: Callable[[Release], Release] = possible if polish else lambda released: released
-    if curator is not None:
-        refuse_with_curator("question", "window", "epsilon", "preview", "polish")
-        asked_of = open_curator(curator)
-        query = read_question(asked_of, file, question, window)
-        _check_delivery(query, to, polish)
-        if preview:
-            told = asked_of.preview(file, query, epsilon)
-            to.deliver(files.dump("curator-preview", 1, asdict(told)), preview_lines(told))
-        else:
-            released = shown(asked_of.ask(file, query, epsilon, payer.key).result)
-            to.deliver(released.to_json(), _lines(released, confidence), released, confidence)
-        return
     if (noise == "gaussian") != (delta is not None):
         raise click.UsageError("--noise gaussian goes with --delta, and --delta with it")
     if apart and (payer.ledger or to.plot or to.report):
@@ -152,7 +126,7 @@ def release(
             "each alone; use --missing state"
         )
     alternatives = _alternatives(others, to.report, beliefs)
-    _check_delivery(query, to, polish)
+    check_delivery(query, to, polish)
     check: Callable[..., None] | None = None
     if debit:
         from quiltwork.series.registration import refuse_unregistered
@@ -163,6 +137,7 @@ def release(
             whose = debit["ledger"], debit["dataset"]
             refuse_unregistered(*whose, path, column, {**arguments, **named})
 
+    reading = reading.completed(belief, file)
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
     split, persons = reading.missing == "split", protect == "person"
     if window is not None and (split or preview or not apart):
@@ -221,7 +196,7 @@ def release(
         lines = [
             line
             for who, one in each.items()
-            for line in (f"{who}:", *(f"  {said}" for said in _lines(one, confidence)), "")
+            for line in (f"{who}:", *(f"  {said}" for said in released_lines(one, confidence)), "")
         ]
         to.deliver(files.dump("releases", 1, body), lines)
     else:
@@ -232,7 +207,7 @@ def release(
             released = shown(answer(series.data, query, beliefs, **asked, **debit))
             to.deliver(
                 released.to_json(),
-                _lines(released, confidence),
+                released_lines(released, confidence),
                 released,
                 confidence,
                 others=alternatives,
@@ -262,7 +237,7 @@ def _on_window(
 
 def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) -> Any:
     """Read the beliefs, or for persons the states alone."""
-    if paths and not (states is not None and from_config("belief")):
+    if paths:
         if states is not None:
             raise click.UsageError("--states goes without --belief, which names its own")
         return read_beliefs(paths)
@@ -305,7 +280,7 @@ def _protected(
     return {"episode": read_episode(text, beliefs, every)}
 
 
-def _check_delivery(query: Query, to: Targets, polish: bool) -> None:
+def check_delivery(query: Query, to: Targets, polish: bool) -> None:
     """Refuse, before anything is spent, what would keep the answer from being delivered."""
     to.check()
     if polish and query.mechanism == "exponential":
@@ -317,7 +292,8 @@ def _check_delivery(query: Query, to: Targets, polish: bool) -> None:
             raise refuse_label_interval()
 
 
-def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
+def released_lines(released: Release, confidence: Fraction) -> Iterator[str]:
+    """Show an answer with its intervals, and say what it protects."""
     if released.mechanism == "exponential":
         yield f"most common state: {released.value}"
         yield f"its count is within {released.shortfall(confidence)} of the largest, with "

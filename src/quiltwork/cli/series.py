@@ -5,8 +5,9 @@ On the command line a question is data: a named query with its arguments, never 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import encoding_option, exact_number, option, split_list
 from quiltwork.cli.output import in_options, note
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, QuiltworkError
 from quiltwork.exact import integer
 
 if TYPE_CHECKING:
@@ -74,6 +75,54 @@ class Reading:
         "[found]",
         "FORMAT",
     )
+
+    def completed(self, beliefs: Sequence[str], file: str) -> Reading:
+        """Take what was not typed as the files of beliefs keep it, and say so.
+
+        A column that is not in the file is left open: the belief may be about others' data.
+        """
+        kept = _kept_reading(beliefs)
+        if file == "-" or (self.value is None and kept.get("value") not in _columns(file)):
+            kept.pop("value", None)
+        if self.time is None:
+            kept.pop("timezone", None)
+        taken = {name: said for name, said in kept.items() if getattr(self, name) is None}
+        if taken:
+            named = ", ".join(f"--{name} {said}" for name, said in taken.items())
+            note(f"As the belief's file says: {named}.")
+        return replace(self, **taken)
+
+
+_KEPT = ("value", "timezone")
+"""How data are read that a belief's file keeps beside the belief, whose grid has the rest."""
+
+
+def with_reading(document: str, reading: Reading) -> str:
+    """Return the document of beliefs with how their data were read, which is no part of them."""
+    kept = {name: getattr(reading, name) for name in _KEPT if getattr(reading, name) is not None}
+    if not kept:
+        return document
+    return json.dumps({**json.loads(document), "reading": kept}, sort_keys=True, ensure_ascii=False)
+
+
+def _kept_reading(paths: Sequence[str]) -> dict[str, str]:
+    """Return what all of some files of beliefs keep, where none of them says otherwise."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        kept = files.parse(files.contents(path)).get("reading", {})
+        for name in _KEPT if isinstance(kept, dict) else ():
+            if isinstance(kept.get(name), str):
+                found.setdefault(name, set()).add(kept[name])
+    return {name: said.pop() for name, said in found.items() if len(said) == 1}
+
+
+def _columns(file: str) -> list[str]:
+    from quiltwork.series.reading.columns import header_of
+
+    try:
+        return header_of(file, None)
+    except (QuiltworkError, OSError):
+        return []  # whoever reads it says why
 
 
 def read(

@@ -97,7 +97,7 @@ def _folder(service: Service) -> Path:
     return service.settings.data / "publishing"
 
 
-class _Progress:
+class _NotedProgress:
     """Tells the database now and then how far a job is; raises once it was cancelled."""
 
     def __init__(self, service: Service, job: StoredJob) -> None:
@@ -113,7 +113,7 @@ class _Progress:
 
 def carry_out(service: Service, job: StoredJob) -> None:
     """Make the publication of a job that was begun, and write how it ended."""
-    progress, folder = _Progress(service, job), _folder(service)
+    progress, folder = _NotedProgress(service, job), _folder(service)
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(LeaseLostError):
         try:
