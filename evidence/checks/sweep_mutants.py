@@ -109,10 +109,10 @@ def certificate_of_another_start() -> AbstractContextManager[None]:
     """The chain from its stationary law, whatever the start."""
     honest = beliefs.walk_of
 
-    def walk_of(chain: MarkovChain, length: int, *shown: Any) -> Walk:
+    def walk_of(chain: MarkovChain, length: int, *shown: Any, **kept: Any) -> Walk:
         with suppress(InvalidInputError):  # where it has several
-            return honest(MarkovChain(chain.transition), length, *shown)
-        return honest(chain, length, *shown)
+            return honest(MarkovChain(chain.transition), length, *shown, **kept)
+        return honest(chain, length, *shown, **kept)
 
     return changed((beliefs, "walk_of", walk_of))
 
@@ -247,7 +247,7 @@ def laws_of_the_wrong_phase() -> AbstractContextManager[None]:
 
 def _cyclic_that(change: Callable[[Walk], Walk]) -> tuple[Any, str, Any]:
     honest = beliefs.cyclic_walk
-    return beliefs, "cyclic_walk", lambda chain, length: change(honest(chain, length))
+    return beliefs, "cyclic_walk", lambda *asked: change(honest(*asked))
 
 
 def law_behind_forgotten() -> AbstractContextManager[None]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from quiltwork.arguments import choice, listed
 from quiltwork.beliefs import Belief, Gaussian, as_beliefs
-from quiltwork.beliefs.secrets import read_secrets
+from quiltwork.beliefs.secrets import SecretPairs, read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, proper_fraction, shortened
 from quiltwork.influence.belief_bound import BeliefBound
@@ -32,8 +32,12 @@ LONGEST = 10**13
 """Changes of queries and sums of lengths stay within 64-bit integers."""
 
 
-def bounds_for(beliefs: Any, length: Any, method: Any) -> tuple[BeliefBound, ...]:
+def bounds_for(
+    beliefs: Any, length: Any, method: Any, pairs: SecretPairs | None = None
+) -> tuple[BeliefBound, ...]:
     """Return one bound per belief, all for the same length.
+
+    Of `pairs` only sweeps make use; what quilts say of all pairs holds for these.
 
     Raises:
         InvalidInputError: for bad beliefs, lengths and methods.
@@ -49,10 +53,12 @@ def bounds_for(beliefs: Any, length: Any, method: Any) -> tuple[BeliefBound, ...
                     "A sweep needs a chain or a network that is a tree (no cycle, no node with two "
                     f"parents), and this {type(belief).__name__} is neither; leave method out."
                 )
-    return tuple(_bound(belief, points, wanted) for belief in members)
+    return tuple(_bound(belief, points, wanted, pairs) for belief in members)
 
 
-def _bound(belief: Belief, length: int, wanted: InfluenceMethod | None) -> BeliefBound:
+def _bound(
+    belief: Belief, length: int, wanted: InfluenceMethod | None, pairs: SecretPairs | None
+) -> BeliefBound:
     if isinstance(belief, Gaussian):
         if wanted is not None:
             raise UnsupportedError(
@@ -62,7 +68,7 @@ def _bound(belief: Belief, length: int, wanted: InfluenceMethod | None) -> Belie
         return GaussianBound(belief, length)
     method = default_method(belief) if wanted is None else wanted
     if method == "sweep":
-        return SweepBound(belief, length)
+        return SweepBound(belief, length, pairs=pairs)
     return QuiltBound(belief, length, method)
 
 
@@ -179,7 +185,13 @@ def default_method(belief: Belief) -> InfluenceMethod:
     return "sweep" if can_be_swept(belief) else default_quilts(belief)
 
 
-def as_problem(query: Query | None, length: int, secrets: Any, episode: Any) -> CalibrationProblem:
+def as_problem(
+    query: Query | None,
+    length: int,
+    secrets: Any,
+    episode: Any,
+    pairs: SecretPairs | None = None,
+) -> CalibrationProblem:
     """Return what is asked about a series of this length.
 
     Raises:
@@ -187,4 +199,4 @@ def as_problem(query: Query | None, length: int, secrets: Any, episode: Any) -> 
     """
     nodes = read_secrets(secrets, length)
     stretch = integer(episode, "episode", 1)
-    return CalibrationProblem(query, length, nodes, min(stretch, len(nodes)))
+    return CalibrationProblem(query, length, nodes, min(stretch, len(nodes)), pairs)

@@ -62,7 +62,8 @@ def _alone(found: Calibration) -> str:
 
     problem, beliefs = found.problem, [one.belief for one in found.bounds]
     unknown = 'for a single release compare method="optimal-scale"'
-    if problem.query is None or problem.episode > 1 or found.length > _SHORT:
+    alone = problem.query is None or problem.episode > 1 or problem.pairs is not None
+    if alone or found.length > _SHORT:
         return unknown
     nodes = problem.nodes.start, problem.nodes.stop - 1
     asked = found.length, found.epsilon, "optimal-scale", problem.query
@@ -85,6 +86,9 @@ def _alternates(belief: Belief) -> bool:
 def _protects(found: Calibration) -> list[str]:
     episode, belief = found.problem.episode, found.bounds[found.belief - 1].belief
     lines = [f"Every stretch of {episode} time points is one secret."] if episode > 1 else []
+    if found.problem.pairs is not None:
+        named = ", ".join(f"{a} and {b}" for a, b in found.problem.pairs)
+        lines.append(f"Kept apart are {named}; other values of a time point may become known.")
     if isinstance(belief, Gaussian):
         apart = "the range" if belief.within is None else f"{float(belief.within):g}"
         lines.append(f"Hidden are true differences of at most {apart}, whatever was recorded.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quiltwork.beliefs.secrets import SecretPairs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
 from quiltwork.influence.quilts.intervals import Cost
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 class CalibrationProblem:
     """A query on a series of some length, every `episode` nodes in a row within `nodes` secret.
 
+    With `pairs` only these values of a node are kept apart.
     Without a query it is any that moves by at most 1 for every node that changes.
     """
 
@@ -34,6 +36,7 @@ class CalibrationProblem:
     length: int
     nodes: range
     episode: int = 1
+    pairs: SecretPairs | None = None
 
     def __post_init__(self) -> None:
         query = self.query

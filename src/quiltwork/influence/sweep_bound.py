@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from quiltwork.beliefs import Belief, HiddenChain, MarkovChain
+from quiltwork.beliefs.secrets import SecretPairs
 from quiltwork.exact import float_down, float_up
 from quiltwork.influence.belief_bound import BeliefBound, Charges, WorstPoint
 from quiltwork.influence.problem import CalibrationProblem, WorstSecret
@@ -51,13 +52,14 @@ class SweepBound(BeliefBound):
     belief: Belief
     length: int
     method: Literal["sweep"] = "sweep"
+    pairs: SecretPairs | None = None
     theorem: ClassVar[str] = "Sweep"
     by_levels: ClassVar[bool] = True
     swept: ClassVar[bool] = True
 
     def sweep(self, episode: int = 1) -> Sweepable:
         """The sweep itself; the last few are kept, with what they have learnt."""
-        return _sweep_of(self.belief, self.length, episode)
+        return _sweep_of(self.belief, self.length, episode, self.pairs)
 
     def required_scale(self, problem: CalibrationProblem, epsilon: Fraction) -> WorstSecret:
         """The least noise with which no secret leaks more than epsilon."""
@@ -236,8 +238,8 @@ def _exact_if_alone(found: WorstSecret, exact: Fraction, bound: Fraction) -> Fra
 
 
 @lru_cache(maxsize=32)
-def _sweep_of(belief: Belief, length: int, episode: int) -> Sweepable:
-    return sweep_of(belief, length, episode)
+def _sweep_of(belief: Belief, length: int, episode: int, pairs: SecretPairs | None) -> Sweepable:
+    return sweep_of(belief, length, episode, pairs)
 
 
 def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
@@ -255,7 +257,7 @@ def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
     if isinstance(left, Exact):
         before = before + walk.tilts(late)
     possible = walk.possible_at(late)[0]
-    secret = possible[:, np.newaxis] & possible & walk.tells
+    secret = possible[:, np.newaxis] & possible & walk.secret
     x, y = np.divmod(np.argmax(np.where(secret, (before + after)[0], -np.inf)), walk.size)
     return int(x), int(y)
 

@@ -97,7 +97,7 @@ def test_persons_need_no_belief_and_beliefs_change_nothing_about_their_noise():
         ({"protect": "person", "episode": 3}, "goes with protect='episode'"),
         ({"protect": "moment", "episode": 3}, "goes with protect='episode'"),
         ({"protect": "person", "method": "sweep"}, "leave method"),
-        ({"protect": "person", "secrets": (1, 2)}, "secrets out"),
+        ({"protect": "person", "secrets": (1, 2)}, "secrets and pairs out"),
     ],
 )
 def test_contradictions_are_refused(arguments, words):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
+from quiltwork.beliefs.secrets import SecretPairs, pairs_from_json, pairs_to_json
 from quiltwork.budget.accounting import limits
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.growth import (
@@ -54,6 +55,8 @@ class Accountant(Charted):
         length: the number of time points; None for beliefs about fixed rows.
         budget: what all releases together may cost; None to only keep count.
         episode: how many time points in a row are one secret.
+        pairs: the pairs of values that are kept apart, all by default, fixed here; as in
+            `calibrate`.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -71,9 +74,10 @@ class Accountant(Charted):
         length: int | None = None,
         budget: Number | None = None,
         episode: int = 1,
+        pairs: Iterable[tuple[Label, Label]] | None = None,
     ) -> None:
         self._budget = None if budget is None else privacy_level(budget, "budget")
-        self._account = Account(Secrets.read(beliefs, length, episode))
+        self._account = Account(Secrets.read(beliefs, length, episode, pairs))
         self._episode = integer(episode, "episode", 1)
 
     @classmethod
@@ -97,6 +101,11 @@ class Accountant(Charted):
     def episode(self) -> int:
         """How many time points in a row are one secret; a shorter series is one as a whole."""
         return self._episode
+
+    @property
+    def pairs(self) -> SecretPairs | None:
+        """Which values of a time point are kept apart; None for all."""
+        return self.secrets.pairs
 
     @property
     def states(self) -> tuple[Label, ...] | None:
@@ -138,7 +147,7 @@ class Accountant(Charted):
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int | None]:
         """Return a bound on what all releases tell under other beliefs, and the worst node."""
-        other = Accountant(beliefs, self.length, episode=self.episode)
+        other = Accountant(beliefs, self.length, episode=self.episode, pairs=self.pairs)
         other.add_all(self.spendings)
         return other.epsilon(), other._account.worst.node
 
@@ -356,6 +365,7 @@ class Accountant(Charted):
             "length": self.length,
             "budget": None if self._budget is None else str(self._budget),
             "episode": self.episode,
+            **({} if self.pairs is None else {"pairs": pairs_to_json(self.pairs)}),
             "spendings": [spending.to_body() for spending in self.spendings],
         }
 
@@ -370,7 +380,8 @@ class Accountant(Charted):
             beliefs = beliefs_from_json(json.dumps(body["beliefs"]))
             budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
             spendings = [Spending.from_body(one) for one in body["spendings"]]
-            secrets = Secrets.read(beliefs, body["length"], body["episode"])
+            pairs = pairs_from_json(body.get("pairs"))
+            secrets = Secrets.read(beliefs, body["length"], body["episode"], pairs)
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             if isinstance(error, InvalidInputError):
                 raise

@@ -48,7 +48,7 @@ def grown(account: Account, length: int, episode: int) -> Account:
         UnsupportedError: if one without levels was made while the series was a single point.
     """
     beliefs = tuple(bound.belief for bound in account.secrets.bounds)
-    return account.seen_by(Secrets.read(beliefs, length, episode))
+    return account.seen_by(Secrets.read(beliefs, length, episode, account.secrets.pairs))
 
 
 def growth_fits(before: Account, after: Account, limit: Fraction) -> bool:
@@ -56,7 +56,8 @@ def growth_fits(before: Account, after: Account, limit: Fraction) -> bool:
     if after.fits(limit):
         return True
     beliefs = [bound.belief for bound in before.secrets.bounds]
-    free = all(isinstance(belief, _GROWS_FREELY) for belief in beliefs)
+    free = before.secrets.pairs is None  # a new point may pass on what is told of other pairs
+    free = free and all(isinstance(belief, _GROWS_FREELY) for belief in beliefs)
     return free and before.fits(limit) and after.total <= before.total * (1 + _ROUNDING)
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quiltwork.beliefs import Gaussian
+from quiltwork.beliefs import Gaussian, as_beliefs
+from quiltwork.beliefs.secrets import SecretPairs, read_pairs
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -62,30 +63,34 @@ class FoundTotal:
 
 @dataclass(frozen=True)
 class Secrets:
-    """Beliefs, the time points first..last that are secret, and how many in a row."""
+    """Beliefs, the time points first..last that are secret, how many in a row, and which values."""
 
     bounds: tuple[BeliefBound, ...]
     first: int
     last: int
     episode: int = 1
+    pairs: SecretPairs | None = None
 
     @classmethod
-    def read(cls, beliefs: Any, length: Any, episode: Any) -> Secrets:
+    def read(cls, beliefs: Any, length: Any, episode: Any, pairs: Any = None) -> Secrets:
         """Read what an account is about: every stretch of `episode` time points is a secret.
+
+        With `pairs` only these values of a time point are kept apart.
 
         Raises:
             InvalidInputError: for arguments that make no sense, with the offending value.
             UnsupportedError: for episodes of rows that are in no order.
         """
-        seen = bounds_for(beliefs, length, None)
         stretch = integer(episode, "episode", 1)
+        apart = read_pairs(pairs, as_beliefs(beliefs), stretch)
+        seen = bounds_for(beliefs, length, None, apart)
         if stretch > 1 and any(one.belief.length is not None for one in seen):
             raise UnsupportedError(
                 "episode is a number of time points in a row, and these beliefs are about rows in "
                 "no order; leave it out."
             )
         points = seen[0].length
-        return cls(seen, 1, points, min(stretch, points))
+        return cls(seen, 1, points, min(stretch, points), apart)
 
     @property
     def length(self) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from quiltwork.beliefs import Network
 from quiltwork.beliefs.elimination import Weights, multiply, sum_out
 from quiltwork.beliefs.moral import Neighbours
+from quiltwork.beliefs.secrets import SecretPairs
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.network.network_quilts import network_families
 from quiltwork.influence.sweep import Leak, Levels, can_be_swept, sweep_of
@@ -181,8 +182,10 @@ class TreeSweep:
         return found
 
 
-@sweep_of.register
-def _(belief: Network, length: int, episode: int = 1) -> TreeSweep:
+@sweep_of.register(Network)
+def _(
+    belief: Network, length: int, episode: int = 1, pairs: SecretPairs | None = None
+) -> TreeSweep:
     if episode > 1:
         raise UnsupportedError(
             f"A stretch of {episode} time points needs a chain, and the rows of a network are in "

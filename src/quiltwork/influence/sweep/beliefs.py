@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
+from quiltwork.beliefs.secrets import SecretPairs, kept_apart
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
 from quiltwork.influence.sweep.endless import SHORT
@@ -21,8 +22,12 @@ _MOST_WEIGHTED = 64
 
 
 @singledispatch
-def sweep_of(belief: Any, length: int, episode: int = 1) -> Sweepable:
+def sweep_of(
+    belief: Any, length: int, episode: int = 1, pairs: SecretPairs | None = None
+) -> Sweepable:
     """Return the sweep of a belief about a series of this length, for secrets of `episode` nodes.
+
+    With `pairs` only these values are kept apart; all of them otherwise.
 
     Raises:
         UnsupportedError: for beliefs that cannot be swept, and for episodes of rows in no order.
@@ -30,21 +35,28 @@ def sweep_of(belief: Any, length: int, episode: int = 1) -> Sweepable:
     raise UnsupportedError(f"A sweep needs a chain or a tree, and {type(belief).__name__} is none.")
 
 
-@sweep_of.register
-def _(belief: MarkovChain, length: int, episode: int = 1) -> Sweep:
-    walk = walk_of(belief, length)
+@sweep_of.register(MarkovChain)
+def _(
+    belief: MarkovChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
+) -> Sweep:
+    walk = walk_of(belief, length, kept=kept_apart(pairs, belief.states))
     return _swept(walk, _contraction(belief, walk), length, episode)
 
 
-@sweep_of.register
-def _(belief: HiddenChain, length: int, episode: int = 1) -> Sweep:
-    walk = walk_of(belief.inner, length, np.asarray(belief.shown))
+@sweep_of.register(HiddenChain)
+def _(
+    belief: HiddenChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
+) -> Sweep:
+    kept = kept_apart(pairs, belief.states)
+    walk = walk_of(belief.inner, length, np.asarray(belief.shown), kept)
     return _swept(walk, _contraction(belief.inner, walk), length, episode)
 
 
-@sweep_of.register
-def _(belief: CyclicChain, length: int, episode: int = 1) -> Sweep:
-    walk = cyclic_walk(belief, length)
+@sweep_of.register(CyclicChain)
+def _(
+    belief: CyclicChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
+) -> Sweep:
+    walk = cyclic_walk(belief, length, kept_apart(pairs, belief.states))
     return _swept(walk, _contraction(belief, walk), length, episode)
 
 
@@ -70,12 +82,12 @@ def _only_coarse(walk: Walk, coarse: Contracted, length: int) -> bool:
     return walk.size > _MOST_WEIGHTED or endless or (walk.period > 1 and shrinks)
 
 
-@sweep_of.register
-def _(belief: ChainBox, length: int, episode: int = 1) -> Sweep:
-    size = belief.size
+@sweep_of.register(ChainBox)
+def _(belief: ChainBox, length: int, episode: int = 1, pairs: SecretPairs | None = None) -> Sweep:
+    size, kept = belief.size, kept_apart(pairs, belief.states)
     nothing = np.empty((0, size), dtype=np.bool_)
     tells = ~np.eye(size, dtype=np.bool_)
-    walk = Walk(np.array([belief.upper]), None, nothing, None, 0.0, tells)
+    walk = Walk(np.array([belief.upper]), None, nothing, None, 0.0, tells, kept)
     side = Contracted(tuple(diameters(belief)), size)
     return Sweep(walk, side, side, length, episode)
 

@@ -304,7 +304,7 @@ def _balanced(
     before, after = left.homogeneous, right.homogeneous
     pairs = sweep.walk.pairs
     tilt = sweep.walk.tilts(np.array([1 << 40]))[0][pairs]
-    asked = np.isfinite(tilt) & sweep.walk.tells[pairs]
+    asked = np.isfinite(tilt) & sweep.walk.secret[pairs]
     if not asked.any():  # late nodes have one state left
         return None
     alone = own + (sweep.episode - 1) * forward

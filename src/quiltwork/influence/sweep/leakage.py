@@ -196,14 +196,18 @@ class Sweep:
         return before, after * (1 + 2.0**-51)
 
     def _secret(self, nodes: IntArray) -> BoolArray:
-        """(nodes, k, k) the pairs of possible states that the data tell apart."""
-        return self._pairs(nodes) & self.walk.tells
+        """(nodes, k, k) the pairs of possible states that are kept apart."""
+        return self._pairs(nodes) & self.walk.secret
 
     def _pairs(self, nodes: IntArray) -> BoolArray:
         """(nodes, k, k) the pairs of different possible states."""
         possible = self.walk.possible_at(nodes)
         different = ~np.eye(self.walk.size, dtype=np.bool_)
         return np.asarray(possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & different)
+
+    def about_all_pairs(self) -> Sweep:
+        """The same with all pairs of states kept apart."""
+        return self if self.walk.kept is None else replace(self, walk=replace(self.walk, kept=None))
 
     def affordable(self, nodes: int) -> int:
         """So many stretches of these nodes can be swept in some seconds."""

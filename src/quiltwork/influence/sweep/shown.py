@@ -20,7 +20,7 @@ _PROGRAMS = 1 << 14
 
 
 def between_shown(walk: Walk, nodes: IntArray, own: FloatArray, sides: FloatArray) -> FloatArray:
-    """The most that is told between two shown states of each node; +inf where laws are unknown.
+    """The most that is told between two secret states of each node; +inf where laws are unknown.
 
     `own` is what is spent on each node, `sides` is (nodes, n, n) the bounds of both sides.
     """
@@ -44,7 +44,7 @@ def _worst(walk: Walk, law: FloatArray, limits: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         behind = behind / mass
     able = mass[:, :, 0] > 0
-    a, b = np.nonzero(~np.eye(len(walk.shown_sets), dtype=np.bool_))
+    a, b = walk.secret_sets
     node, pair = np.nonzero(able[:, a] & able[:, b])
     found = np.zeros(len(law))
     if len(node):

@@ -170,7 +170,8 @@ class TwoEndedRun:
         rounding = self.rounding
         size = max(1, _CELLS // self.sweep.walk.size**2)
         every = np.arange(self.nodes.start, self.nodes.stop)
-        # a secret outside is bounded as one at the end is, which is charged itself
+        # a secret outside is bounded as one at the end is, which is charged itself, at any pair
+        any_pair = self.sweep.about_all_pairs()
         places = np.stack(
             [
                 self._strides(every - self.first),
@@ -185,6 +186,9 @@ class TwoEndedRun:
             behind, beyond, touched = places[:, begin : begin + size]
             alone = own + np.maximum(touched, 0) * forward
             before, after = self.sweep.told(nodes, alone, left[behind], right[beyond])
+            if self.sweep.walk.kept is not None:
+                sides = any_pair.told(nodes, alone, left[behind], right[beyond])
+                before, after = np.where(touched >= 0, (before, after), sides)
             leak = (alone + before + after) * (1 + 2.0**-50) + rounding
             top = int(np.lexsort((touched >= 0, leak))[-1])
             if (float(leak[top]), bool(touched[top] >= 0)) > best:

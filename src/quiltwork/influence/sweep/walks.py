@@ -7,7 +7,7 @@ one; later ones are within `slack` of a limit that repeats with the same period.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class Walk:
         slack: how far they can be from it, projectively; what rounding may add is included.
         tells: (k, k) which pairs of states the data tell apart; the others are no secret, and a
             release does not move between them.
+        kept: (k, k) which of these are secret pairs; None for all of them. What is passed on from
+            node to node is about every pair, the worst node is sought among secret ones.
     """
 
     steps: FloatArray
@@ -57,6 +59,7 @@ class Walk:
     limits: FloatArray | None
     slack: float
     tells: BoolArray
+    kept: BoolArray | None = None
 
     @property
     def size(self) -> int:
@@ -82,7 +85,19 @@ class Walk:
     def all_secret(self) -> bool:
         """Whether every node can take all of several states, and the data tell them apart."""
         all_possible = bool(self.possible.all() and self.late_possible.all())
-        return self.size > 1 and self.all_told and all_possible
+        return self.size > 1 and self.all_told and self.kept is None and all_possible
+
+    @cached_property
+    def secret(self) -> BoolArray:
+        """(k, k) the pairs of states that are kept apart, of those that the data tell apart."""
+        return self.tells if self.kept is None else self.tells & self.kept
+
+    @cached_property
+    def secret_sets(self) -> tuple[IntArray, IntArray]:
+        """The pairs of shown states that are kept apart, as positions in `shown_sets`."""
+        first = self.shown_sets.argmax(axis=1)
+        a, b = np.nonzero(self.secret[np.ix_(first, first)])
+        return a, b
 
     @cached_property
     def shown_sets(self) -> BoolArray:
@@ -93,13 +108,13 @@ class Walk:
     def _nothing_told(self) -> tuple[BoolArray, BoolArray]:
         """For nodes known one by one, and for later ones by phase."""
         early, late = (
-            (sets[:, :, np.newaxis] & sets[:, np.newaxis, :] & self.tells).any(axis=(1, 2))
+            (sets[:, :, np.newaxis] & sets[:, np.newaxis, :] & self.secret).any(axis=(1, 2))
             for sets in (self.possible, self.late_possible)
         )
         return np.logical_not(early), np.logical_not(late)
 
     def known_at(self, nodes: IntArray) -> BoolArray:
-        """Whether a node has nothing to hide: its possible states are not told apart."""
+        """Whether a node has nothing to hide: no two of its possible states are kept apart."""
         return self._at(nodes, *self._nothing_told)
 
     @cached_property
@@ -200,15 +215,22 @@ def _log_ratios(law: FloatArray, possible: BoolArray, margin: FloatArray) -> Flo
     return np.where(both & np.isfinite(tilt), tilt + margin[:, np.newaxis, np.newaxis], np.inf)
 
 
-def walk_of(chain: MarkovChain, length: int, shown: IntArray | None = None) -> Walk:
+def walk_of(
+    chain: MarkovChain,
+    length: int,
+    shown: IntArray | None = None,
+    kept: BoolArray | None = None,
+) -> Walk:
     """See a homogeneous chain as a walk, on the states that it can ever be in.
 
-    `shown` is what the data show of each state; all of it if not given.
+    `shown` is what the data show of each state, all of it if not given; `kept` which shown states
+    are secret pairs, all if not given.
     """
     reached = _ever_possible(chain)
     matrix = np.asarray(chain.transition)[np.ix_(reached, reached)]
     seen = (np.arange(chain.size) if shown is None else shown)[reached]
     tells = np.not_equal.outer(seen, seen)
+    kept = None if kept is None else kept[np.ix_(seen, seen)]
     steps = matrix[np.newaxis]
     if isinstance(chain.initial, str) and chain.initial == "any":
         found = supports(chain, length)  # they only shrink, so that late ones are all the same
@@ -218,13 +240,13 @@ def walk_of(chain: MarkovChain, length: int, shown: IntArray | None = None) -> W
             if settled
             else None
         )
-        return Walk(steps, None, found.sets[:, reached], late, 0.0, tells)
+        return Walk(steps, None, found.sets[:, reached], late, 0.0, tells, kept)
     if isinstance(chain.initial, str):
         law = np.asarray(chain.stationary)[np.newaxis, reached]
         nothing = np.empty((0, len(reached)))
         slack = 2 * relative_error(chain.size)
-        return Walk(steps, nothing, nothing > 0, law, slack, tells)
-    return _started(chain, length, reached, steps, tells)
+        return Walk(steps, nothing, nothing > 0, law, slack, tells, kept)
+    return replace(_started(chain, length, reached, steps, tells), kept=kept)
 
 
 def _started(
@@ -246,25 +268,32 @@ def _started(
     return Walk(np.repeat(steps, period, axis=0), values, possible, limits, slack, tells)
 
 
-def cyclic_walk(chain: CyclicChain, length: int) -> Walk:
+def cyclic_walk(chain: CyclicChain, length: int, kept: BoolArray | None = None) -> Walk:
     """See a cyclic chain as a walk, on the states that it can ever be in.
 
-    From a given start laws are followed turn by turn until they are close to what repeats.
+    From a given start laws are followed turn by turn until they are close to what repeats. `kept`
+    says which states are secret pairs, all if not given.
 
     Theorem: docs/theory/cyclic-chains.md
     """
-    kept = _ever_possible_in_cycle(chain)
-    steps = np.asarray(chain.matrices)[:, kept][:, :, kept]
-    tells = ~np.eye(len(kept), dtype=np.bool_)
+    reached = _ever_possible_in_cycle(chain)
+    walk = _cycle(chain, length, reached)
+    return walk if kept is None else replace(walk, kept=kept[np.ix_(reached, reached)])
+
+
+def _cycle(chain: CyclicChain, length: int, reached: IntArray) -> Walk:
+    """The same with all pairs of states kept apart."""
+    steps = np.asarray(chain.matrices)[:, reached][:, :, reached]
+    tells = ~np.eye(len(reached), dtype=np.bool_)
     if isinstance(chain.initial, str) and chain.initial == "stationary":
-        nothing = np.empty((0, len(kept)))
-        return Walk(steps, nothing, nothing > 0, chain.laws[:, kept], _law_error(chain), tells)
-    begin = np.asarray(chain.support(1))[kept]
+        nothing = np.empty((0, len(reached)))
+        return Walk(steps, nothing, nothing > 0, chain.laws[:, reached], _law_error(chain), tells)
+    begin = np.asarray(chain.support(1))[reached]
     if isinstance(chain.initial, str):  # supports only shrink, so that late ones are all the same
         possible, settled = _followed_supports(steps > 0, begin, length)
         late = possible[-chain.period :].astype(np.float64) if settled else None
         return Walk(steps, None, possible[: length if late is None else None], late, 0.0, tells)
-    return _cycle_from_start(chain, length, kept, steps, tells)
+    return _cycle_from_start(chain, length, reached, steps, tells)
 
 
 def _law_error(chain: CyclicChain) -> float:
@@ -278,13 +307,13 @@ def _law_error(chain: CyclicChain) -> float:
 
 
 def _cycle_from_start(
-    chain: CyclicChain, length: int, kept: IntArray, steps: FloatArray, tells: BoolArray
+    chain: CyclicChain, length: int, reached: IntArray, steps: FloatArray, tells: BoolArray
 ) -> Walk:
     """Follow laws until they are close to those that repeat, or for some time."""
     limits = None
     with suppress(InvalidInputError, UnsupportedError):
-        limits = chain.laws[:, kept]
-    laws, possible = [np.asarray(chain.start)[kept]], [np.asarray(chain.support(1))[kept]]
+        limits = chain.laws[:, reached]
+    laws, possible = [np.asarray(chain.start)[reached]], [np.asarray(chain.support(1))[reached]]
     most, period = min(length, MARGINAL_STEPS), chain.period
     while len(laws) <= most:
         node = len(laws)

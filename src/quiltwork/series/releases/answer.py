@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, reduce
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.beliefs import Belief, Label, as_beliefs
 from quiltwork.beliefs.cyclic import placed, refuse_misplaced
 from quiltwork.beliefs.origins import made_of
 from quiltwork.beliefs.sets import digest
@@ -71,6 +71,7 @@ def release(
     beginning_of: int | None = None,
     noise: NoiseKind = "geometric",
     delta: Number = 0,
+    pairs: Iterable[tuple[Label, Label]] | None = None,
 ) -> Release:
     """Answer a query so that nothing protected is betrayed by more than epsilon.
 
@@ -103,6 +104,8 @@ def release(
         noise: "geometric" for a pure epsilon; "gaussian" for (epsilon, delta), which is quieter
             where many questions are about the same time points (`docs/how-to/gaussian-noise.md`).
         delta: with Gaussian noise, the chance that is left for more than epsilon.
+        pairs: the pairs of values that are kept apart, as in `calibrate`; with a ledger those that
+            the dataset was created with.
 
     Cost: reading the data, plus calibration, which does not grow with their length.
 
@@ -131,7 +134,12 @@ def release(
     if episode is None:
         as_paid = payer is not None and protect in (None, "episode")
         episode = payer.ledger.status(payer.dataset).episode if payer and as_paid else 1
-    protection = read_protection(protect, method, secrets, episode, members, left)
+    if payer is not None and pairs is not None:
+        raise InvalidInputError(
+            "With a ledger it is fixed for the dataset which pairs of values are kept apart: leave "
+            "pairs out, and name them when the dataset is created."
+        )
+    protection = read_protection(protect, method, secrets, episode, members, left, pairs)
     if protection.who == "person":
         refuse_pieces(data)
     found = prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
@@ -206,6 +214,7 @@ class PreparedRelease:
             secrets=None if secrets is None else (secrets[0], secrets[1]),
             episode=calibration.problem.episode,
             delta=plan.delta,
+            pairs=calibration.problem.pairs,
             beliefs=tuple(repr(belief) for belief in self.members),
             belief_digest=digest(self.members),
             dataset=dataset,

@@ -174,6 +174,9 @@ def _protects(release: Release) -> str:
     if release.secrets is not None:
         within = f"the time points {release.secrets[0]}..{release.secrets[1]}"
         which = within if release.episode == 1 else f"{which} within {within}"
+    if release.pairs is not None:
+        named = ", ".join(f"{a} from {b}" for a, b in release.pairs)
+        which += f", keeping apart {named} and nothing else,"
     kept = f"ε = {release.epsilon:g}"
     if release.delta:
         kept += f" and δ = {float(release.delta):g}"

@@ -20,6 +20,7 @@ import numpy as np
 from quiltwork.arguments import choice
 from quiltwork.beliefs import Belief, ChainBox, Label
 from quiltwork.beliefs.origins import CodedSequences, made_of
+from quiltwork.beliefs.secrets import SecretPairs, read_pairs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer, privacy_level
 from quiltwork.influence import Calibration, GaussianCalibration, calibrate
@@ -37,13 +38,17 @@ WHO: tuple[Who, ...] = ("moment", "episode", "person")
 
 @dataclass(frozen=True)
 class Protection:
-    """What is one secret: a time point, `episode` of them in a row, or a person's whole series."""
+    """What is one secret: a time point, `episode` of them in a row, or a person's whole series.
+
+    With `pairs` only these values of a time point are kept apart.
+    """
 
     who: Who
     method: str | None = None
     secrets: tuple[int, int] | None = None
     episode: int = 1
     delta: Fraction = Fraction(0)
+    pairs: SecretPairs | None = None
 
     def calibrated(
         self, query: Query, members: tuple[Belief, ...], lengths: Counter[int], epsilon: Fraction
@@ -55,8 +60,8 @@ class Protection:
         counted = None if rows else lengths
         asked = members, counted, epsilon, self.method, query, self.secrets, self.episode
         if not self.delta:
-            return calibrate(*asked)
-        return calibrate(*asked, noise="gaussian", delta=self.delta)
+            return calibrate(*asked, pairs=self.pairs)
+        return calibrate(*asked, noise="gaussian", delta=self.delta, pairs=self.pairs)
 
     @property
     def law(self) -> type[TwoSidedGeometric] | type[RoundedGaussian]:
@@ -76,11 +81,14 @@ def read_protection(
     episode: Any,
     members: Sequence[Belief],
     delta: Fraction = Fraction(0),
+    pairs: Any = None,
 ) -> Protection:
     """Read who is protected; None is a moment, or an episode where `episode` says how long."""
     stretch = integer(episode, "episode", 1)
+    apart = None if protect == "person" else read_pairs(pairs, members, stretch)
     if protect is None:
-        return Protection("moment" if stretch == 1 else "episode", method, secrets, stretch, delta)
+        kind: Who = "moment" if stretch == 1 else "episode"
+        return Protection(kind, method, secrets, stretch, delta, apart)
     who = cast("Who", choice(protect, WHO, "protect"))
     if (who == "episode") != (stretch > 1):
         raise InvalidInputError(
@@ -89,16 +97,16 @@ def read_protection(
             else f"episode={stretch} goes with protect='episode', not with protect={who!r}."
         )
     if who != "person":
-        return Protection(who, method, secrets, stretch, delta)
+        return Protection(who, method, secrets, stretch, delta, apart)
     if delta:
         raise UnsupportedError(
             "protect='person' takes geometric noise: how far replacing a whole series moves an "
             "answer is known in L1 only. Leave noise and delta out."
         )
-    if method not in (None, "group") or secrets is not None:
+    if method not in (None, "group") or secrets is not None or pairs is not None:
         raise InvalidInputError(
-            "protect='person' hides the whole series without any belief: leave method and secrets "
-            "out."
+            "protect='person' hides the whole series without any belief: leave method, secrets and "
+            "pairs out."
         )
     if any(belief.length is not None for belief in members):
         raise UnsupportedError(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import flag
+from quiltwork.beliefs.secrets import SecretPairs
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
@@ -78,6 +79,7 @@ class Release(ChartedResult):
         delta: the chance that is left for more than epsilon; 0 unless the noise is Gaussian.
         fitted: whether a belief was fitted on the data themselves; then the guarantee does not
             hold, since the noise depends on them.
+        pairs: the pairs of values that are kept apart, or None for all.
     """
 
     value: Any
@@ -108,6 +110,7 @@ class Release(ChartedResult):
     period: tuple[str, str] | None = None
     fitted: bool = False
     delta: Fraction = Fraction(0)
+    pairs: SecretPairs | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):
@@ -135,7 +138,7 @@ class Release(ChartedResult):
         from quiltwork.influence.calibration import leak_under
         from quiltwork.influence.calibration_arguments import as_problem
 
-        question = as_problem(self.query, self.length, self.secrets, self.episode)
+        question = as_problem(self.query, self.length, self.secrets, self.episode, self.pairs)
         if self.delta:
             from quiltwork.influence.gaussian_noise import epsilon_under
 
@@ -147,7 +150,8 @@ class Release(ChartedResult):
         self,
     ) -> tuple[list[tuple[Query, Number]], int, tuple[int, int] | None] | None:
         """Return the query, its scale, the length and the secrets, for one that can be audited."""
-        if self.subjects > 1 or self.episode > 1 or self.delta:
+        alone = self.subjects == 1 and self.episode == 1 and self.pairs is None
+        if not alone or self.delta:
             return None
         return [(self.query, self.noise_scale * self.unit)], self.length, self.secrets
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from quiltwork import files
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
+from quiltwork.beliefs.secrets import pairs_from_json, pairs_to_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, written_fraction
 from quiltwork.queries.document import from_document, to_document
@@ -54,6 +55,8 @@ def release_to_json(release: Release) -> str:
         body[_WHERE_ASSUMED] = release.assumed_step
     if release.fitted:
         body["fitted"] = True
+    if release.pairs is not None:
+        body["pairs"] = pairs_to_json(release.pairs)
     if release.period is not None:
         body["period"] = list(release.period)
     return files.dump(SCHEMA, VERSION, body)
@@ -94,6 +97,8 @@ def _read(document: dict[str, Any]) -> Release:
     body["period"] = None if begin_and_end is None else tuple(map(str, begin_and_end))
     body["fitted"] = document.get("fitted") is True
     body["delta"] = _fraction(document.get("delta", "0"))
+    pairs = pairs_from_json(document.get("pairs"))
+    body["pairs"] = None if pairs is None else tuple((a, b) for a, b in pairs)
     total = field(document, "total")
     query = from_document(field(document, "query"))
     value = field(document, "value")

@@ -128,6 +128,8 @@ def release_page(
 ) -> str:
     """Return a self-contained HTML page about one release; `others` may fit better than its own."""
     secret = _SECRETS.get(release.protects, f"any {release.episode} time points in a row")
+    if release.pairs is not None:
+        secret += ": " + ", ".join(f"{a} or {b}" for a, b in release.pairs)
     shown = {
         "privacy level": "not kept" if release.fitted else _level(release),
         "protected": secret,
