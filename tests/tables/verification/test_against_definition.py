@@ -61,3 +61,7 @@ def test_differential_privacy_implies_n_minus_1_privacy():
     # All records alike: independence is needed.
     together = told((1,) * providers, providers) / told((0,) * providers, providers)
     assert together > 1 / alpha
+
+
+def test_what_is_published_keeps_the_definition_under_every_constraint_and_option():
+    assert m_privacy.check_published(56, 4)["of which published"] > 20
