@@ -38,7 +38,7 @@ def hierarchy(
     hierarchy is a value and its generalizations up to `*`, separated by semicolons. Values that
     occur in no file are not covered: add their lines by hand.
     """
-    from quiltwork.tables.frames import arrow_column, column_names, opened_alike
+    from quiltwork.tables.frames import opened_alike
     from quiltwork.tables.generalization.hierarchies import Hierarchy
 
     if sum(rule is not None for rule in (intervals, prefixes, dates)) != 1:
@@ -48,9 +48,9 @@ def hierarchy(
     for name, frame in zip(
         files, opened_alike([*files], [column] if prefixes else []), strict=True
     ):
-        if column not in column_names(frame):
+        if column not in frame.names:
             raise click.UsageError(f"{name} has no column {column!r}")
-        values += arrow_column(frame, column).to_pylist()
+        values += frame.column(column).to_pylist()
     if intervals is not None:
         made = Hierarchy.intervals(values, map(exact_number, split_list(intervals)), origin)  # type: ignore[arg-type]
     elif prefixes is not None:

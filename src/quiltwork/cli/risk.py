@@ -48,7 +48,7 @@ def risk(
     --original the deFinetti attack is carried out and scored. --ordinal and --hierarchy say how
     labels are read.
     """
-    from quiltwork.tables.report_page import risk_report
+    from quiltwork.tables.report_page import report
     from quiltwork.tables.risk import assess, definetti_on
 
     read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
@@ -63,9 +63,7 @@ def risk(
     body = found.body()
     lines = _lines(found)
     if target is not None:
-        written = risk_report(found, ", ".join(Path(file).name for file in source.files)).write(
-            target
-        )
+        written = report(found, ", ".join(Path(file).name for file in source.files)).write(target)
         body["html"] = str(written)
         lines += ["", f"The page is in {written}."]
     emit(dump("risk", 2, body), lines)
@@ -88,12 +86,12 @@ def _of_sensitive(
 def _compared(
     table: Table, against: str, source: TableFiles, declared: dict[str, dict[str, Any]]
 ) -> Intersection:
-    from quiltwork.tables.frames import column_names, opened
+    from quiltwork.tables.frames import opened
     from quiltwork.tables.risk import intersection
     from quiltwork.tables.table import Table
 
     frame = opened(against, split_list(source.text), source.written)
-    shared = table.subject is not None and table.subject in column_names(frame)
+    shared = table.subject is not None and table.subject in frame.names
     earlier = Table(
         frame,
         None,

@@ -148,7 +148,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     On Spark, Parquet files become a table that is never brought here; other files are read here.
     """
     from quiltwork.cli.tables_spark import all_parquet
-    from quiltwork.tables.frames import column_names, opened, opened_alike
+    from quiltwork.tables.frames import opened, opened_alike
     from quiltwork.tables.table import Table
 
     files, provider, as_text = source.files, source.provider, split_list(source.text)
@@ -164,8 +164,8 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     needed = _needed(roles, None)
     frames = dict(zip(parts, opened_alike([*parts.values()], as_text, source.written), strict=True))
     for name, frame in frames.items():  # types of columns that nobody asks about need not agree
-        if set(needed) <= set(column_names(frame)):
-            frames[name] = frame[needed]
+        if set(needed) <= set(frame.names):
+            frames[name] = frame.only(needed)
     return Table.concat(frames, provider=unused(PROVIDER, needed), **roles)
 
 

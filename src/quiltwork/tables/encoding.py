@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.distinct import NO_SETS, NumberSets, who_knows
-from quiltwork.tables.frames import arrow, arrow_column, written_apart
+from quiltwork.tables.frames import Frame, arrow
 from quiltwork.tables.generalization.hierarchies import Hierarchy, leaf_text
 from quiltwork.tables.meanings import meaning, number
 
@@ -62,12 +62,12 @@ class CodedTable:
         provider: for each row, the index into `providers`.
         providers: the labels of the providers, sorted.
         sensitive: for each row, the index into `sensitive_values`.
+        secrets: the sensitive columns one by one, as they are spelled.
         sensitive_values: values, or tuples of them if there are several sensitive columns; only
             those that occur.
         sensitive_kind: what order they have; "categorical" for several columns.
         subject: for each row, which person it is about; None if every row is its own person.
         rows: how many there are.
-        joined: whether a sensitive value has several spellings, which count as one.
     """
 
     quasi: tuple[Column, ...]
@@ -78,7 +78,12 @@ class CodedTable:
     sensitive_kind: Scale
     subject: NDArray[np.int64] | None
     rows: int
-    joined: bool = False
+    secrets: tuple[Column, ...] = ()
+
+    @property
+    def joined(self) -> bool:
+        """Whether a sensitive value has several spellings, which count as one."""
+        return any(len(merge_spellings(one).values) < len(one.values) for one in self.secrets)
 
     @cached_property
     def known_by(self) -> tuple[NDArray[np.int64], NumberSets]:
@@ -109,6 +114,7 @@ def some_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, .
         sensitive_kind=whole.sensitive_kind,
         subject=None if whole.subject is None else whole.subject[rows],
         rows=len(rows),
+        secrets=tuple(replace(one, codes=one.codes[rows]) for one in whole.secrets),
     )
     if whole.subject is not None:
         who, sets = whole.known_by
@@ -153,7 +159,7 @@ def in_row(number: int) -> str:
 
 
 def encode_column(
-    frame: Any,
+    frame: Frame,
     name: str,
     missing: Missing = "error",
     order: Sequence[Any] | None = None,
@@ -161,7 +167,7 @@ def encode_column(
     where: Callable[[int], str] = in_row,
 ) -> Column:
     """Encode one column; `order` declares the order of its values, `where` names a row's place."""
-    values, codes, kind = _distinct(arrow_column(frame, name), name)
+    values, codes, kind = _distinct(frame.column(name), name)
     lost = int((codes < 0).sum())
     if lost and missing == "error":
         raise missing_cells(name, lost, MAY_BE_VALUE, in_row(int(np.argmax(codes < 0))))
@@ -276,7 +282,7 @@ def missing_cells(name: str, number: int, remedy: str, where: str = "") -> Inval
     return InvalidInputError(f"Column {name!r} has {values}{first}; {remedy}.")
 
 
-def encode_names(frame: Any, name: str, role: str) -> Column:
+def encode_names(frame: Frame, name: str, role: str) -> Column:
     """Encode a column that names who a record is of; it must be named."""
     column = encode_column(frame, name, "value")
     if column.values[-1] is None:
@@ -288,11 +294,11 @@ def encode_names(frame: Any, name: str, role: str) -> Column:
     return column
 
 
-def refuse_written_apart(frame: Any, column: Column) -> None:
+def refuse_written_apart(frame: Frame, column: Column) -> None:
     """Refuse equal values that are written apart: readers see more groups than are counted."""
     if all(value is None or isinstance(value, str) for value in column.values):
         return
-    if (row := written_apart(frame, column.name, column.codes)) is not None:
+    if (row := frame.written_apart(column.name, column.codes)) is not None:
         raise InvalidInputError(
             f"Column {column.name!r} holds equal values that are written apart, as 31 and 31.0 or "
             f"0.0 and -0.0 are, such as that{in_row(row)}; write each value in one way, or make "

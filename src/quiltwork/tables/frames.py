@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -61,14 +63,123 @@ def frame_kind(frame: object) -> Kind:
     )
 
 
-def opened(source: Any, text: Sequence[str] = (), given: GivenDialect | None = None) -> Any:
-    """Return the frame itself, or what the file at a path holds: a pandas frame."""
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Rows of any make, read as Arrow columns.
+
+    Attributes:
+        held: the frame as it was given; what a file held as an Arrow table.
+        kind: of what make frames are that are made of it; pandas for files.
+    """
+
+    held: Any
+    kind: Kind
+
+    @classmethod
+    def of(cls, frame: Any) -> Frame:
+        """Take a frame; a lazy one is computed, and what streams as Arrow becomes a table."""
+        if isinstance(frame, Frame):
+            return frame
+        known = type(frame).__module__.startswith(("pyarrow", "pandas", "polars", "pyspark"))
+        unread = hasattr(frame, "read_next_batch")  # a stream of batches
+        if hasattr(frame, "__arrow_c_stream__") and (unread or not known):
+            frame = arrow().table(frame)
+        kind = frame_kind(frame)
+        lazy = kind == "polars" and hasattr(frame, "collect")
+        return cls(frame.collect() if lazy else frame, kind)
+
+    @cached_property
+    def native(self) -> Any:
+        """The rows as a frame of its kind."""
+        return self.held if self._make == self.kind else like(self.held, self.kind)
+
+    @cached_property
+    def _make(self) -> Kind:
+        return frame_kind(self.held)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns, in order."""
+        if self._make == "arrow":
+            return list(self.held.schema.names)
+        return [str(name) for name in self.held.columns]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, where they are in memory."""
+        return self.held.num_rows if self._make == "arrow" else len(self.held)
+
+    def column(self, name: str) -> Any:
+        """Return one column as one Arrow array."""
+        pa = arrow()
+        try:
+            if self._make == "pandas":
+                column = pa.Array.from_pandas(self.held[name])
+            elif self._make == "polars":
+                column = self.held[name].to_arrow()
+            else:
+                column = self.held.column(name)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            raise InvalidInputError(
+                f"Column {name!r} holds values of several types or of a type without an order; "
+                "make it all numbers or all text."
+            ) from None
+        except UnicodeEncodeError:
+            raise InvalidInputError(
+                f"Column {name!r} holds text that UTF-8 cannot write (lone surrogates); replace it."
+            ) from None
+        except OverflowError:
+            raise InvalidInputError(
+                f"Column {name!r} holds whole numbers of more than 64 bits; make them text, or "
+                "floats."
+            ) from None
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def arrow(self, names: Sequence[str] | None = None) -> Any:
+        """Return some columns, or all, as an Arrow table."""
+        chosen = self.names if names is None else names
+        return arrow().table({name: self.column(name) for name in chosen})
+
+    def only(self, names: Sequence[str]) -> Frame:
+        """Return the same rows with some of the columns."""
+        return Frame(self.arrow(names), self.kind)
+
+    def written_apart(self, name: str, codes: NDArray[Any]) -> int | None:
+        """Return a row whose cell is equal to an earlier one, by its code, and written otherwise.
+
+        Such cells are objects of Python in pandas (31 and 31.0, one instant in two zones), and
+        zeros with and without a sign; cells of all other columns are equal only if they are written
+        alike.
+        """
+        if self._make == "pandas":
+            cells = self.held[name]
+            if str(getattr(cells.dtype, "categories", cells).dtype) == "object":
+                first: dict[int, str] = {}
+                rows = np.flatnonzero(cells.notna().to_numpy())
+                found = zip(
+                    rows.tolist(), codes[rows].tolist(), map(str, cells.iloc[rows]), strict=True
+                )
+                other = (row for row, c, text in found if first.setdefault(c, text) != text)
+                return next(other, None)
+        column = self.column(name)
+        if arrow().types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if not arrow().types.is_floating(column.type):
+            return None
+        numbers = column.to_numpy(zero_copy_only=False)
+        zeros = np.flatnonzero(numbers == 0)
+        signs = np.signbit(numbers[zeros])
+        return int(zeros[np.argmax(signs != signs[0])]) if len(np.unique(signs)) > 1 else None
+
+
+def opened(source: Any, text: Sequence[str] = (), given: GivenDialect | None = None) -> Frame:
+    """Return a frame, or what the file at a path holds."""
     return opened_alike([source], text, given)[0]
 
 
 def opened_alike(
     sources: Sequence[Any], text: Sequence[str] = (), given: GivenDialect | None = None
-) -> list[Any]:
+) -> list[Frame]:
     """Return several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
 
     Columns of CSV files have the same types in all of them (see `csv_files`); those named in
@@ -84,19 +195,8 @@ def opened_alike(
             )
     csv = [i for i in tables if not _is_table(paths[i])]
     tables |= zip(csv, typed([tables[i] for i in csv], text), strict=True)
-    frames: dict[int, Any] = {i: as_pandas(_as_text(table, text)) for i, table in tables.items()}
-    return [frames[i] if i in frames else _collected(s) for i, s in enumerate(sources)]
-
-
-def _collected(frame: Any) -> Any:
-    """Return a frame; a lazy one is computed, and what streams as Arrow becomes a table."""
-    known = type(frame).__module__.startswith(("pyarrow", "pandas", "polars", "pyspark"))
-    unread = hasattr(frame, "read_next_batch")  # a stream of batches
-    if hasattr(frame, "__arrow_c_stream__") and (unread or not known):
-        return arrow().table(frame)
-    if frame_kind(frame) == "polars" and hasattr(frame, "collect"):
-        return frame.collect()
-    return frame
+    read = {i: Frame(_as_text(table, text), "pandas") for i, table in tables.items()}
+    return [read[i] if i in read else Frame.of(source) for i, source in enumerate(sources)]
 
 
 def _is_table(path: Path | None) -> bool:
@@ -155,78 +255,6 @@ def _as_text(table: Any, names: Sequence[str]) -> Any:
     return table
 
 
-def column_names(frame: Any) -> list[str]:
-    """Return the columns of a frame, in order."""
-    kind = frame_kind(frame)
-    if kind == "arrow":
-        return list(frame.schema.names)
-    return [str(name) for name in frame.columns]
-
-
-def row_count(frame: Any) -> int:
-    """Return the number of rows of a frame that is in memory."""
-    return frame.num_rows if frame_kind(frame) == "arrow" else len(frame)
-
-
-def arrow_column(frame: Any, name: str) -> Any:
-    """Return one column as one Arrow array."""
-    pa = arrow()
-    kind = frame_kind(frame)
-    try:
-        if kind == "pandas":
-            column = pa.Array.from_pandas(frame[name])
-        elif kind == "polars":
-            column = frame[name].to_arrow()
-        else:
-            column = frame.column(name)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise InvalidInputError(
-            f"Column {name!r} holds values of several types or of a type without an order; make "
-            "it all numbers or all text."
-        ) from None
-    except UnicodeEncodeError:
-        raise InvalidInputError(
-            f"Column {name!r} holds text that UTF-8 cannot write (lone surrogates); replace it."
-        ) from None
-    except OverflowError:
-        raise InvalidInputError(
-            f"Column {name!r} holds whole numbers of more than 64 bits; make them text, or floats."
-        ) from None
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def written_apart(frame: Any, name: str, codes: NDArray[Any]) -> int | None:
-    """Return a row whose cell is equal to an earlier one, by its code, and written otherwise.
-
-    Such cells are objects of Python in pandas (31 and 31.0, one instant in two zones), and zeros
-    with and without a sign; cells of all other columns are equal only if they are written alike.
-    """
-    if frame_kind(frame) == "pandas":
-        cells = frame[name]
-        if str(getattr(cells.dtype, "categories", cells).dtype) == "object":
-            first: dict[int, str] = {}
-            rows = np.flatnonzero(cells.notna().to_numpy())
-            found = zip(
-                rows.tolist(), codes[rows].tolist(), map(str, cells.iloc[rows]), strict=True
-            )
-            return next((row for row, c, text in found if first.setdefault(c, text) != text), None)
-    column = arrow_column(frame, name)
-    if arrow().types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not arrow().types.is_floating(column.type):
-        return None
-    numbers = column.to_numpy(zero_copy_only=False)
-    zeros = np.flatnonzero(numbers == 0)
-    signs = np.signbit(numbers[zeros])
-    return int(zeros[np.argmax(signs != signs[0])]) if len(np.unique(signs)) > 1 else None
-
-
-def as_arrow(frame: Any, names: Sequence[str]) -> Any:
-    """Return some columns of a frame as an Arrow table."""
-    pa = arrow()
-    return pa.table({name: arrow_column(frame, name) for name in names})
-
-
 def as_pandas(table: Any) -> Any:
     """Return an Arrow table as a pandas frame."""
     try:
@@ -256,35 +284,34 @@ def like(table: Any, kind: Kind) -> Any:
     return as_pandas(table)
 
 
-def stacked(frames: Mapping[str, Any], provider: str) -> Any:
+def stacked(frames: Mapping[str, Frame], provider: str) -> Frame:
     """Put the frames of several providers on top of each other, with a column that names them.
 
     Columns that not all of them have are left out. The result is of the kind of the first frame.
     """
     pa = arrow()
-    kinds = [frame_kind(frame) for frame in frames.values()]
-    if "spark" in kinds:
+    parts = [*frames.values()]
+    if any(part.kind == "spark" for part in parts):
         raise UnsupportedError(
             "Spark frames are not concatenated here: unite them in Spark, with a column that "
             "names the provider, and give the result to Table."
         )
-    columns = [column_names(frame) for frame in frames.values()]
-    if any(provider in names for names in columns):
+    if any(provider in part.names for part in parts):
         raise InvalidInputError(
             f"A frame has a column {provider!r} already; name the column of providers otherwise, "
             "with provider='…'."
         )
-    common = [name for name in columns[0] if all(name in names for names in columns)]
-    parts = _alike([as_arrow(frame, common) for frame in frames.values()])
+    common = [name for name in parts[0].names if all(name in part.names for part in parts)]
+    tables = _alike([part.arrow(common) for part in parts])
     try:
-        stack = pa.concat_tables(parts, promote_options="permissive")
+        stack = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise InvalidInputError(
-            f"The providers' columns do not have the same types: {_differing(parts, common)}."
+            f"The providers' columns do not have the same types: {_differing(tables, common)}."
         ) from None
     labels = pa.array(list(frames), type=pa.string())
-    owner = [i for i, part in enumerate(parts) for _ in range(part.num_rows)]
-    return like(stack.append_column(provider, labels.take(pa.array(owner, pa.int32()))), kinds[0])
+    owner = np.repeat(np.arange(len(tables), dtype=np.int32), [part.num_rows for part in tables])
+    return Frame(stack.append_column(provider, labels.take(pa.array(owner))), parts[0].kind)
 
 
 def _differing(tables: Sequence[Any], names: Sequence[str]) -> str:

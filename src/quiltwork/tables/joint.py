@@ -40,7 +40,7 @@ from quiltwork.exact import integer
 from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.encoding import group_rows
-from quiltwork.tables.frames import arrow, as_arrow, column_names, opened
+from quiltwork.tables.frames import arrow, opened
 from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.own_rows import refuse_subjects
@@ -205,10 +205,10 @@ def _canonical(found: Any) -> str:
 def read_boxes(source: Any, quasi_identifiers: Sequence[str], text: Sequence[str] = ()) -> Table:
     """Return the boxes of a frame or file, one for each combination of quasi-identifiers."""
     frame = opened(source, text)
-    known = column_names(frame)
+    known = frame.names
     if absent := [name for name in quasi_identifiers if list(known).count(name) != 1]:
         raise InvalidInputError(f"The boxes have no single column {absent[0]!r}.")
-    table = as_arrow(frame, list(quasi_identifiers))
+    table = frame.arrow(quasi_identifiers)
     name = "box"
     while name in quasi_identifiers:
         name += "_"

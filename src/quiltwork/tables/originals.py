@@ -34,6 +34,7 @@ from quiltwork.tables.own_rows import (
     RowClasses,
     check_columns,
     find_row_classes,
+    published_counts,
     row_group_counts,
 )
 from quiltwork.tables.published_records import require_local
@@ -154,23 +155,26 @@ def verify_published(
     """
     size, asked = read_m(m), as_constraint(constraint)
     check_columns(read_table(published), read_table(originals))
-    case = PublishedCheck(published, originals, *find_row_classes(published, originals)[:2])
     if row_groups is not None:
         check_columns(published, read_table(row_groups))
-        told = case.told(row_groups)
+        told = counted_row_groups(published, originals, row_groups)
         if told is None:
             raise InvalidInputError(
                 "The row groups of all providers are not the published table; they go with "
                 "another one, or one of the files was changed."
             )
-        return case.verdict(told, asked, size, limit)
+        classes, owner, _ = find_row_classes(published, originals, told)
+        return PublishedCheck(published, originals, classes, owner).verdict(
+            told, asked, size, limit
+        )
+    case = PublishedCheck(published, originals, *find_row_classes(published, originals)[:2])
     found = None
     for options in case.candidate_options(size, made or {}) if case.may_be_made_again(size) else []:
         try:
             again = require_local(anonymize(originals, asked, **options)).table
         except (NotPrivateError, UnsupportedError):
             continue
-        told = case.told(again)
+        told = counted_row_groups(published, originals, again)
         if told is not None:
             chosen = ", ".join(f"{name}={value}" for name, value in options.items())
             by = f"quiltwork {__version__}, anonymize({asked}, {chosen})"
@@ -180,6 +184,16 @@ def verify_published(
         if found.private is not None:
             return found
     return found or case.verdict(None, asked, size, limit)
+
+
+def counted_row_groups(published: Table, originals: Table, row_groups: Table) -> Counts | None:
+    """Count row groups, provider × group × value; None if they are not the published table."""
+    names = tuple(map(str, originals.encoded.providers))
+    try:
+        told = row_group_counts(published, row_groups, names)
+    except InvalidInputError:
+        return None
+    return told if (told.sum(axis=0) == published_counts(published)).all() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,15 +218,6 @@ class PublishedCheck:
         numbers = dict.fromkeys((m, *others))
         found = [{"m": number, **usual} for number in list(numbers)[:MOST_TRIES]]
         return found if made else [*found, *({"m": m, **usual, **way} for way in _OTHER_WAYS)]
-
-    def told(self, row_groups: Table) -> Counts | None:
-        """Count row groups, provider × group × value; None if they are not the published table."""
-        names = tuple(map(str, self.originals.encoded.providers))
-        try:
-            told = row_group_counts(self.published, row_groups, names)
-        except InvalidInputError:
-            return None
-        return told if (told.sum(axis=0) == self.classes.shown).all() else None
 
     @cached_property
     def room(self) -> Counts:

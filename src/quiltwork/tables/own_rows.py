@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from quiltwork.tables.meanings import number
 from quiltwork.tables.table import Table, check_alike
 
 Counts = NDArray[np.int64]
+Codes = NDArray[np.integer[Any]]
+_MOST_BLOCKS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,17 +164,24 @@ def refuse_subjects(*tables: Table) -> None:
         )
 
 
-def find_row_classes(published: Table, own: Table) -> tuple[RowClasses, Counts, int]:
+def published_counts(published: Table) -> Counts:
+    """Count a published table: group × sensitive value."""
+    groups, width = published.groups, len(published.encoded.sensitive_values)
+    cells = groups.labels * width + published.encoded.sensitive
+    return np.bincount(cells, minlength=groups.count * width).reshape(groups.count, width)
+
+
+def find_row_classes(
+    published: Table, own: Table, told: Counts | None = None
+) -> tuple[RowClasses, Counts, int]:
     """Find the rows that fit published groups: their classes, whose each is, and how many fit none.
 
-    Rows of one kind have the same cells and, if `own` names providers, the same one. O(distinct
-    rows × groups × quasi-identifiers).
+    Rows of one kind have the same cells and, if `own` names providers, the same one. `told` is
+    provider × group × sensitive value where row groups are known: rows are looked for there alone.
+    O(distinct rows × groups × quasi-identifiers), with `told` for the groups of each provider.
     """
     mine, here = own.encoded, published.encoded
-    width = len(here.sensitive_values)
-    cells = published.groups.labels * width + here.sensitive
-    counted = np.bincount(cells, minlength=published.groups.count * width)
-    shown = counted.reshape(published.groups.count, width)
+    shown = published_counts(published)
     columns = [*(column.codes for column in mine.quasi), mine.sensitive, mine.provider]
     sizes = [len(column.values) for column in mine.quasi]
     alike = group_rows(columns, [*sizes, len(mine.sensitive_values), len(mine.providers)])
@@ -179,12 +189,33 @@ def find_row_classes(published: Table, own: Table) -> tuple[RowClasses, Counts, 
     codes = match_codes(mine.sensitive_values, here.sensitive_values)
     value = codes[mine.sensitive[alike.first]]
     known = np.flatnonzero(value >= 0)
-    row, group = fitting_groups(published, own, alike.first[known])
+    first = alike.first[known]
+    blocks = () if told is None else _blocks(mine.provider[first], value[known], told)
+    row, group = fitting_groups(published, own, first, blocks)
     there = shown[group, value[known[row]]] > 0
     fitting, kind = np.unique(known[row[there]], return_inverse=True)
     classes = RowClasses(shown, value[fitting], weight[fitting], kind, group[there])
     owner = mine.provider[alike.first[fitting]].astype(np.int64)
     return classes, owner, int(weight.sum() - weight[fitting].sum())
+
+
+def _blocks(owner: Codes, value: Counts, told: Counts) -> list[tuple[Counts, Counts]]:
+    """Return for each provider and sensitive value its rows, and the groups where it is told some.
+
+    By provider alone where these are very many: a block has a cost of its own.
+    """
+    if told.shape[0] * told.shape[2] > _MOST_BLOCKS:
+        value, told = np.zeros_like(value), told.sum(axis=2, keepdims=True)
+    _, groups, values = told.shape
+    block = owner * np.int64(values) + value
+    order = np.argsort(block, kind="stable")
+    numbers, start = np.unique(block[order], return_index=True)
+    there = told.transpose(0, 2, 1).reshape(-1, groups)
+    return [
+        (rows, np.flatnonzero(there[number]))
+        for number, rows in zip(numbers.tolist(), np.split(order, start[1:]), strict=True)
+        if there[number].any()
+    ]
 
 
 def row_group_counts(published: Table, row_groups: Table, names: tuple[str, ...]) -> Counts:
@@ -216,7 +247,9 @@ def row_group_counts(published: Table, row_groups: Table, names: tuple[str, ...]
 def _same_groups(published: Table, row_groups: Table) -> list[int]:
     """Return for each group of own rows the published one with its texts; −1 for none."""
     columns = {column.name: column for column in row_groups.encoded.quasi}
-    for read in (_read, str):  # groups may differ in how a number is written only
+    # As they are written first, which is quick and the usual case; groups may also differ in how a
+    # number is written only.
+    for read in (str, _read, str):
         shown, mine = [], []
         for column in published.encoded.quasi:
             code: dict[Hashable, int] = {}
@@ -226,9 +259,10 @@ def _same_groups(published: Table, row_groups: Table) -> list[int]:
             same = np.array([code.get(read(str(v)), -1) for v in other.values])
             mine.append(same[other.codes[row_groups.groups.first]])
         group_of = {texts: g for g, texts in enumerate(_rows_of(shown))}
-        if len(group_of) == published.groups.count:
+        found = [group_of.get(texts, -1) for texts in _rows_of(mine)]
+        if len(group_of) == published.groups.count and (read is _read or -1 not in found):
             break
-    return [group_of.get(texts, -1) for texts in _rows_of(mine)]
+    return found
 
 
 def _rows_of(columns: Sequence[Counts]) -> Iterable[tuple[int, ...]]:

@@ -12,7 +12,9 @@ from quiltwork.results import plain
 from quiltwork.tables.for_providers import ForProviders, for_providers
 from quiltwork.tables.metrics.loss import publication_loss
 from quiltwork.tables.published_records import PublishedRecords, PublishedTable, require_local
-from quiltwork.tables.report_page import TableReport, publication_report
+from quiltwork.tables.report_page import TableReport
+from quiltwork.tables.report_page import report as report_on
+from quiltwork.tables.risk.assessment import assess
 from quiltwork.tables.table import Table
 from quiltwork.tables.writing import Formulas
 
@@ -100,4 +102,7 @@ class LocalPublication(PublishedRecords, Publication):
 
     def report(self, path: str | Path | None = None) -> TableReport:
         """Return what the table reveals and keeps; with a path, write it as an HTML page."""
-        return publication_report(self, self.for_providers, path)
+        found = report_on(assess(self))
+        if path is not None:
+            found.write(path)
+        return found

@@ -19,11 +19,10 @@ from quiltwork.tables.encoding import (
     CodedTable,
     Column,
     code_type,
-    encode_column,
     group_rows,
     some_rows,
 )
-from quiltwork.tables.frames import arrow, arrow_column, like
+from quiltwork.tables.frames import Frame, arrow, like
 from quiltwork.tables.generalization.boxes import Boxes, ColumnBoxes, boxes_of
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.table import Table, with_frame
@@ -140,9 +139,7 @@ class PublishedRecords(PublishedTable):
     @cached_property
     def order(self) -> Counts:
         """The published order: by group, then by sensitive cells; content alone decides it."""
-        source = self.source
-        spelled = [encode_column(source.frame, name, "value") for name in source.sensitive]
-        keys = [column.codes[self.rows] for column in spelled]
+        keys = [column.codes[self.rows] for column in self.source.encoded.secrets]
         return np.lexsort((*keys[::-1], self.labels))
 
     @cached_property
@@ -165,7 +162,7 @@ class PublishedRecords(PublishedTable):
             **self._texts(everything),
             **self._taken(source.sensitive, everything),
         }
-        frame = like(arrow().table(columns), source.kind)
+        frame = Frame(arrow().table(columns), source.kind)
         table = with_frame(
             source, frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
         )
@@ -256,7 +253,7 @@ class PublishedRecords(PublishedTable):
 
     def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
         index = arrow().array(self.rows[order])
-        return {name: _plain(arrow_column(self.source.frame, name).take(index)) for name in names}
+        return {name: _plain(self.source.data.column(name).take(index)) for name in names}
 
     def explain(self) -> str:
         """Say what every group withstands."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -25,19 +25,11 @@ from quiltwork.report import (
     section,
     table,
 )
-from quiltwork.results import ResultBase, plain
+from quiltwork.results import ResultBase
 from quiltwork.tables.for_providers import ForProviders
-from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
-from quiltwork.tables.metrics.query_error import query_error
-from quiltwork.tables.published_records import PublishedRecords
-from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification, assess
-from quiltwork.tables.risk.attacks import CutsMade, TableAttack
-from quiltwork.tables.risk.definetti import definetti
-from quiltwork.tables.risk.downcoding import downcoding
-from quiltwork.tables.risk.intersection import rehearsed
-
-QUERIES = 2500
-_QUERY_WORK = 200_000_000  # rows × queries that a report spends on the query error
+from quiltwork.tables.metrics.loss import InformationLoss
+from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification
+from quiltwork.tables.risk.attacks import TableAttack
 
 
 def attacks_section(assessment: Assessment) -> Html:
@@ -186,7 +178,7 @@ def disclosure_section(found: Sequence[Disclosure]) -> Html:
     )
 
 
-def loss_section(loss: InformationLoss, queries: int, error: float | None) -> Html:
+def loss_section(loss: InformationLoss, queries: int, error: float) -> Html:
     """Write what generalization lost."""
     chart = BarChart(
         "Normalized certainty penalty by column",
@@ -202,20 +194,16 @@ def loss_section(loss: InformationLoss, queries: int, error: float | None) -> Ht
         ("the same, relative to the smallest group", f"{loss.relative_class_size:.3f}"),
         ("suppressed records", f"{loss.suppressed:,}"),
     ]
-    explained = []
-    if error is not None:
-        rows.append((f"mean error of {queries:,} random range queries", percent(error, 2)))
-        said = (
-            "The query error is the mean of |estimate − count| / count over random counts by "
-            "several quasi-identifiers, with counts below 0.1 % of the records taken as that; "
-            "most such counts are small, and small counts are answered badly by large groups."
-        )
-        explained.append(paragraph(said))
+    rows.append((f"mean error of {queries:,} random range queries", percent(error, 2)))
     return section(
         "What was lost",
         figure(chart),
         table("Utility of the published table", ["measure", "value"], rows),
-        *explained,
+        paragraph(
+            "The query error is the mean of |estimate − count| / count over random counts by "
+            "several quasi-identifiers, with counts below 0.1 % of the records taken as that; "
+            "most such counts are small, and small counts are answered badly by large groups."
+        ),
         anchor="loss",
     )
 
@@ -226,22 +214,12 @@ class TableReport(ResultBase):
 
     Attributes:
         title, lead: of the page.
-        headline: the key figures.
-        assessment: what the table reveals.
-        loss: what generalization lost, for a publication.
-        queries: how many range queries were asked for the query error; 0 for none.
-        query_error: their mean relative error.
-        providers: what providers ask of a publication.
+        assessment: what the table reveals and keeps.
     """
 
     title: str
     lead: str
-    headline: Mapping[str, str]
     assessment: Assessment
-    loss: InformationLoss | None = None
-    queries: int = 0
-    query_error: float | None = None
-    providers: ForProviders | None = None
 
     def explain(self) -> str:
         """Say what the table reveals."""
@@ -249,29 +227,38 @@ class TableReport(ResultBase):
 
     def body(self) -> dict[str, Any]:
         """Return everything by name, JSON-ready."""
-        return {
-            **self.assessment.body(),
-            "loss": None if self.loss is None else plain(self.loss),
-            "queries": self.queries,
-            "query_error": self.query_error,
-            "for_providers": None if self.providers is None else self.providers.body(),
+        return self.assessment.body()
+
+    @property
+    def headline(self) -> dict[str, str]:
+        """The key figures."""
+        models, kept = self.assessment.models, self.assessment.kept
+        found = {
+            "Smallest group (k)": f"{models.k:,}",
+            "Fewest values in a group (l)": f"{models.distinct_l:,}",
+            "Largest distance (t)": f"{models.t:.3f}",
+            "Highest re-identification risk": percent(self.assessment.reidentification.highest),
         }
+        if kept is not None:
+            found["Certainty penalty (GCP)"] = f"{kept.loss.gcp:.3f}"
+            found["Query error"] = percent(kept.query_error)
+        return found
 
     @property
     def html(self) -> str:
         """The report as one HTML page that fetches nothing."""
-        found = self.assessment
-        asked = self.providers
-        parts: list[Html] = [
-            section("At a glance", facts(self.headline), anchor="glance"),
-            *([] if asked is None or len(asked.rows) == 1 else [providers_section(asked)]),
+        found, kept = self.assessment, self.assessment.kept
+        parts: list[Html] = [section("At a glance", facts(self.headline), anchor="glance")]
+        if kept is not None and len(kept.providers.rows) > 1:
+            parts.append(providers_section(kept.providers))
+        parts += [
             attacks_section(found),
             models_section(found),
             reidentification_section(found.reidentification),
             disclosure_section(found.disclosures),
         ]
-        if self.loss is not None:
-            parts.append(loss_section(self.loss, self.queries, self.query_error))
+        if kept is not None:
+            parts.append(loss_section(kept.loss, kept.queries, kept.query_error))
         return page(self.title, self.lead, parts)
 
     def write(self, path: str | Path) -> Path:
@@ -289,82 +276,15 @@ def write_page(path: str | Path, text: str) -> Path:
     return target
 
 
-def risk_report(assessment: Assessment, name: str) -> TableReport:
-    """Return the report on a table as it stands."""
+def report(assessment: Assessment, name: str = "the table") -> TableReport:
+    """Return the report on what was assessed: a publication, or a table as it stands."""
+    records = f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
+    if assessment.kept is None:
+        lead = f"{records}, measured as they stand in the table."
+        return TableReport(f"Risks of {name}", lead, assessment)
     return TableReport(
-        f"Risks of {name}",
-        f"{_records(assessment)}, measured as they stand in the table.",
-        _headline(assessment),
-        assessment,
-    )
-
-
-def publication_report(
-    publication: PublishedRecords, providers: ForProviders, path: str | Path | None = None
-) -> TableReport:
-    """Return what a publication reveals and keeps; with a path, also write it as a page.
-
-    Cost: a few passes over the rows, the attacks, for one of which the rows are cut once more, and
-    the query error of up to 2,500 random queries.
-    """
-    rows = publication.source.encoded.rows
-    queries = max(50, min(QUERIES, _QUERY_WORK // rows))
-    error = query_error(publication.source, publication, queries)
-    assessment = assess(
-        publication.table,
-        against=rehearsed(publication),
-        learned=definetti(publication),
-        cuts=_cuts(publication),
-        downcoded=downcoding(publication),
-    )
-    loss = publication_loss(publication)
-    report = TableReport(
         "Published table",
-        f"{_records(assessment)} in groups that satisfy {publication.constraint} against "
-        f"{coalition_text(publication.m)}, made by the method {publication.method!r} and verified. "
-        f"{publication.pooled} This page is for the people who publish: it speaks about the table, "
-        "not only from it.",
-        {
-            **_headline(assessment),
-            "Certainty penalty (GCP)": f"{loss.gcp:.3f}",
-            "Query error": percent(error),
-        },
+        f"{records} in groups that satisfy {assessment.kept.made} This page is for the people who "
+        "publish: it speaks about the table, not only from it.",
         assessment,
-        loss,
-        queries,
-        error,
-        providers,
     )
-    if path is not None:
-        report.write(path)
-    return report
-
-
-def _cuts(publication: PublishedRecords) -> CutsMade:
-    """Say whether sensitive values had a say in the cuts (statement 6 of the theory page)."""
-    recipe = publication.recipe
-    if recipe.blind:
-        return CutsMade(by_values=False, left_out=publication.suppressed)
-    by_numbers = recipe.constraint.records_alone
-    return CutsMade(not by_numbers or recipe.rules.relaxed or recipe.rules.split == "fitness")
-
-
-def _records(assessment: Assessment) -> str:
-    return f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
-
-
-def coalition_text(m: int) -> str:
-    """Say who is withstood."""
-    if m == 0:
-        return "outsiders"
-    return f"any {m} colluding providers" if m > 1 else "any single provider"
-
-
-def _headline(assessment: Assessment) -> dict[str, str]:
-    models = assessment.models
-    return {
-        "Smallest group (k)": f"{models.k:,}",
-        "Fewest values in a group (l)": f"{models.distinct_l:,}",
-        "Largest distance (t)": f"{models.t:.3f}",
-        "Highest re-identification risk": percent(assessment.reidentification.highest),
-    }

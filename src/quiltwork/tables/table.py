@@ -28,17 +28,7 @@ from quiltwork.tables.encoding import (
     refuse_endless,
     refuse_written_apart,
 )
-from quiltwork.tables.frames import (
-    Kind,
-    as_arrow,
-    column_names,
-    frame_kind,
-    opened,
-    opened_alike,
-    orders_of,
-    row_count,
-    stacked,
-)
+from quiltwork.tables.frames import Frame, Kind, opened, opened_alike, orders_of, stacked
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 
 
@@ -71,7 +61,7 @@ class Table:
     Table(2 rows, 1 group, 2 providers)
     """
 
-    frame: Any
+    data: Frame
     provider: str | None
     quasi_identifiers: tuple[str, ...]
     sensitive: tuple[str, ...]
@@ -93,7 +83,7 @@ class Table:
         text: str | Sequence[str] = (),
     ) -> None:
         put = object.__setattr__
-        put(self, "frame", opened(frame, _listed(text, "text")))
+        put(self, "data", opened(frame, _listed(text, "text")))
         put(self, "provider", provider)
         put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
         put(self, "sensitive", _names(sensitive, "sensitive"))
@@ -101,7 +91,7 @@ class Table:
         put(self, "ordinal", read_orders(ordinal))
         put(self, "hierarchies", by_column(hierarchies, "hierarchies"))
         put(self, "missing", missing)
-        _check(self, column_names(self.frame))
+        _check(self, self.data.names)
 
     @classmethod
     def concat(
@@ -135,13 +125,18 @@ class Table:
         for name, part in parts.items():
             asked = (*quasi, *secret, *([] if subject is None else [subject]))
             for column in asked:
-                _column(column, column_names(part), f"the frame of provider {name!r}", asked)
+                _column(column, part.names, f"the frame of provider {name!r}", asked)
         return cls(stacked(parts, provider), provider, quasi, secret, **declarations)
+
+    @property
+    def frame(self) -> Any:
+        """The rows as they were given; those of files as a pandas frame."""
+        return self.data.native
 
     @property
     def kind(self) -> Kind:
         """What the frame is: "pandas", "polars", "arrow" or "spark"."""
-        return frame_kind(self.frame)
+        return self.data.kind
 
     @cached_property
     def encoded(self) -> CodedTable:
@@ -167,7 +162,7 @@ class Table:
         """The orders of columns: those of ordered categories, and those that are declared."""
         roles = [*self.quasi_identifiers, *self.sensitive]
         named = [name for name in roles if name not in self.hierarchies]
-        own = {} if self.kind == "spark" else orders_of(as_arrow(self.frame, named))
+        own = {} if self.kind == "spark" else orders_of(self.data.arrow(named))
         return {**own, **self.ordinal}
 
     @property
@@ -192,9 +187,9 @@ class Table:
 
 def _encoded(table: Table) -> CodedTable:
     """Encode the frame of a table; the columns exist and are named once."""
-    frame, missing, ordinal = table.frame, table.missing, table.ordinal
+    frame, missing, ordinal = table.data, table.missing, table.ordinal
     trees = {name: Hierarchy.read(tree, name) for name, tree in table.hierarchies.items()}
-    rows = row_count(frame)
+    rows = frame.rows
     if rows == 0:
         raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
     quasi = tuple(
@@ -220,14 +215,14 @@ def _encoded(table: Table) -> CodedTable:
         sensitive_kind=kind,
         subject=person,
         rows=rows,
-        joined=sum(len(c.values) for c in secret) < sum(len(c.values) for c in spelled),
+        secrets=tuple(spelled),
     )
 
 
 def with_frame(table: Table, frame: Any, **changes: Any) -> Table:
     """Return another frame with the same roles; `changes` are what is declared otherwise."""
-    held = {one.name: getattr(table, one.name) for one in fields(table)}
-    return Table(**{**held, "frame": frame, **changes})
+    kept = {one.name: getattr(table, one.name) for one in fields(table) if one.name != "data"}
+    return Table(frame, **{**kept, **changes})
 
 
 def read_table(value: Any) -> Table:
@@ -254,7 +249,7 @@ def check_alike(one: Table, other: Table) -> None:
         )
 
 
-def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Any]:
+def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Frame]:
     """Return the frame of each provider, by its name as text."""
     if not isinstance(frames, Mapping):
         raise InvalidInputError(

@@ -17,7 +17,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -96,6 +96,10 @@ def label_of(text: Any) -> Label:
     Label(form='range', values=('20', '25'), missing=True)
     """
     body = unescape_formula(text.strip()) if isinstance(text, str) else value_text(text)
+    if "{" not in body and '"' not in body and body != MISSING:  # what most are, and quick to read
+        low, sign, high = body.partition(RANGE)
+        if not sign or (low and high):
+            return Label("range", (low, high) if sign else (body, body))
     pieces = [body]
     if body.startswith("{") and body.endswith("}"):
         found = re.findall(rf'(?:{_QUOTED}|[^,"])+', body[1:-1])
@@ -206,7 +210,7 @@ class LabelReader:
         values, known = self.order or list(self._known.values()), self._known.values()
         lie = [place(value) for value in values]
         if None not in lie and all(a <= b for a, b in pairwise(filter(None, lie))):
-            return [place(value) for value in known], place
+            return [place(value) for value in known], cache(place)  # ends are shared by labels
         ranks = {leaf_text(value): rank for rank, value in enumerate(values)}
         return [ranks[leaf_text(value)] for value in known], ranks.get
 
@@ -235,44 +239,83 @@ class LabelReader:
         return list(range(bisect_left(lie, first), bisect_right(lie, last)))
 
 
-def fitting_groups(published: Table, own: Table, rows: NDArray[np.int64]) -> tuple[Codes, Codes]:
+def fitting_groups(
+    published: Table, own: Table, rows: Codes, blocks: Sequence[tuple[Codes, Codes]] = ()
+) -> tuple[Codes, Codes]:
     """Return every fit of one of `rows` of the own table: which of them, ascending, and the group.
 
     The texts are read as the own table declares: its orders and hierarchies. A row that may be in a
     group whose text is not understood is taken to fit none: where it is is not known. The groups
     that a value fits are a set of bits; the groups that a row fits are in the sets of all its
-    values. Cost: O(distinct rows × groups × quasi-identifiers / 64).
+    values. With `blocks`, positions in `rows` and the groups that may be theirs, both ascending,
+    no row is asked about another group. Cost: O(distinct rows × groups × quasi-identifiers / 64),
+    or the sum of that over the blocks.
     """
     columns = {column.name: column for column in published.encoded.quasi}
     tests = []
     for mine in own.encoded.quasi:
         shown = columns[mine.name]
         covered, unread = _covering(shown, mine, own.orders.get(mine.name, ()))
-        group = shown.codes[published.groups.first]
-        tests.append((_group_sets(covered, group), _group_sets(unread, group), unread.any()))
-    codes = [mine.codes[rows] for mine in own.encoded.quasi]
-    alike = group_rows(codes, [len(mine.values) for mine in own.encoded.quasi])
-    distinct = [column[alike.first] for column in codes]
-    words = max(1, -(-published.groups.count // _BITS))
+        tests.append(_ColumnTest(covered, unread, shown.codes[published.groups.first], mine.codes))
+    if not blocks:
+        blocks = [(np.arange(len(rows)), np.arange(published.groups.count))]
+    parts = [_fits(tests, rows[some], groups) for some, groups in blocks]
+    found = [
+        (some[row], groups[at]) for (some, groups), (row, at) in zip(blocks, parts, strict=True)
+    ]
+    row, group = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.argsort(row, kind="stable")
+    return row[order], group[order]
+
+
+@dataclass(frozen=True, eq=False)
+class _ColumnTest:
+    """What is known of one column: which texts cover which values, and which perhaps do.
+
+    Attributes:
+        covered, unread: text × own value.
+        text_of: of each group, its text.
+        value_of: of each own row, its value.
+    """
+
+    covered: NDArray[np.bool_]
+    unread: NDArray[np.bool_]
+    text_of: NDArray[Any]
+    value_of: NDArray[Any]
+
+
+def _fits(tests: Sequence[_ColumnTest], rows: Codes, groups: Codes) -> tuple[Codes, Codes]:
+    """Return every fit of some rows among some groups, as positions in both."""
+    codes = [test.value_of[rows] for test in tests]
+    alike = group_rows(codes, [test.covered.shape[1] for test in tests])
+    sets = []
+    for test, column in zip(tests, codes, strict=True):
+        values, value_of = np.unique(column[alike.first], return_inverse=True)
+        text_of, some = test.text_of[groups], bool(test.unread.any())
+        has = _group_sets(test.covered[:, values], text_of)
+        may_have = _group_sets(test.unread[:, values], text_of) if some else has
+        sets.append((has, may_have, some, value_of))
+    words = max(1, -(-len(groups) // _BITS))
     step = max(1, _PORTION // words)
     found = [np.zeros((2, 0), dtype=np.int64)]
     for start in range(0, alike.count, step):
-        portion = [column[start : start + step] for column in distinct]
-        fits = np.full((len(portion[0]), words), np.iinfo(np.uint64).max)
+        size = min(step, alike.count - start)
+        fits = np.full((size, words), np.iinfo(np.uint64).max)
         doubt = np.zeros_like(fits)
-        for (has, may_have, some), values in zip(tests, portion, strict=True):
+        for has, may_have, some, value_of in sets:
+            values = value_of[start : start + step]
             inside = has[values]
             if some or doubt.any():
-                perhaps = may_have[values]
+                perhaps = may_have[values] if some else np.zeros_like(inside)
                 doubt = (doubt & (inside | perhaps)) | (fits & perhaps)
             fits &= inside
         fits[doubt.any(axis=1)] = 0
         row, member = _members(fits)
         found.append(np.array([start + row, member]))
-    kind, group = np.concatenate(found, axis=1)
+    kind, at = np.concatenate(found, axis=1)
     first = np.searchsorted(kind, np.arange(alike.count + 1))
     sizes = np.diff(first)[alike.labels]
-    return np.repeat(np.arange(len(rows)), sizes), group[
+    return np.repeat(np.arange(len(rows)), sizes), at[
         concatenated_ranges(first[alike.labels], sizes)
     ]
 

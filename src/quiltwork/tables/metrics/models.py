@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.distinct import distinct_rows
-from quiltwork.tables.encoding import Column, encode_column, merge_spellings
+from quiltwork.tables.encoding import Column, merge_spellings
 from quiltwork.tables.table import Table
 
 
@@ -177,7 +177,7 @@ def sensitive_column(table: Table, name: str) -> Column:
     if len(table.sensitive) == 1:
         kind, values = encoded.sensitive_kind, encoded.sensitive_values
         return Column(name, kind, values, encoded.sensitive)
-    return merge_spellings(encode_column(table.frame, name, table.missing, table.ordinal.get(name)))
+    return merge_spellings(encoded.secrets[table.sensitive.index(name)])
 
 
 def entropies(counts: ValueCounts) -> NDArray[np.float64]:

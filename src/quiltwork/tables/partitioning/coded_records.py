@@ -40,10 +40,12 @@ class Axes:
         places: for each of them, where each code lies in 0..1; ascending.
         trees: for each of them, level × code: the block of its hierarchy that the code belongs to;
             None without a hierarchy.
+        weights: for each of them, how much its width counts; all alike if there are none.
     """
 
     places: tuple[Reals, ...]
     trees: tuple[Counts | None, ...]
+    weights: tuple[float, ...] = ()
 
     @cached_property
     def ends(self) -> tuple[tuple[Counts, Counts] | None, ...]:
@@ -62,7 +64,7 @@ class Axes:
         if blocks is not None and ends is not None:
             level = common_label(blocks, low, high)
             width = (ends[1][level, low] - ends[0][level, low]) / max(1, len(place) - 1)
-        return width
+        return width * self.weights[axis] if self.weights else width
 
     def lost(self, axis: int, low: NDArray[Any], high: NDArray[Any]) -> Reals:
         """Return what a record loses in a box from low to high along one quasi-identifier.

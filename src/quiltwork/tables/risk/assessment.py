@@ -23,6 +23,8 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.report.charts import BarChart
 from quiltwork.results import ChartedResult, plain
+from quiltwork.tables.for_providers import ForProviders, for_providers
+from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.models import (
     Models,
     ValueCounts,
@@ -30,13 +32,18 @@ from quiltwork.tables.metrics.models import (
     people_per_group,
     privacy_models,
 )
+from quiltwork.tables.metrics.query_error import query_error
+from quiltwork.tables.published_records import PublishedRecords, PublishedTable
 from quiltwork.tables.risk.attacks import CutsMade, TableAttack, attacks_on
-from quiltwork.tables.risk.definetti import Learned
-from quiltwork.tables.risk.downcoding import Downcoded, downcoding_of
-from quiltwork.tables.risk.intersection import Intersection
+from quiltwork.tables.risk.definetti import Learned, definetti
+from quiltwork.tables.risk.downcoding import Downcoded, downcoding, downcoding_of
+from quiltwork.tables.risk.intersection import Intersection, rehearsed
 from quiltwork.tables.risk.subtraction import Subtracted, subtraction
 from quiltwork.tables.table import Table, read_table
 
+QUERIES = 2500
+_QUERY_WORK = 200_000_000
+"""Rows × queries that are spent on the query error."""
 SMALL = (2, 3, 5, 10, 20)
 """Group sizes below which records are counted: the usual thresholds of statistical offices."""
 SURE = tuple(step / 10 for step in range(1, 11))
@@ -146,6 +153,25 @@ def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """What a publication keeps of its rows, and what its providers ask before they sign.
+
+    Attributes:
+        made: what every group satisfies, and how it was made.
+        loss: what generalization lost.
+        queries: how many range queries were asked for the query error.
+        query_error: their mean relative error.
+        providers: whose rows are in it, and who would break it next.
+    """
+
+    made: str
+    loss: InformationLoss
+    queries: int
+    query_error: float
+    providers: ForProviders
+
+
+@dataclass(frozen=True)
 class Assessment(ChartedResult):
     """What a table reveals as it stands.
 
@@ -161,6 +187,7 @@ class Assessment(ChartedResult):
         against: what another release adds, if one was compared.
         subtracted: what providers learn by taking out their own records, if the table names them.
         attacks: what each attack on the table found; `to_frame` has a row for each.
+        kept: what a publication keeps, and what its providers ask.
     """
 
     schema = ("risk", 3)
@@ -175,6 +202,7 @@ class Assessment(ChartedResult):
     against: Intersection | None
     subtracted: Subtracted | None
     attacks: tuple[TableAttack, ...]
+    kept: Kept | None = None
 
     def explain(self) -> str:
         """Say how large the smallest group is, and what every attack found."""
@@ -207,23 +235,31 @@ class Assessment(ChartedResult):
     def body(self) -> dict[str, Any]:
         """Return everything by name, and what groups add to guesses."""
         gains = [{**plain(one), "gain": one.gain} for one in self.disclosures]
-        return {**super().body(), "disclosures": gains}
+        found = {**super().body(), "disclosures": gains}
+        kept = self.kept
+        del found["kept"]
+        return {
+            **found,
+            "loss": None if kept is None else plain(kept.loss),
+            "queries": 0 if kept is None else kept.queries,
+            "query_error": None if kept is None else kept.query_error,
+            "for_providers": None if kept is None else kept.providers.body(),
+        }
 
 
 def assess(
-    table: Table,
+    released: Table | PublishedTable,
     against: Intersection | None = None,
     learned: tuple[Learned, ...] | None = None,
-    cuts: CutsMade | None = None,
-    downcoded: Downcoded | None = None,
 ) -> Assessment:
     """Measure a table as it stands: groups are rows with equal quasi-identifiers.
 
-    `against` is what `intersection(earlier, table)` found, `learned` what `definetti(publication)`
-    or `definetti_on(table, original)` did, `cuts` how it was cut, `downcoded` what
-    `downcoding(publication)` did; without it the texts of the table
-    are counted. Subtraction is carried out where the table names its providers. Cost: a few
-    passes over the rows.
+    `against` is what `intersection(earlier, table)` found, `learned` what
+    `definetti_on(table, original)` did. Of a publication more is at hand: it is compared with one
+    that nobody published (`rehearsed`), a learner is scored, and what was lost and what its
+    providers ask is measured as well. Subtraction is carried out where the table names its
+    providers. Cost: a few passes over the rows; of a publication also the attacks, and at most
+    2,500 random queries.
 
     Raises:
         InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
@@ -235,13 +271,19 @@ def assess(
     >>> found.models.k, [one.attack for one in found.attacks]
     (3, ['minimality', 'deFinetti', 'downcoding', 'intersection', 'subtraction'])
     """
-    disclosed = disclosures(read_table(table))
+    made = released if isinstance(released, PublishedRecords) else None
+    table = read_table(released if made is None else made.table)
     _check("against", against, Intersection, "intersection(earlier, later)")
-    _check("cuts", cuts, CutsMade, "CutsMade(by_values)")
-    _check("downcoded", downcoded, Downcoded, "downcoding(publication)")
     for one in learned if isinstance(learned, tuple) else (learned,):
         _check("learned", one, Learned, "definetti(publication)")
-    undone = downcoding_of(table) if downcoded is None else downcoded
+    kept = None
+    if made is not None:
+        against = rehearsed(made) if against is None else against
+        learned = definetti(made) if learned is None else learned
+        kept = _kept(made)
+    disclosed = disclosures(table)
+    cuts = None if made is None else _cuts(made)
+    undone = downcoding_of(table) if made is None else downcoding(made)
     taken_out = subtraction(table)
     best = max(disclosed, key=lambda one: one.gain)
     return Assessment(
@@ -257,7 +299,37 @@ def assess(
         attacks=attacks_on(
             (best.base, best.mean, best.attribute), cuts, learned, undone, against, taken_out
         ),
+        kept=kept,
     )
+
+
+def _kept(made: PublishedRecords) -> Kept:
+    """Measure what a publication keeps, and what its providers ask."""
+    queries = max(50, min(QUERIES, _QUERY_WORK // made.source.encoded.rows))
+    return Kept(
+        made=f"{made.constraint} against {coalition_text(made.m)}, made by the method "
+        f"{made.method!r} and verified. {made.pooled}",
+        loss=publication_loss(made),
+        queries=queries,
+        query_error=query_error(made.source, made, queries),
+        providers=for_providers(made),
+    )
+
+
+def coalition_text(m: int) -> str:
+    """Say who is withstood."""
+    if m == 0:
+        return "outsiders"
+    return f"any {m} colluding providers" if m > 1 else "any single provider"
+
+
+def _cuts(made: PublishedRecords) -> CutsMade:
+    """Say whether sensitive values had a say in the cuts (statement 6 of the theory page)."""
+    recipe = made.recipe
+    if recipe.blind:
+        return CutsMade(by_values=False, left_out=made.suppressed)
+    by_numbers = recipe.constraint.records_alone
+    return CutsMade(not by_numbers or recipe.rules.relaxed or recipe.rules.split == "fitness")
 
 
 def _check(name: str, value: Any, kind: type, made_by: str) -> None:

@@ -30,8 +30,10 @@ ROUNDS = 10
 """How often the model is fitted; on Adult its hits hardly change after two."""
 SCALINGS = 8
 SURE = 0.9
-MOST_PAIRS = 4_000_000
-"""Pairs of person and possible value that are looked at; of larger tables, every n-th group."""
+MOST_PAIRS = 500_000
+"""Pairs of record and possible value of a publication; of a larger one, every n-th group."""
+MOST_LINKED = 16_000_000
+"""Pairs of person and possible value where people may fit several groups."""
 _BINS = 64  # of a column of numbers, for the model
 _TINY = 1e-30
 
@@ -88,7 +90,7 @@ class _Candidates:
 def definetti(publication: PublishedTable) -> tuple[Learned, ...]:
     """Attack a publication as someone who knows everybody's quasi-identifiers and group.
 
-    Of a table with more than four million pairs of record and possible value, every n-th group is
+    Of a table with more than half a million pairs of record and possible value, every n-th group is
     attacked.
 
     Raises:
@@ -193,7 +195,7 @@ def _candidates(links: tuple[Ints, Ints], counts: ValueCounts) -> _Candidates:
     person, group = links
     per_link = variety[group]
     total = int(per_link.sum())
-    if total > 4 * MOST_PAIRS:
+    if total > MOST_LINKED:
         raise UnsupportedError(
             f"{total:,} pairs of person and possible value are too many; attack a sample of groups."
         )

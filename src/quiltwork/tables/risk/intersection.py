@@ -22,10 +22,9 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
 from quiltwork.tables.distinct import concatenated_ranges
 from quiltwork.tables.encoding import encode_column
-from quiltwork.tables.frames import arrow_column
+from quiltwork.tables.frames import Frame
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.partitioning.coded_records import records_of
-from quiltwork.tables.partitioning.mondrian import Split
 from quiltwork.tables.partitioning.recipe import partition
 from quiltwork.tables.published_records import PublishedTable, assemble, require_local
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
@@ -178,16 +177,21 @@ def rehearsed(publication: PublishedTable) -> Intersection:
     """Count whom the table would pin down together with another one of the same rows.
 
     The other table is made by the same rules but for its cuts: by range where these are by loss,
-    and by loss where they are not. Nobody must publish both.
+    and where they are not as if every quasi-identifier counted half as much as the one before.
+    Nobody must publish both.
 
     Raises:
         InvalidInputError: if there is no publication.
     """
     published = require_local(publication)
     encoded, recipe = published.source.encoded, published.recipe
-    other: Split = "range" if recipe.rules.split == "loss" else "loss"
-    second = replace(recipe, rules=replace(recipe.rules, split=other))
-    again = assemble(published.source, partition(encoded, records_of(encoded), second), second)
+    records, second = records_of(encoded), recipe
+    if recipe.rules.split == "range":
+        weights = tuple(0.5**place for place in range(len(encoded.quasi)))
+        records = replace(records, axes=replace(records.axes, weights=weights))
+    else:
+        second = replace(recipe, rules=replace(recipe.rules, split="range"))
+    again = assemble(published.source, partition(encoded, records, second), second)
     width, codes = len(encoded.sensitive_values), encoded.sensitive.astype(np.int64)
     releases = tuple(
         _Release.of(made.labels.astype(np.int64), codes[made.rows], made.boxes.count, width)
@@ -250,11 +254,11 @@ def _people(earlier: Table, later: Table) -> tuple[Counts, Counts]:
 
     names = [str(table.subject) for table in (earlier, later)]
     columns = [
-        arrow_column(t.frame, name).cast(pa.string())
+        t.data.column(name).cast(pa.string())
         for t, name in zip((earlier, later), names, strict=True)
     ]
     both = pa.concat_arrays([c.combine_chunks() if hasattr(c, "chunks") else c for c in columns])
-    codes = encode_column(pa.table({"person": both}), "person").codes.astype(np.int64)
+    codes = encode_column(Frame.of(pa.table({"person": both})), "person").codes.astype(np.int64)
     return codes[: earlier.encoded.rows], codes[earlier.encoded.rows :]
 
 

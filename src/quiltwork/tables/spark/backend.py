@@ -17,7 +17,8 @@ from quiltwork.tables.partitioning.mondrian import Progress
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publication import Publication
-from quiltwork.tables.report_page import coalition_text, write_page
+from quiltwork.tables.report_page import write_page
+from quiltwork.tables.risk.assessment import coalition_text
 from quiltwork.tables.spark.domains import Domains, bound, read_domains
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, measurer, sent

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.frames import as_arrow, column_names, unpacked
+from quiltwork.tables.frames import unpacked
 from quiltwork.tables.table import Table, with_frame
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def spark_frame(table: Table) -> DataFrame:
         frame: DataFrame = table.frame
         return frame
     session = spark_session()
-    local = unpacked(as_arrow(table.frame, column_names(table.frame)))
+    local = unpacked(table.data.arrow())
     before = session.conf.get(_TIMES)
     session.conf.set(_TIMES, "TIMESTAMP_NTZ")
     try:
