@@ -30,7 +30,7 @@ ROUNDS = 10
 """How often the model is fitted; on Adult its hits hardly change after two."""
 SCALINGS = 8
 SURE = 0.9
-MOST_PAIRS = 500_000
+MOST_PAIRS = 700_000
 """Pairs of record and possible value of a publication; of a larger one, every n-th group."""
 MOST_LINKED = 16_000_000
 """Pairs of person and possible value where people may fit several groups."""
@@ -90,7 +90,7 @@ class _Candidates:
 def definetti(publication: PublishedTable) -> tuple[Learned, ...]:
     """Attack a publication as someone who knows everybody's quasi-identifiers and group.
 
-    Of a table with more than half a million pairs of record and possible value, every n-th group is
+    Of a table with more than 700,000 pairs of record and possible value, every n-th group is
     attacked.
 
     Raises:
