@@ -236,14 +236,15 @@ class Assessment(ChartedResult):
         """Return everything by name, and what groups add to guesses."""
         gains = [{**plain(one), "gain": one.gain} for one in self.disclosures]
         found = {**super().body(), "disclosures": gains}
-        kept = self.kept
         del found["kept"]
+        if self.kept is None:
+            return found
         return {
             **found,
-            "loss": None if kept is None else plain(kept.loss),
-            "queries": 0 if kept is None else kept.queries,
-            "query_error": None if kept is None else kept.query_error,
-            "for_providers": None if kept is None else kept.providers.body(),
+            "loss": plain(self.kept.loss),
+            "queries": self.kept.queries,
+            "query_error": self.kept.query_error,
+            "for_providers": self.kept.providers.body(),
         }
 
 
