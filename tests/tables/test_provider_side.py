@@ -22,7 +22,7 @@ from quiltwork.tables.constraints import (
     TCloseness,
 )
 from quiltwork.tables.encoding import Column, encode_column
-from quiltwork.tables.frames import Frame
+from quiltwork.tables.frames import ArrowFrame
 from quiltwork.tables.generalization.reading import LabelReader
 from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.provider_side import own_view
@@ -315,17 +315,17 @@ def test_what_texts_cover_of_numbers(text, expected):
 def test_what_texts_cover_of_other_columns():
     frame = pd.DataFrame({"d": ["a", "c"], "born": [date(2020, 1, 1), date(2021, 6, 1)]})
     order = ["a", "b", "c"]
-    degrees = encode_column(Frame.of(frame), "d", order=order)
+    degrees = encode_column(ArrowFrame.of(frame), "d", order=order)
     assert covers("a..b", degrees, order).tolist() == [True, False]
     assert covers("b..c", degrees, order).tolist() == [False, True]
-    born = encode_column(Frame.of(frame), "born")
+    born = encode_column(ArrowFrame.of(frame), "born")
     assert covers("2020-12-31..2021-12-31", born).tolist() == [False, True]
     longer = pd.DataFrame({"stay": [timedelta(hours=3), timedelta(hours=10), timedelta(days=2)]})
-    stays = encode_column(Frame.of(longer), "stay")
+    stays = encode_column(ArrowFrame.of(longer), "stay")
     assert covers("2:00:00..12:00:00", stays).tolist() == [True, True, False]
     assert covers("10:00:00..3 days, 0:00:00", stays).tolist() == [False, True, True]
     assert covers("long", stays).tolist() == [False, False, False]
-    names = encode_column(Frame.of(frame), "d")
+    names = encode_column(ArrowFrame.of(frame), "d")
     assert covers("{a, b}", names).tolist() == [True, False]
     assert covers("c", names).tolist() == [False, True]
 

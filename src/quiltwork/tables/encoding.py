@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.distinct import NO_SETS, NumberSets, who_knows
-from quiltwork.tables.frames import Frame, arrow
+from quiltwork.tables.frames import ArrowFrame, arrow
 from quiltwork.tables.generalization.hierarchies import Hierarchy, leaf_text
 from quiltwork.tables.meanings import meaning, number
 
@@ -159,7 +159,7 @@ def in_row(number: int) -> str:
 
 
 def encode_column(
-    frame: Frame,
+    frame: ArrowFrame,
     name: str,
     missing: Missing = "error",
     order: Sequence[Any] | None = None,
@@ -282,7 +282,7 @@ def missing_cells(name: str, number: int, remedy: str, where: str = "") -> Inval
     return InvalidInputError(f"Column {name!r} has {values}{first}; {remedy}.")
 
 
-def encode_names(frame: Frame, name: str, role: str) -> Column:
+def encode_names(frame: ArrowFrame, name: str, role: str) -> Column:
     """Encode a column that names who a record is of; it must be named."""
     column = encode_column(frame, name, "value")
     if column.values[-1] is None:
@@ -294,7 +294,7 @@ def encode_names(frame: Frame, name: str, role: str) -> Column:
     return column
 
 
-def refuse_written_apart(frame: Frame, column: Column) -> None:
+def refuse_written_apart(frame: ArrowFrame, column: Column) -> None:
     """Refuse equal values that are written apart: readers see more groups than are counted."""
     if all(value is None or isinstance(value, str) for value in column.values):
         return

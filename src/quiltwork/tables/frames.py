@@ -64,7 +64,7 @@ def frame_kind(frame: object) -> Kind:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class ArrowFrame:
     """Rows of any make, read as Arrow columns.
 
     Attributes:
@@ -76,9 +76,9 @@ class Frame:
     kind: Kind
 
     @classmethod
-    def of(cls, frame: Any) -> Frame:
+    def of(cls, frame: Any) -> ArrowFrame:
         """Take a frame; a lazy one is computed, and what streams as Arrow becomes a table."""
-        if isinstance(frame, Frame):
+        if isinstance(frame, ArrowFrame):
             return frame
         known = type(frame).__module__.startswith(("pyarrow", "pandas", "polars", "pyspark"))
         unread = hasattr(frame, "read_next_batch")  # a stream of batches
@@ -140,9 +140,9 @@ class Frame:
         chosen = self.names if names is None else names
         return arrow().table({name: self.column(name) for name in chosen})
 
-    def only(self, names: Sequence[str]) -> Frame:
+    def only(self, names: Sequence[str]) -> ArrowFrame:
         """Return the same rows with some of the columns."""
-        return Frame(self.arrow(names), self.kind)
+        return ArrowFrame(self.arrow(names), self.kind)
 
     def written_apart(self, name: str, codes: NDArray[Any]) -> int | None:
         """Return a row whose cell is equal to an earlier one, by its code, and written otherwise.
@@ -172,14 +172,14 @@ class Frame:
         return int(zeros[np.argmax(signs != signs[0])]) if len(np.unique(signs)) > 1 else None
 
 
-def opened(source: Any, text: Sequence[str] = (), given: GivenDialect | None = None) -> Frame:
+def opened(source: Any, text: Sequence[str] = (), given: GivenDialect | None = None) -> ArrowFrame:
     """Return a frame, or what the file at a path holds."""
     return opened_alike([source], text, given)[0]
 
 
 def opened_alike(
     sources: Sequence[Any], text: Sequence[str] = (), given: GivenDialect | None = None
-) -> list[Frame]:
+) -> list[ArrowFrame]:
     """Return several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
 
     Columns of CSV files have the same types in all of them (see `csv_files`); those named in
@@ -195,8 +195,8 @@ def opened_alike(
             )
     csv = [i for i in tables if not _is_table(paths[i])]
     tables |= zip(csv, typed([tables[i] for i in csv], text), strict=True)
-    read = {i: Frame(_as_text(table, text), "pandas") for i, table in tables.items()}
-    return [read[i] if i in read else Frame.of(source) for i, source in enumerate(sources)]
+    read = {i: ArrowFrame(_as_text(table, text), "pandas") for i, table in tables.items()}
+    return [read[i] if i in read else ArrowFrame.of(source) for i, source in enumerate(sources)]
 
 
 def _is_table(path: Path | None) -> bool:
@@ -284,7 +284,7 @@ def like(table: Any, kind: Kind) -> Any:
     return as_pandas(table)
 
 
-def stacked(frames: Mapping[str, Frame], provider: str) -> Frame:
+def stacked(frames: Mapping[str, ArrowFrame], provider: str) -> ArrowFrame:
     """Put the frames of several providers on top of each other, with a column that names them.
 
     Columns that not all of them have are left out. The result is of the kind of the first frame.
@@ -311,7 +311,7 @@ def stacked(frames: Mapping[str, Frame], provider: str) -> Frame:
         ) from None
     labels = pa.array(list(frames), type=pa.string())
     owner = np.repeat(np.arange(len(tables), dtype=np.int32), [part.num_rows for part in tables])
-    return Frame(stack.append_column(provider, labels.take(pa.array(owner))), parts[0].kind)
+    return ArrowFrame(stack.append_column(provider, labels.take(pa.array(owner))), parts[0].kind)
 
 
 def _differing(tables: Sequence[Any], names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from quiltwork.tables.encoding import (
     group_rows,
     some_rows,
 )
-from quiltwork.tables.frames import Frame, arrow, like
+from quiltwork.tables.frames import ArrowFrame, arrow, like
 from quiltwork.tables.generalization.boxes import Boxes, ColumnBoxes, boxes_of
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.table import Table, with_frame
@@ -162,7 +162,7 @@ class PublishedRecords(PublishedTable):
             **self._texts(everything),
             **self._taken(source.sensitive, everything),
         }
-        frame = Frame(arrow().table(columns), source.kind)
+        frame = ArrowFrame(arrow().table(columns), source.kind)
         table = with_frame(
             source, frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
         )

@@ -28,7 +28,7 @@ from quiltwork.tables.encoding import (
     refuse_endless,
     refuse_written_apart,
 )
-from quiltwork.tables.frames import Frame, Kind, opened, opened_alike, orders_of, stacked
+from quiltwork.tables.frames import ArrowFrame, Kind, opened, opened_alike, orders_of, stacked
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 
 
@@ -61,7 +61,7 @@ class Table:
     Table(2 rows, 1 group, 2 providers)
     """
 
-    data: Frame
+    data: ArrowFrame
     provider: str | None
     quasi_identifiers: tuple[str, ...]
     sensitive: tuple[str, ...]
@@ -249,7 +249,7 @@ def check_alike(one: Table, other: Table) -> None:
         )
 
 
-def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Frame]:
+def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, ArrowFrame]:
     """Return the frame of each provider, by its name as text."""
     if not isinstance(frames, Mapping):
         raise InvalidInputError(

@@ -153,7 +153,7 @@ def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
 
 
 @dataclass(frozen=True)
-class Kept:
+class TableUtility:
     """What a publication keeps of its rows, and what its providers ask before they sign.
 
     Attributes:
@@ -202,7 +202,7 @@ class Assessment(ChartedResult):
     against: Intersection | None
     subtracted: Subtracted | None
     attacks: tuple[TableAttack, ...]
-    kept: Kept | None = None
+    kept: TableUtility | None = None
 
     def explain(self) -> str:
         """Say how large the smallest group is, and what every attack found."""
@@ -304,10 +304,10 @@ def assess(
     )
 
 
-def _kept(made: PublishedRecords) -> Kept:
+def _kept(made: PublishedRecords) -> TableUtility:
     """Measure what a publication keeps, and what its providers ask."""
     queries = max(50, min(QUERIES, _QUERY_WORK // made.source.encoded.rows))
-    return Kept(
+    return TableUtility(
         made=f"{made.constraint} against {coalition_text(made.m)}, made by the method "
         f"{made.method!r} and verified. {made.pooled}",
         loss=publication_loss(made),

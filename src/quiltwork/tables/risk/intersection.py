@@ -22,7 +22,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
 from quiltwork.tables.distinct import concatenated_ranges
 from quiltwork.tables.encoding import encode_column
-from quiltwork.tables.frames import Frame
+from quiltwork.tables.frames import ArrowFrame
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.recipe import partition
@@ -258,7 +258,9 @@ def _people(earlier: Table, later: Table) -> tuple[Counts, Counts]:
         for t, name in zip((earlier, later), names, strict=True)
     ]
     both = pa.concat_arrays([c.combine_chunks() if hasattr(c, "chunks") else c for c in columns])
-    codes = encode_column(Frame.of(pa.table({"person": both})), "person").codes.astype(np.int64)
+    codes = encode_column(ArrowFrame.of(pa.table({"person": both})), "person").codes.astype(
+        np.int64
+    )
     return codes[: earlier.encoded.rows], codes[earlier.encoded.rows :]
 
 

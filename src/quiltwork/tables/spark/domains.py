@@ -27,7 +27,7 @@ from quiltwork.tables.encoding import (
     refuse_endless,
     refuse_respelled,
 )
-from quiltwork.tables.frames import Frame
+from quiltwork.tables.frames import ArrowFrame
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 from quiltwork.tables.partitioning.coded_records import (
     Axes,
@@ -141,7 +141,9 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
 
 def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:
     """Encode the distinct values of a column; say how many rows have none if that is refused."""
-    column = encode_column(Frame.of(found), name, "value", table.orders.get(name), tree, _somewhere)
+    column = encode_column(
+        ArrowFrame.of(found), name, "value", table.orders.get(name), tree, _somewhere
+    )
     if column.values[-1] is None and table.missing == "error":
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise missing_cells(name, lost, MAY_BE_VALUE)
@@ -164,7 +166,7 @@ def _somewhere(row: int) -> str:
 
 
 def _providers(found: Any, name: str) -> tuple[Any, ...]:
-    column = encode_column(Frame.of(found), name, "value")
+    column = encode_column(ArrowFrame.of(found), name, "value")
     if column.values[-1] is None:
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise missing_cells(name, lost, "every record needs a provider: fill it in, or drop rows")
