@@ -88,6 +88,13 @@ def test_what_excel_writes_is_read_or_told(tmp_path):
         with_csv(str(path), list)
 
 
+@pytest.mark.parametrize("begin", [b"\n\n", b"\r\n", b"\xef\xbb\xbf\n", b"\nsep=;\n"])
+def test_empty_lines_before_the_header_are_no_header(tmp_path, begin):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(begin + b"at;kw\n1;2,5\n")
+    assert with_csv(str(path), list) == [["at", "kw"], ["1", "2,5"]]
+
+
 def test_a_row_has_no_say_in_how_the_letters_of_others_are_read(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes("a\nKäse\n".encode() + "Käse €\n".encode("cp1252") + b"\x81\n")

@@ -52,6 +52,7 @@ _BOMS = (
 _BY_LETTER = "utf-8-or-cp1252"
 """Reads as Windows does what is no UTF-8, so that one row has no say in how others are read."""
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+_EMPTY_LINES = re.compile(rb"(?:\xef\xbb\xbf)?(?:\r?\n)+")
 _SEPARATOR = re.compile(rb"(?:\xef\xbb\xbf)?sep=([^\r\n\"])\r?\n", re.IGNORECASE)
 _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
@@ -244,7 +245,9 @@ class Opened:
         if sample.startswith(_WORKBOOKS):
             raise InvalidInputError(f"{path!r} is an Excel workbook; save it as CSV first.")
         given = given or GivenDialect()
-        if said := _SEPARATOR.match(sample):  # as Excel writes it before the header
+        if empty := _EMPTY_LINES.match(sample):
+            self.skipped = empty.end()
+        if said := _SEPARATOR.match(sample, self.skipped):  # as Excel writes it before the header
             self.skipped = said.end()
             given = replace(given, delimiter=given.delimiter or said[1].decode("latin-1"))
         self.dialect = found_dialect(sample[self.skipped :], given)

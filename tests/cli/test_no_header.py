@@ -46,3 +46,29 @@ def test_columns_are_named_where_one_of_them_was_asked_for(cli, tmp_path, monkey
     (tmp_path / "people.csv").write_text("age,illness,clinic\n34,flu,north\n")
     ran = cli("risk", "people.csv", "--quasi", "age", "--sensitive", "ill")
     assert "whose columns are: age, illness, clinic" in ran.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("release", "states.csv", "--belief", "belief.json", "--epsilon", "1"),
+        ("fit", "states.csv"),
+        ("fit", "states.csv", "--states", "rest,walk"),
+        ("fit", "numbers.csv", "--edges", "1,2"),
+        ("fit", "states.csv", "--time", "at"),
+    ],
+    ids=" ".join,
+)
+def test_a_first_row_is_not_taken_for_the_name_of_the_only_column(cli, tmp_path, monkeypatch, line):
+    """It would be lost, and whatever is counted one short."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "belief.json").write_text(
+        MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"]).to_json()
+    )
+    (tmp_path / "states.csv").write_text("walk\nrest\nrest\nwalk\n")
+    (tmp_path / "numbers.csv").write_text("1.7\n0.3\n2.2\n")
+    ran = cli(*line)
+    assert ran.code == 2
+    assert "first line" in ran.err
+    assert "walk" not in ran.err
+    assert "1.7" not in ran.err

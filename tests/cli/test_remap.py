@@ -197,7 +197,7 @@ def test_other_columns_are_kept_as_they_are(cli, tmp_path):
         (b"\n\n", "does not begin with a line of column names"),
         (b"count,count\n1,2\n", "'count' appears more than once"),
         (b"count,count_low\n1,2\n", "a column 'count_low' already"),
-        (b"town,count\nGen\xe8ve,x\n", "x"),
+        (b"town,count\nGen\xe8ve,x\n", "Row 1 of column 'count'"),
         (b"town,count\nGhent\n", "has 1 columns and the header 2"),
         (b"town,count\nGhent,1\nGhent,1,2\n", "has 3 columns and the header 2"),
     ],

@@ -108,6 +108,8 @@ def test_the_key_comes_from_the_environment():
     assert key_from({"QUILTWORK_KEY": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}) == KEY
     with pytest.raises(InvalidInputError, match="32 random bytes"):
         key_from({"QUILTWORK_KEY": "short"})
+    with pytest.raises(InvalidInputError, match="set and empty"):  # a failed $(openssl …)
+        key_from({"QUILTWORK_KEY": " "})
 
 
 def test_a_folder_that_others_may_read_is_refused(tmp_path):
@@ -148,5 +150,7 @@ def test_a_key_given_later_seals_what_is_written_from_then_on(tmp_path):
     name = plain.write([b"rows"])
     sealed = Vault.opened(tmp_path, KEY)
     assert b"".join(sealed.read(name)) == b"rows"
+    sealed.write([b"more"])
+    assert sealed.in_the_clear() == 1
     with pytest.raises(StorageError, match="no key"):
         Vault.opened(tmp_path, None)

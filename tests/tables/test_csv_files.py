@@ -128,6 +128,13 @@ def test_a_column_is_text_in_all_files_if_it_is_in_one(tmp_path):
     assert as_text.encoded.quasi[1].values == ("31", "32.5")
 
 
+@pytest.mark.parametrize("begin", ["\n\nage,ill\n", '"age",ill\n'])
+def test_a_header_is_read_as_everywhere_else(tmp_path, begin):
+    path = tmp_path / "t.csv"
+    path.write_text(begin + "31,flu\n")
+    assert Table(path, None, ["age"], "ill").frame.columns.tolist() == ["age", "ill"]
+
+
 def test_no_message_shows_a_row(tmp_path):
     """Arrow's own words show the whole row, or the value that it could not convert."""
     path = tmp_path / "t.csv"

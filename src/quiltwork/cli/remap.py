@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from io import StringIO
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,7 @@ from quiltwork import files
 from quiltwork.cli.command import argument, command, confidence_option, option
 from quiltwork.cli.output import as_json, check_targets, emit, progress, text_table
 from quiltwork.cli.tabulate import header_of
-from quiltwork.delimited import column_position, even_rows, with_csv
+from quiltwork.delimited import column_position, csv_text, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, typed_fraction, written_fraction
 
@@ -193,11 +191,9 @@ def remap(
     readings = _readings(gain.remap, [*values, *counts], confidence)
     charts = () if plot is None else gain.remap.charts()  # refuses before anything is written
     if output is not None and table is not None:
-        text, read = StringIO(newline=""), readings[len(values) :]
-        writer = csv.writer(text)
-        writer.writerow([*table.header, *added])
-        writer.writerows([*row, *one[1:]] for row, one in zip(table.rows, read, strict=True))
-        files.write(output, text.getvalue())
+        pairs = zip(table.rows, readings[len(values) :], strict=True)
+        lines = [[*row, *one[1:]] for row, one in pairs]
+        files.write(output, csv_text([[*table.header, *added], *lines]))
     if plot is not None:
         write_figure(plot, *charts)
     document = _document(gain, readings, confidence) if as_json() else ""
@@ -270,7 +266,7 @@ def _released(path: str, column: str) -> ReleasedColumn:
             count = _count(row[place])
             if count is None:
                 raise InvalidInputError(
-                    f"Row {len(found.rows) + 1} of {path!r}: {row[place][:40]!r} is no released "
+                    f"Row {len(found.rows) + 1} of column {column!r} in {path!r} is no released "
                     "count; they are integers."
                 )
             found.counts.append(count)

@@ -141,10 +141,13 @@ def read(
     read, and how it was found to be written is not told: that is about rows.
     """
     from quiltwork.series import read_fleet, read_series
-    from quiltwork.series.reading.columns import only_column
+    from quiltwork.series.reading.columns import only_column, refuse_headerless
 
     arguments: dict[str, Any] = {**vars(reading), "states": states}
-    column = arguments.pop("value") or only_column(file)
+    asked = (reading.time, reading.duration, reading.end, reading.subject)
+    beside = [name for name in asked if name not in (None, "filename")]
+    known = [state for belief in beliefs for state in belief.states or ()]
+    column = arguments.pop("value") or only_column(file, beside, [*known, *(states or ())])
     for name in ("subject", "na_values", "edges", "labels"):
         if arguments[name] is not None:
             arguments[name] = split_list(arguments[name])
@@ -163,6 +166,8 @@ def read(
     if check is not None:
         check(file, column, arguments)
     series = take(file, column, **arguments, beliefs=beliefs)
+    if reading.value is None and not known and states is None:
+        refuse_headerless(file, column, series.states)
     if series.reading and check is None:
         note(in_options(series.reading))
     return series

@@ -17,6 +17,7 @@ from quiltwork import files
 from quiltwork.cli.command import command, option
 from quiltwork.cli.output import as_json
 from quiltwork.errors import StorageError, UnsupportedError
+from quiltwork.exact import counted
 
 _BACKLOG = 2048
 """Connections that wait for their turn, from the moment the address is told."""
@@ -90,6 +91,14 @@ def serve(
             made = NewToken(label="made at the machine")
             _tell({"token": issue(service, new_token, new_token, made).secret})
             return
+        if settings.key is not None and (clear := service.vault.in_the_clear()):
+            files_kept = counted(clear, "file")
+            click.echo(
+                f"Warning: {files_kept} of {str(folder)!r} from before there was a key "
+                f"{'is' if clear == 1 else 'are'} not encrypted; the key seals what is written "
+                "from now on. Delete such rows and add them again.",
+                err=True,
+            )
         listening = held.enter_context(_listening(host, port))
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"

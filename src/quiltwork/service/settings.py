@@ -46,18 +46,23 @@ class Settings:
 
 
 def key_from(environment: Mapping[str, str] = os.environ) -> bytes | None:
-    """Return the key of files at rest that the environment holds; None without one."""
-    text = environment.get(KEY, "").strip()
-    if not text:
+    """Return the key of files at rest that the environment holds; None without one.
+
+    Raises:
+        InvalidInputError: for what is no key; an empty one too, since who sets it means a key.
+    """
+    if KEY not in environment:
         return None
+    text = environment[KEY].strip()
     try:
         key = bytes.fromhex(text) if len(text) == 64 else base64.b64decode(text, validate=True)
     except (ValueError, binascii.Error):
         key = b""
     if len(key) != 32:
         raise InvalidInputError(
-            f"{KEY} must be 32 random bytes in base64 or hexadecimal; make one with "
-            "`openssl rand -base64 32`, and keep it apart from the data."
+            f"{KEY} {'must be' if text else 'is set and empty; it must be'} 32 random bytes in "
+            "base64 or hexadecimal; make one with `openssl rand -base64 32`, and keep it apart "
+            "from the data. Only without the variable are files kept in the clear."
         )
     return key
 

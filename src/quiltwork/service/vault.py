@@ -129,6 +129,10 @@ class Vault:
         """Return all names."""
         return {path.name for path in self.folder.iterdir() if _NAME.fullmatch(path.name)}
 
+    def in_the_clear(self) -> int:
+        """How many files are not sealed: those written while there was no key."""
+        return len(self.names()) - sum(1 for _ in self._sealed_names())
+
     def _sealed_names(self) -> Iterator[str]:
         for name in sorted(self.names()):
             with (self.folder / name).open("rb") as file:

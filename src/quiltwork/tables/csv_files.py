@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -49,9 +49,13 @@ def _by_arrow(opened: Opened, header: Sequence[str]) -> Any:
         strings_can_be_null=True,
         column_types=dict.fromkeys(header, pa.string()),
     )
-    with suppress(pa.ArrowException, UnicodeDecodeError):  # whose words show the row
+    whole = not opened.skipped and opened.path != "-"
+    with (
+        suppress(pa.ArrowException, UnicodeDecodeError),  # whose words show the row
+        nullcontext(opened.path) if whole else opened.stream() as source,
+    ):
         return csv.read_csv(
-            opened.stream() if opened.skipped or opened.path == "-" else opened.path,
+            source,
             read_options=csv.ReadOptions(encoding=opened.dialect.encoding),
             parse_options=csv.ParseOptions(delimiter=opened.dialect.delimiter),
             convert_options=as_text,

@@ -10,7 +10,8 @@ what is needed of a row and not the row. Cost: one pass.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice
@@ -340,14 +341,36 @@ def header_of(source: Any, given: GivenDialect | None = None) -> list[str]:
     return Opened(path, given).rows(lambda reader: next(reader, []))
 
 
-def only_column(path: Any, given: GivenDialect | None = None) -> str:
-    """Return the name of the only column of a file, or ask which one."""
+def only_column(path: Any, beside: Collection[str] = (), states: Collection[object] = ()) -> str:
+    """Return the name of the only column of a file, or ask which one.
+
+    Raises:
+        InvalidInputError: if there are several, if other columns are asked for `beside` it, or if
+            it is named like one of the `states` or like a number: then the file has no header, and
+            its first row would be lost.
+    """
     if not isinstance(path, (str, Path)) or path == "-":
         raise InvalidInputError("Say which column to read, with --value or value=….")
-    header = header_of(path, given)
+    header = header_of(path)
     if len(header) != 1:
         raise InvalidInputError(
             f"{str(path)!r} has {len(header)} columns; say which one to read, by its name in the "
             "first line."
         )
+    if beside:
+        raise InvalidInputError(
+            f"{str(path)!r} has 1 column, and {' and '.join(map(repr, beside))} would be beside "
+            "it; its first line must name them all."
+        )
+    refuse_headerless(path, header[0], states)
     return header[0]
+
+
+def refuse_headerless(path: Any, name: str, states: Collection[object]) -> None:
+    """Refuse a name of the only column that is one of the states, or a number."""
+    found = name.strip()
+    if found in map(str, states) or re.fullmatch(r"[+-]?[0-9.,]*[0-9][0-9.,]*", found):
+        raise InvalidInputError(
+            f"The first line of {str(path)!r} is a state or a number and would be taken for the "
+            "name of the column; put a line before it that names the column."
+        )

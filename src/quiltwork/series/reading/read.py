@@ -375,7 +375,12 @@ def read_sequence(
     beliefs: Belief | Sequence[Belief] = (),
 ) -> CodedSequence:
     """Read what `read_states` reads, as codes."""
-    name = column if column is not None else only_column(source)
+    known = (
+        []
+        if beliefs == ()
+        else [one for belief in as_beliefs(beliefs) for one in belief.states or ()]
+    )
+    name = column if column is not None else only_column(source, states=[*known, *(states or ())])
     read = read_series(source, name, states=states, beliefs=beliefs)
     (sequence,) = read.data.coded.values()
     return sequence
