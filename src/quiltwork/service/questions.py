@@ -26,7 +26,7 @@ from quiltwork.budget import Ledger, Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.budget.payment import Request
 from quiltwork.client.records import AnswerExample, AnswerPreview, Released
-from quiltwork.counts.count_table import release_table
+from quiltwork.counts.count_table import CountTable, release_table
 from quiltwork.counts.count_table_level import table_level
 from quiltwork.counts.people import limited_counts
 from quiltwork.errors import (
@@ -42,6 +42,7 @@ from quiltwork.queries.document import from_document
 from quiltwork.series.releases.answer import described, release
 from quiltwork.series.releases.noise_plan import remembering
 from quiltwork.series.releases.previews import preview
+from quiltwork.series.releases.record import Release
 from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
 from quiltwork.service.problems import Problem
@@ -132,9 +133,9 @@ class AskedSeries:
             return None
         return AnswerExample(*columns(drawn, json.loads(drawn.to_json()).get("intervals")))
 
-    def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
+    def answer(self, ledger: Ledger, key: str, analyst: str) -> Release:
         """Debit, draw and store."""
-        release(
+        return release(
             self.data,
             self.query,
             self.beliefs,
@@ -157,6 +158,7 @@ class AskedTable:
     epsilon: Fraction
     about: CountsOf
     data: Counted
+    length: None = None
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
@@ -188,10 +190,10 @@ class AskedTable:
             example=None,
         )
 
-    def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
+    def answer(self, ledger: Ledger, key: str, analyst: str) -> CountTable:
         """Debit, draw and store."""
         where = [f"{name}={one}" for name, some in self.query.where.items() for one in some]
-        release_table(
+        return release_table(
             self._counts(),
             epsilon=self.epsilon,
             dimensions=self.query.by,
@@ -308,6 +310,26 @@ def mark_of(question: msgspec.Struct) -> str:
     return hashlib.sha256(msgspec.json.encode(question, order="deterministic")).hexdigest()
 
 
+@dataclass(frozen=True)
+class Looked:
+    """What is known of a question when its caller is recognised: the answer under its key, if any.
+
+    Without one it is `asked` of the dataset as it is now; None if that has no rows any more.
+    """
+
+    known: Released | None
+    asked: Asked | None
+
+
+def _looked(call: Call) -> Looked:
+    """Return the stored answer, or the question as it can be answered now."""
+    known = _known(call)
+    if known is not None:
+        return Looked(known, None)
+    found = registered(call.service, call.path["dataset"])
+    return Looked(None, None if found.deleted else read_question(call.service, found, call.body))
+
+
 @FEATURE.at(
     "POST",
     f"{_OF_DATASET}/releases",
@@ -315,48 +337,45 @@ def mark_of(question: msgspec.Struct) -> str:
     request=AskedQuestion,
     status=201,
     spends=True,
+    look=_looked,
 )
 def _ask(call: Call) -> Released:
     """Answer a question, once for each key; its budget is debited first."""
-    found = registered(call.service, call.path["dataset"])
-    with call.service.turn("ask", found.name, call.who, call.key):  # who asks twice waits for one
-        known = _known(call)
-        if known is None:
-            if found.deleted:
-                raise BudgetExceeded(
-                    "The rows of this dataset were deleted: nothing more is released."
-                )
-            _answer(call, found)
-            known = _known(call)
-        if known is None:
-            raise StorageError("An answer that was stored is gone.")
-        return known
+    looked: Looked = call.seen
+    if looked.known is not None:
+        return looked.known
+    with call.service.turn("ask", call.path["dataset"], call.who, call.key):
+        return _answer(call, looked)  # who asks twice at once waits for the first
 
 
-def _answer(call: Call, found: Registered) -> None:
+def _answer(call: Call, looked: Looked) -> Released:
     """Debit, draw and store; again as long as the series grows in between."""
     service = call.service
     ledger = MarkedLedger(service.ledger, mark_of(call.body))
-    while True:
-        asked = service.read(lambda _: read_question(service, found, call.body))
+    while looked.known is None:
+        asked = looked.asked
+        if asked is None:
+            raise BudgetExceeded("The rows of this dataset were deleted: nothing more is released.")
         try:
             with remembering(service.plans):
-                asked.answer(ledger, call.key, call.who)
-            return
+                answer = asked.answer(ledger, call.key, call.who)
         except InvalidInputError:
-            known = asked.length if isinstance(asked, AskedSeries) else None
-            if known is None or service.ledger.status(found.name).length == known:
+            again = service.read(lambda _: _looked(call))
+            if again.known is None and (again.asked is None or again.asked.length == asked.length):
                 raise
-        except NotPrivateError as error:
-            raise Problem(409, "not-private", str(error), {"Retry-After": "1"}) from None
+            looked = again
+        except NotPrivateError:
+            raise _lost() from None
+        else:
+            kept = service.ledger.kept(asked.dataset, call.key, call.who)
+            if kept is None or kept[1] is None:
+                raise StorageError("An answer that was stored is gone.")
+            return shown_release(kept[0], kept[1], answer)
+    return looked.known
 
 
 def _known(call: Call) -> Released | None:
-    """Return what was answered under a key; None if it was never used.
-
-    A key of another question is refused, and one that was debited and whose answer was never
-    stored is told so (409).
-    """
+    """Return what was answered under a key; None if it was not, and 422 for another question."""
     kept = call.service.ledger.kept(call.path["dataset"], call.key, call.who)
     if kept is None:
         return None
@@ -365,15 +384,18 @@ def _known(call: Call) -> Released | None:
         raise InvalidInputError(
             "This key was used for another question; a key stands for one question for ever."
         )
-    if answer is None:
-        raise Problem(
-            409,
-            "not-private",
-            "This key was debited, and its answer was never stored: the curator was stopped "
-            "between the two. What was spent stays spent, and drawing again would be a second "
-            "release. Ask with a new key, which is debited anew.",
-        )
-    return shown_release(debit, answer)
+    return None if answer is None else shown_release(debit, answer)
+
+
+def _lost() -> Problem:
+    """What is said of a key whose answer is gone: whoever was answering it is no more."""
+    return Problem(
+        409,
+        "not-private",
+        "This key was debited, and its answer was never stored: the curator was stopped "
+        "between the two. What was spent stays spent, and drawing again would be a second "
+        "release. Ask with a new key, which is debited anew.",
+    )
 
 
 @FEATURE.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=AskedQuestion)

@@ -93,19 +93,19 @@ class RemappedCounts(Document, frozen=True):
     text: str
 
 
-def shown_release(debit: Debit, answer: str) -> Released:
-    """Write a stored answer for readers."""
+def shown_release(debit: Debit, answer: str, found: Release | CountTable | None = None) -> Released:
+    """Write a stored answer for readers; `found` is what was stored, where it is at hand."""
     document = json.loads(answer)
-    found: Release | CountTable
     intervals: list[list[float]] | None
-    if document["schema"] == "quiltwork/count-table":
-        found = CountTable.from_json(answer)
+    if found is None:
+        counts = document["schema"] == "quiltwork/count-table"
+        found = (CountTable if counts else Release).from_json(answer)
+    if isinstance(found, CountTable):
         kind, protects = "table", "person"
         query = {"kind": kind, "by": list(found.dimensions), "where": debit.request.get("where")}
         cells, values = document["cells"], list(found.values)
         intervals = [[float(a), float(b)] for a, b in found.intervals().values()]
     else:
-        found = Release.from_json(answer)
         kind, protects, query = found.query.kind, str(found.protects), document["query"]
         cells, values, intervals = columns(found, document.get("intervals"))
     return shown_as(

@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_type_hints
@@ -56,6 +56,8 @@ class Call:
     body: Any = None
     key: str = ""
     upload: Upload | None = None
+    seen: Any = None
+    """What the route's `look` found when the caller was recognised."""
 
     @property
     def who(self) -> str:
@@ -93,6 +95,8 @@ class Route:
     spends: bool = False
     upload: bool = False
     free: tuple[str, ...] = ()
+    look: Callable[[Call], Any] | None = None
+    """What is to be read in the transaction in which the caller is recognised."""
 
     def carry_out(
         self,
@@ -106,12 +110,20 @@ class Route:
         """Do it for who is `admitted`, which refuses others; `body` is read, or lends an upload.
 
         Nothing is received without the right, which is asked for again when all of it has come.
+        Whoever only reads is recognised and answered in one transaction.
         """
-        caller = admitted()
-        if not self.upload:
-            return self.handler(Call(service, caller, path, query, body(), key))
-        with body() as upload:
-            return self.handler(Call(service, admitted(), path, query, key=key, upload=upload))
+        if self.upload:
+            admitted()
+            with body() as upload:
+                return self.handler(Call(service, admitted(), path, query, key=key, upload=upload))
+
+        def looked(_: Transaction) -> Call:
+            call = Call(service, admitted(), path, query, body(), key)
+            return call if self.look is None else replace(call, seen=self.look(call))
+
+        if self.method == "GET":
+            return service.read(lambda t: self.handler(looked(t)))
+        return self.handler(service.read(looked))
 
 
 @dataclass(frozen=True)
