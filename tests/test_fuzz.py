@@ -76,7 +76,7 @@ def test_every_command_has_an_ordinary_line_that_it_takes(tmp_path):
         with workspace.copied(tmp_path / "template", tmp_path / "work"):
             if commands.run(line.split()) not in (0, 1):
                 refused.append(line.split()[0])
-    assert refused == ["mcp", "demo", "serve", "ask"]
+    assert refused == ["mcp", "demo", "serve", "rotate-key", "ask"]
 
 
 def test_every_name_of_the_reference_is_called():

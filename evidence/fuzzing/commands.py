@@ -103,6 +103,7 @@ ORDINARY = (
     "risk published.csv --quasi age,zip --sensitive disease --against published.csv",
     "demo --output header.csv",
     "serve --data header.csv",
+    "rotate-key --data header.csv",
     "ask steps --curator https://curator.example.org --epsilon 1",
 )
 """One of each kind; those that take long, `_LONG`, with what they refuse."""
@@ -112,6 +113,7 @@ _LONG = {
     "mcp",
     "demo",
     "serve",
+    "rotate-key",
 }  # words are added to what they refuse
 _FAULTS = ("Unexpected", "a fault in quiltwork", "Traceback")
 

@@ -1,6 +1,12 @@
 from __future__ import annotations
 
+import logging
+import os
+import re
+
 import pytest
+
+from quiltwork.errors import StorageError
 
 
 @pytest.mark.parametrize(
@@ -16,3 +22,31 @@ def test_under_a_name_that_was_not_allowed_nothing_is_answered(team, host):
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "LOCALHOST:1", "[::1]:8000"])
 def test_names_of_this_machine_are_allowed(team, host):
     assert team.ask("olga", "GET", "/v1/me", headers={"Host": host}).status_code == 200
+
+
+def test_it_is_ready_while_database_and_data_directory_can_be_used(team, monkeypatch):
+    assert team.ask(None, "GET", "/readyz").json() == {"status": "ready"}
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "access", lambda *_: False)  # nobody can be kept out by rights as root
+        assert team.ask(None, "GET", "/readyz").status_code == 503
+
+    def away(work):
+        raise StorageError("The database is away.")
+
+    monkeypatch.setattr(team.service.storage, "read", away)
+    answer = team.ask(None, "GET", "/readyz")
+    assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
+
+
+def test_the_access_log_has_routes_and_no_names_or_values(team, steps, caplog):
+    caplog.set_level(logging.INFO, "quiltwork.access")
+    team.ask("anna", "GET", "/v1/datasets/steps")
+    team.ask("anna", "GET", "/v1/datasets/canary-7f")
+    team.ask(None, "GET", "/v1/me?token=canary-7f")
+    lines = [one.getMessage() for one in caplog.records if one.name == "quiltwork.access"]
+    assert [line.rsplit(" ", 2)[0] for line in lines] == [
+        "GET /v1/datasets/{dataset} 200",
+        "GET /v1/datasets/{dataset} 404",
+        "GET /v1/me 401",
+    ]
+    assert not re.search("steps|anna|canary", "\n".join(lines))

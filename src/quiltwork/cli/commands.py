@@ -37,6 +37,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Curator": {
         "serve": "quiltwork.cli.serve:serve",
+        "rotate-key": "quiltwork.cli.serve:rotate_key",
         "ask": "quiltwork.cli.ask:ask",
     },
     "Product": {

@@ -15,7 +15,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import command, option
-from quiltwork.cli.output import as_json
+from quiltwork.cli.output import as_json, emit, progress
 from quiltwork.errors import StorageError, UnsupportedError
 from quiltwork.exact import counted
 
@@ -46,6 +46,18 @@ def serve(
     allow_host: tuple[str, ...] = option(
         "A name under which requests may come in, besides those of this machine; repeatable.",
         "NAME",
+    ),
+    trust_proxy: tuple[str, ...] = option(
+        "The address of a proxy that says in --user-header who has signed in; repeatable.",
+        "ADDRESS",
+    ),
+    user_header: str = option(
+        "With --trust-proxy: the header with a member's name; dropped from all other requests.",
+        "HEADER",
+        default="",
+    ),
+    access_log: bool = option(
+        "Write a line for each request to standard error: route, status, time; no names."
     ),
     owner: str | None = option("The first owner's name.  [default: yours]", "NAME"),
     new_token: str | None = option(
@@ -81,7 +93,16 @@ def serve(
         folder = Path(data or usual)
         url = database or f"sqlite:///{private_folder(folder) / 'curator.db'}"
         names = (*LOOPBACK, *allow_host)
-        settings = Settings(database=url, data=folder, key=key_from(), allowed_hosts=names)
+        settings = Settings(
+            database=url,
+            data=folder,
+            key=key_from(),
+            allowed_hosts=names,
+            proxies=trust_proxy,
+            user_header=user_header,
+        )
+        if access_log:
+            _log_requests()
         if new_token is None:
             held.enter_context(only_server(url))
         service = open_service(settings, clean=new_token is None)
@@ -109,13 +130,24 @@ def serve(
             secret = first_owner(service, owner or _own_name())
             _tell({"address": address, **({} if secret is None else {"token": secret})})
         config = uvicorn.Config(
-            create_app(service, dashboard.routes()),
+            create_app(service, dashboard.routes),
             log_level="warning",
             access_log=False,
+            proxy_headers=False,  # door.Entrance reads them
             server_header=False,
         )
         with suppress(KeyboardInterrupt), publishing(service):
             uvicorn.Server(config).run(sockets=[listening])
+
+
+def _log_requests() -> None:
+    import logging
+
+    shown = logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log = logging.getLogger("quiltwork.access")
+    log.setLevel(logging.INFO)
+    log.addHandler(shown)
 
 
 def usual_folder() -> Path:
@@ -163,3 +195,46 @@ def _tell(found: dict[str, str], tokens: Mapping[str, str] | None = None) -> Non
         for name, secret in (tokens or {}).items():
             click.echo(f"  {name:<18} {secret}")
     sys.stdout.flush()
+
+
+@command(
+    example="""
+    QUILTWORK_NEW_KEY=$(openssl rand -base64 32) quiltwork rotate-key --data /var/lib/quiltwork
+    """
+)
+def rotate_key(
+    database: str | None = option(
+        "That of the curator.  [default: curator.db in the data directory]", "URL"
+    ),
+    data: str | None = option(
+        "The curator's data directory.  [default: quiltwork in your data directory]", "DIRECTORY"
+    ),
+) -> None:
+    """Change the key of a curator's files.
+
+    The files are sealed with the key in QUILTWORK_KEY, or plain without one, and get the one in
+    QUILTWORK_NEW_KEY. Stop the curator first. Killed at any moment, the command is run again with
+    the same keys until it ends; before that no curator starts. Then put the new key in
+    QUILTWORK_KEY, and keep the old one for as long as there are backups that need it.
+    """
+    try:
+        from quiltwork.service.rotation import rotate
+        from quiltwork.service.sole import only_server
+    except ImportError as error:
+        raise UnsupportedError(
+            f"A curator needs {error.name}: pip install 'quiltwork[server]'."
+        ) from None
+    from quiltwork.service.settings import NEW_KEY, key_from, private_folder
+
+    new = key_from(name=NEW_KEY)
+    if new is None:
+        raise click.UsageError(f"Put the new key into the environment variable {NEW_KEY}")
+    folder = private_folder(Path(data) if data else usual_folder())
+    url = database or f"sqlite:///{folder / 'curator.db'}"
+    with only_server(url), progress(1000, "Sealing") as bar:
+
+        def tell(done: int, total: int) -> None:
+            bar.update(1000 * done // total - bar.pos)
+
+        sealed = rotate(private_folder(folder / "vault"), key_from(), new, tell)
+    emit(files.dump("key-rotation", 1, {"sealed": sealed}), [f"{sealed:,} files have the new key."])

@@ -1,59 +1,60 @@
-"""The application: from a request over HTTP to a handler in a thread, and back.
-
-What can be refused without asking anybody is refused first: a token that is none, a body that is
-too large. Then one thread recognises the caller, checks her right, reads the body and does the
-work, so the event loop never waits for a database or a computation.
-"""
+"""The application: the API's face of the pipeline, and what is asked without a token."""
 
 from __future__ import annotations
 
-import logging
+import os
 import re
-import time
-import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 import msgspec
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
-from quiltwork.service.door import AllowedHosts, Metrics, media_type_of, paced, too_large
+from quiltwork.errors import QuiltworkError
+from quiltwork.service.door import Entrance, Metrics, media_type_of, paced, too_large
 from quiltwork.service.members import authenticated, is_token, noted_uses
 from quiltwork.service.openapi import KEY_PATTERN, description
+from quiltwork.service.pipeline import Work, endpoint
 from quiltwork.service.problems import NO_STORE, Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Route, Service, check
-from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import converted, read_document
 from quiltwork.service.uploads import received, suffix_of
 
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
-
-_log = logging.getLogger("quiltwork.service")
 _JSON = "application/json"
 _HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
 
 
-def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette:
-    """Return the application of a curator; `pages` are routes that are no part of the API."""
+def create_app(
+    service: Service, pages: Callable[[Service, Metrics], Iterable[BaseRoute]] = lambda *_: ()
+) -> Starlette:
+    """Return the application of a curator; `pages` makes routes that are no part of the API."""
     metrics = Metrics()
 
     async def counts(_: Request) -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
+    async def ready(_: Request) -> Response:
+        state = 200 if await run_sync(_is_ready, service) else 503
+        words = "ready" if state == 200 else "not ready"
+        return Response(msgspec.json.encode({"status": words}), state, NO_STORE, _JSON)
+
     text = msgspec.json.encode(description(service.routes))
     plain: dict[str, Any] = {
         "/openapi.json": Response(text, media_type=_JSON),
         "/healthz": Response(b'{"status":"ok"}', media_type=_JSON),
+        "/readyz": ready,
         "/metrics": counts,
     }
     by_path: dict[str, dict[str, Route]] = {}
@@ -63,17 +64,28 @@ def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette
         routes=[
             *(StarletteRoute(path, answer, methods=["GET"]) for path, answer in plain.items()),
             *(
-                StarletteRoute(path, _endpoint(service, routes, metrics), methods=list(routes))
+                StarletteRoute(
+                    path, endpoint(service, ApiFace(service, routes), metrics), methods=list(routes)
+                )
                 for path, routes in by_path.items()
             ),
-            *pages,
+            *pages(service, metrics),
         ],
         exception_handlers={HTTPException: _http_problem, Exception: _unexpected},
         lifespan=lambda _: _lifespan(service),
-        middleware=[Middleware(AllowedHosts, names=service.settings.allowed_hosts)],
+        middleware=[Middleware(Entrance, settings=service.settings)],
     )
     app.state.service = service
     return app
+
+
+def _is_ready(service: Service) -> bool:
+    """Whether database and data directory can be used now."""
+    try:
+        service.read(lambda t: t.row("SELECT 1"))
+    except QuiltworkError:
+        return False
+    return os.access(service.vault.folder, os.W_OK)
 
 
 @asynccontextmanager
@@ -85,52 +97,53 @@ async def _lifespan(service: Service) -> AsyncIterator[None]:
     service.ledger.close()
 
 
-def _endpoint(service: Service, routes: Mapping[str, Route], metrics: Metrics) -> Endpoint:
-    """One endpoint for all methods of a path; HEAD is answered as GET is."""
+@dataclass(frozen=True)
+class ApiFace:
+    """The API at one path: all its methods; HEAD is answered as GET is."""
 
-    async def endpoint(request: Request) -> Response:
-        route = routes["GET" if request.method == "HEAD" else request.method]
-        begun = time.perf_counter()
-        try:
-            secret = bearer(request)
-            async with service.turns.of(secret, file=route.upload):
-                response = await _answered(service, route, request, secret)
-        except ClientDisconnect:
-            response = Response(status_code=400)
-        except Exception as error:
-            problem = problem_of(error)
-            if problem.kind == "internal":
-                _log.error("a fault in %s: %s", route.name, _place(error))
-            response = problem_response(problem)
-        metrics.saw(route.name, response.status_code, time.perf_counter() - begun)
-        return response
+    service: Service
+    routes: Mapping[str, Route]
 
-    return endpoint
+    def _route(self, request: Request) -> Route:
+        return self.routes["GET" if request.method == "HEAD" else request.method]
+
+    def named(self, request: Request) -> tuple[str, str]:
+        """Name a request by its route."""
+        route = self._route(request)
+        return route.name, route.path
+
+    async def enter(self, request: Request) -> tuple[str, bool]:
+        """Recognise what is no token, and what is too large."""
+        route, limits = self._route(request), self.service.settings.limits
+        token = bearer(request)
+        _check_length(request, limits.upload if route.upload else limits.document)
+        return token, route.upload
+
+    async def work(self, request: Request) -> Work:
+        """Read a document, or pass on a file as it comes."""
+        route, service = self._route(request), self.service
+        limits = service.settings.limits
+        path = {name: str(value) for name, value in request.path_params.items()}
+        query, key = _read_query(route, request), _read_key(route, request)
+        stream = paced(
+            request.stream(), limits.upload if route.upload else limits.document, limits.pause
+        )
+        media_type = media_type_of(request)
+        admitted = partial(_admitted, service, route, bearer(request), path)
+        if route.upload:
+            encoding = request.headers.get("content-encoding", "").strip().lower()
+            sent = partial(received, service, _parts(stream), suffix_of(media_type), encoding)
+        else:
+            content = b"".join([part async for part in stream])
+            sent = partial(_read_json, route, content, media_type, limits.depth)
+        return lambda: _told(route, route.carry_out(service, admitted, path, query, key, sent))
+
+    def refused(self, request: Request, problem: Problem) -> Response:
+        """Tell it as problem details."""
+        return problem_response(problem)
 
 
-def _place(error: BaseException) -> str:
-    """Say what kind of error it was and where it came from; its message may hold rows."""
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    return " at ".join([type(error).__name__, *(f"{at.name}, line {at.lineno}" for at in last)])
-
-
-async def _answered(service: Service, route: Route, request: Request, secret: str) -> Response:
-    limits = service.settings.limits
-    most = limits.upload if route.upload else limits.document
-    _check_length(request, most)
-    path = {name: str(value) for name, value in request.path_params.items()}
-    query, key = _read_query(route, request), _read_key(route, request)
-    stream, media_type = paced(request.stream(), most, limits.pause), media_type_of(request)
-    admitted = partial(_admitted, service, route, secret, path)
-    if route.upload:
-        encoding = request.headers.get("content-encoding", "").strip().lower()
-        sent = partial(received, service, _parts(stream), suffix_of(media_type), encoding)
-        limiter: anyio.CapacityLimiter | None = service.turns.threads
-    else:
-        content = b"".join([part async for part in stream])
-        sent, limiter = partial(_read_json, route, content, media_type, limits.depth), None
-    work = partial(route.carry_out, service, admitted, path, query, key, sent)
-    found = await anyio.to_thread.run_sync(work, limiter=limiter)
+def _told(route: Route, found: Any) -> Response:
     content = b"" if route.response is None else msgspec.json.encode(found)
     return Response(content, route.status, NO_STORE, _JSON if content else None)
 
@@ -144,16 +157,13 @@ def bearer(request: Request) -> str:
 
 
 def _admitted(service: Service, route: Route, secret: str, path: dict[str, str]) -> Caller:
-    """Return who asks, if she may, by one look at the database; else 401, 403 or 404."""
+    """Return who asks, if she may; else 401, 403 or 404."""
 
-    def work(_: Transaction) -> Caller:
-        caller = authenticated(service, secret)
-        if caller is None:
-            raise _unauthenticated()
-        check(route, service, caller, path)
-        return caller
-
-    return service.read(work)
+    caller = authenticated(service, secret)
+    if caller is None:
+        raise _unauthenticated()
+    check(route, service, caller, path)
+    return caller
 
 
 def _unauthenticated() -> Problem:

@@ -113,9 +113,10 @@ class Route:
         Whoever only reads is recognised and answered in one transaction.
         """
         if self.upload:
-            admitted()
+            service.read(lambda _: admitted())
             with body() as upload:
-                return self.handler(Call(service, admitted(), path, query, key=key, upload=upload))
+                caller = service.read(lambda _: admitted())
+                return self.handler(Call(service, caller, path, query, key=key, upload=upload))
 
         def looked(_: Transaction) -> Call:
             call = Call(service, admitted(), path, query, body(), key)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,7 @@ from quiltwork.errors import InvalidInputError, StorageError
 
 KEY = "QUILTWORK_KEY"
 """The environment variable with the key of files at rest: 32 bytes, as base64 or hexadecimal."""
+NEW_KEY = "QUILTWORK_NEW_KEY"  # that which `quiltwork rotate-key` seals with
 OWNER_ONLY_FOLDER = 0o700
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -43,24 +46,46 @@ class Settings:
     key: bytes | None = field(default=None, repr=False)  # of files at rest; None leaves them plain
     allowed_hosts: tuple[str, ...] = LOOPBACK  # names under which requests may come in
     limits: Limits = Limits()
+    proxies: tuple[str, ...] = ()  # addresses of proxies that may say who has signed in
+    user_header: str = ""  # the header in which they do; "" if nobody signs in so
+
+    def __post_init__(self) -> None:
+        """Check that one of the two does not stand alone, and that the header is a plain name."""
+        if bool(self.proxies) != bool(self.user_header):
+            raise InvalidInputError(
+                "Signing in at a proxy needs both: its address (--trust-proxy) and the header in "
+                "which it says who has signed in (--user-header)."
+            )
+        if self.user_header and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", self.user_header):
+            raise InvalidInputError("A header is named by letters, digits and dashes.")
+        if self.user_header.lower() in _TAKEN_HEADERS:
+            raise InvalidInputError(f"The header {self.user_header!r} means something else.")
+        for address in self.proxies:
+            try:
+                ipaddress.ip_address(address)
+            except ValueError:
+                raise InvalidInputError(f"{address!r} is no address of a proxy.") from None
 
 
-def key_from(environment: Mapping[str, str] = os.environ) -> bytes | None:
+_TAKEN_HEADERS = {"host", "cookie", "authorization", "content-type", "content-length", "origin"}
+
+
+def key_from(environment: Mapping[str, str] = os.environ, name: str = KEY) -> bytes | None:
     """Return the key of files at rest that the environment holds; None without one.
 
     Raises:
         InvalidInputError: for what is no key; an empty one too, since who sets it means a key.
     """
-    if KEY not in environment:
+    if name not in environment:
         return None
-    text = environment[KEY].strip()
+    text = environment[name].strip()
     try:
         key = bytes.fromhex(text) if len(text) == 64 else base64.b64decode(text, validate=True)
     except (ValueError, binascii.Error):
         key = b""
     if len(key) != 32:
         raise InvalidInputError(
-            f"{KEY} {'must be' if text else 'is set and empty; it must be'} 32 random bytes in "
+            f"{name} {'must be' if text else 'is set and empty; it must be'} 32 random bytes in "
             "base64 or hexadecimal; make one with `openssl rand -base64 32`, and keep it apart "
             "from the data. Only without the variable are files kept in the clear."
         )

@@ -30,6 +30,8 @@ _TAG = 16
 _ABANDONED = 3600
 _NAME = re.compile(r"[0-9a-f]{32}")
 _CHECK, _CHECKED = "key.check", b"the key of this folder"
+CHANGING = "key.changing"
+"""A file that is there while the key is being changed (`rotation.py`), sealed with the new one."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Vault:
             StorageError: without the key, and for another one.
         """
         found = cls(folder, key)
+        if (folder / CHANGING).exists():
+            raise StorageError(
+                f"The key of the files in {str(folder)!r} is being changed, or that was "
+                "interrupted: run `quiltwork rotate-key` again, with both keys, until it ends."
+            )
         check = folder / _CHECK
         sealed = [_CHECK] if check.exists() else list(islice(found._sealed_names(), 1))
         if sealed and key is None:
@@ -60,15 +67,19 @@ class Vault:
             )
         for name in sealed:
             try:
-                deque(found._read(name, folder / name), maxlen=0)
+                deque(found.read_named(name), maxlen=0)
             except StorageError:
                 raise StorageError(
                     f"QUILTWORK_KEY is another key than the one that the files in {str(folder)!r} "
                     "are sealed with, or they were changed. Start it with the right key."
                 ) from None
         if key is not None and not check.exists():
-            found._write(_CHECK, [_CHECKED])
+            found.mark()
         return found
+
+    def mark(self, name: str = _CHECK) -> None:
+        """Seal the check value, by which the key is known again."""
+        self._write(name, [_CHECKED])
 
     def write(self, parts: Iterable[bytes]) -> str:
         """Keep some bytes durably; return the name they are found under.
@@ -78,6 +89,16 @@ class Vault:
         return self._write(secrets.token_hex(16), parts)
 
     def _write(self, name: str, parts: Iterable[bytes]) -> str:
+        path = self.written_beside(name, parts)
+        try:
+            path.rename(self.folder / name)
+            sync_folder(self.folder)
+        except OSError as error:
+            raise StorageError(f"The data directory: {error.strerror}.") from None
+        return name
+
+    def written_beside(self, name: str, parts: Iterable[bytes]) -> Path:
+        """Write what a name is to hold beside it, durably; return where."""
         path = self.folder / f"{name}.part"
         path.unlink(missing_ok=True)
         try:
@@ -87,23 +108,23 @@ class Vault:
                     file.write(part)
                 file.flush()
                 os.fsync(file.fileno())
-            path.rename(self.folder / name)
-            sync_folder(self.folder)
         except OSError as error:
             overwrite(path)
             raise StorageError(f"The data directory: {error.strerror}.") from None
         except BaseException:
             overwrite(path)
             raise
-        return name
+        return path
 
     def read(self, name: str) -> Iterator[bytes]:
         """Yield what is kept under a name, unless it was changed or needs another key."""
-        yield from self._read(name, self._path(name))
+        self._path(name)
+        yield from self.read_named(name)
 
-    def _read(self, name: str, path: Path) -> Iterator[bytes]:
+    def read_named(self, name: str) -> Iterator[bytes]:
+        """Yield what a file of the folder holds, be it one that `names` leaves out."""
         try:
-            with path.open("rb") as file:
+            with (self.folder / name).open("rb") as file:
                 start = file.read(len(_MAGIC))
                 if start == _MAGIC:
                     yield from self._opened(name, file)
@@ -134,10 +155,12 @@ class Vault:
         return len(self.names()) - sum(1 for _ in self._sealed_names())
 
     def _sealed_names(self) -> Iterator[str]:
-        for name in sorted(self.names()):
-            with (self.folder / name).open("rb") as file:
-                if file.read(len(_MAGIC)) == _MAGIC:
-                    yield name
+        return (name for name in sorted(self.names()) if self.is_sealed(name))
+
+    def is_sealed(self, name: str) -> bool:
+        """Whether a file of the folder is sealed, with whatever key."""
+        with (self.folder / name).open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
 
     def clean(self, needed: Set[str]) -> None:
         """Delete what no name needs and what was not finished, if it is an hour old.

@@ -64,7 +64,7 @@ def open_house(settings, members=TEAM):
     for member, role in members.items():
         invite(service, member, role, "olga")
         secrets[member] = issue(service, member, "olga", NewToken(label="first token")).secret
-    return House(service, create_app(service, dashboard.routes()), secrets)
+    return House(service, create_app(service, dashboard.routes), secrets)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def stories(tmp_path_factory):
     folder = tmp_path_factory.mktemp("curator")
     service = open_service(Settings(f"sqlite:///{folder / 'c.db'}", folder / "data"))
     secrets = {name.split()[0]: secret for name, secret in dashboard.fill(service).items()}
-    yield House(service, create_app(service, dashboard.routes()), secrets)
+    yield House(service, create_app(service, dashboard.routes), secrets)
     service.ledger.close()
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from quiltwork.demo.series import LENGTH
-from quiltwork.service import jobs
+from quiltwork.service import jobs, members
 from quiltwork.service.dashboard import demo
 from quiltwork.service.dashboard.web import TOLD
+from quiltwork.service.tables import TABLES
 from tests.service.dashboard.conftest import PAGE
 
 PAGES = (
@@ -200,3 +201,40 @@ def test_every_template_is_used_and_every_word_of_a_redirect_is_known():
         assert f'"{name}"' in everything
     for word in re.findall(r'Go\(.*, "(\w+)"\)|_done\(visit, "(\w+)"', code):
         assert (word[0] or word[1]) in TOLD
+
+
+def test_members_come_in_pages(house):
+    for number in range(150):
+        house.service.write(
+            lambda t, n=number: members._MEMBERS.add(
+                t,
+                members.Member(
+                    name=f"m{n:03}", role="analyst", invited_by="olga", created=members.now()
+                ),
+            )
+        )
+    olga, page, seen = house.visitor("olga"), "/members", []
+    while page:
+        shown = olga.get(page).text
+        seen += re.findall(r'href="/members/(\w+)"', shown)
+        found = re.search(r'href="(/members\?after=\w+)"', shown)
+        page = found and found[1]
+    assert {*seen} == {"anna", "olga", "pia", "udo", *(f"m{n:03}" for n in range(150))}
+
+
+def test_a_preview_comes_before_an_answer(stories):
+    """The first button of a form is the one that Enter presses."""
+    form = stories.visitor("anna").get("/datasets/activity/ask").text
+    assert form.index(">Preview</button>") < form.index(">Ask</button>")
+
+
+def test_the_form_of_a_table_takes_what_the_command_line_does(house):
+    olga = house.visitor("olga")
+    fields = {"name": "clinic", "quasi": "age, zip", "sensitive": "ill", "text": "zip"}
+    trees = {"hierarchies": "zip: 47677, 476, all\nzip: 47602, 476, all", "method": "baseline"}
+    assert olga.post("/tables", "/tables", **fields, **trees).url.path == "/tables/clinic"
+    rules = house.service.read(lambda t: TABLES.current(t, "clinic")).asked
+    assert (rules.text, rules.method) == (["zip"], "baseline")
+    assert rules.hierarchies == {"zip": [["47677", "476", "all"], ["47602", "476", "all"]]}
+    wrong = olga.post("/tables", "/tables", **{**fields, "name": "b"}, hierarchies="47677, 476")
+    assert (wrong.status_code, "leaf, …, root" in wrong.text) == (422, True)

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from evidence.faults.server import new_database
+from quiltwork.errors import InvalidInputError
 from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import assets
 from quiltwork.service.settings import Settings
@@ -155,3 +158,82 @@ def test_sessions_are_the_same_in_postgresql(postgres, tmp_path):
     olga.post("/sign-out", "/")
     assert olga.get("/").url.path == "/sign-in"
     house.service.ledger.close()
+
+
+PROXY, HEADER = "10.0.0.7", "X-Forwarded-User"
+
+
+@pytest.fixture
+def proxied(settings):
+    """A curator behind a proxy that signs people in, and one who asks from some address."""
+    found = open_house(replace(settings, proxies=(PROXY,), user_header=HEADER))
+
+    def client(peer):
+        return TestClient(found.app, "http://127.0.0.1", client=(peer, 1))
+
+    with client(PROXY):
+        yield client
+
+
+def signed_in(client, user):
+    return client.get("/", headers={**PAGE, HEADER: user})
+
+
+def test_a_proxy_signs_a_member_in_and_only_a_member(proxied):
+    client = proxied(PROXY)
+    shown = signed_in(client, "anna")
+    assert "anna" in shown.text
+    assert "httponly" in shown.headers["set-cookie"].lower()
+    value = re.search(r'name="form" value="(\w+)"', shown.text)[1]
+    sent = client.post("/sign-out", data={"form": value}, headers={**PAGE, HEADER: "anna"})
+    assert sent.url.path == "/sign-in"
+    for nobody in ("stranger", "", "anna, olga", "ANNA", "\xe9"):
+        assert signed_in(proxied(PROXY), nobody.encode("latin-1")).url.path == "/sign-in"
+
+
+def test_what_others_say_of_who_has_signed_in_is_dropped(proxied):
+    for peer in ("10.0.0.8", "127.0.0.1", "testclient", "::1"):
+        assert signed_in(proxied(peer), "olga").url.path == "/sign-in"
+    twice = [("Accept", PAGE["Accept"]), (HEADER, "olga"), (HEADER.lower(), "anna")]
+    assert proxied(PROXY).get("/", headers=twice).url.path == "/sign-in"
+
+
+def test_a_session_of_a_proxy_is_good_only_with_its_word_for_the_same_member(proxied):
+    client = proxied(PROXY)
+    signed_in(client, "anna")
+    assert client.get("/members/anna", headers={**PAGE, HEADER: "anna"}).status_code == 200
+    stolen = proxied("10.0.0.8")
+    stolen.cookies.update(dict(client.cookies))
+    assert signed_in(stolen, "anna").url.path == "/sign-in"
+    other = proxied(PROXY)
+    other.cookies.update(dict(client.cookies))
+    assert signed_in(other, "olga").url.path == "/sign-in"
+
+
+def test_the_api_and_an_ordinary_curator_know_no_such_header(proxied, house):
+    assert proxied(PROXY).get("/v1/me", headers={HEADER: "olga"}).status_code == 401
+    client = TestClient(house.app, "http://127.0.0.1", client=(PROXY, 1))
+    assert signed_in(client, "olga").url.path == "/sign-in"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"proxies": (PROXY,)}, "needs both"),
+        ({"user_header": HEADER}, "needs both"),
+        ({"proxies": ("proxy.example.org",), "user_header": HEADER}, "no address"),
+        ({"proxies": (PROXY,), "user_header": "X User"}, "named by"),
+        ({"proxies": (PROXY,), "user_header": "Cookie"}, "means something else"),
+    ],
+)
+def test_a_proxy_that_cannot_be_meant_is_refused(settings, wrong, said):
+    with pytest.raises(InvalidInputError, match=said):
+        replace(settings, **wrong)
+
+
+def test_only_a_proxy_says_that_a_request_was_encrypted(house):
+    said = {**PAGE, "X-Forwarded-Proto": "https"}
+    for peer, secure in (("127.0.0.1", True), ("10.0.0.8", False)):
+        client = TestClient(house.app, "http://127.0.0.1", client=(peer, 1))
+        cookie = client.get("/sign-in", headers=said).headers["set-cookie"]
+        assert cookie.startswith("__Host-") == secure

@@ -70,7 +70,7 @@ def left_of(page):
 def test_from_the_first_start_to_the_last_of_the_budget(people, settings):
     service = open_service(settings)
     secret = first_owner(service, "olga")
-    with Serving(create_app(service, routes())) as serving:
+    with Serving(create_app(service, routes)) as serving:
         page = people(serving.address).sign_in(secret)
         page.get_by_role("link", name="Register a dataset").click()
         page.get_by_label("Name").fill("steps")
@@ -119,7 +119,7 @@ def test_from_the_first_start_to_the_last_of_the_budget(people, settings):
 def test_three_hospitals_and_an_owner_publish_a_table(people, settings):
     service = open_service(settings)
     secrets = {"olga": first_owner(service, "olga")}
-    with Serving(create_app(service, routes())) as serving:
+    with Serving(create_app(service, routes)) as serving:
         owner = people(serving.address).sign_in(secrets["olga"])
         hospitals = ("north", "east", "south")
         for name in hospitals:
@@ -195,7 +195,7 @@ WAYS = {
 
 
 def test_every_page_can_be_used_without_a_mouse_or_without_seeing_it(people, stories):
-    with Serving(create_app(stories.service, routes())) as serving:
+    with Serving(create_app(stories.service, routes)) as serving:
         page = people(serving.address).page
         page.goto("/sign-in")
         assert faults(page) == []

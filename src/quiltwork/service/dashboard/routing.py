@@ -23,17 +23,19 @@ from quiltwork.service.dashboard.pages import (
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
 from quiltwork.service.dashboard.web import (
     Page,
+    PageFace,
     Shown,
     Visit,
     does,
-    endpoint,
     hidden_field,
     own_form,
     refusal,
     sends,
 )
+from quiltwork.service.door import Metrics
+from quiltwork.service.pipeline import Endpoint, endpoint
 from quiltwork.service.problems import Problem, not_found
-from quiltwork.service.routes import Feature
+from quiltwork.service.routes import Feature, Service
 
 FEATURE = Feature(sessions.SCHEMA)
 _SIGN_IN = 10_000
@@ -102,14 +104,18 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
 )
 
 
-def routes() -> tuple[BaseRoute, ...]:
+def routes(service: Service, metrics: Metrics) -> tuple[BaseRoute, ...]:
     """Return everything that a browser asks for, outside the API."""
+
+    def shown(path: str, page: Page) -> Endpoint:
+        return endpoint(service, PageFace(service, path, page), metrics)
+
     return (
         Route("/assets/{name}", _asset),
         Route("/sign-in", _sign_in, methods=["GET", "POST"]),
         Route("/sign-out", _sign_out, methods=["POST"]),
-        *(Route(path, endpoint(page), methods=[method]) for method, path, page in _PAGES),
-        _Elsewhere("/{rest:path}", endpoint(_nowhere)),
+        *(Route(path, shown(path, page), methods=[method]) for method, path, page in _PAGES),
+        _Elsewhere("/{rest:path}", shown("elsewhere", _nowhere)),
     )
 
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quiltwork.budget.ledger.log_tables import now
-from quiltwork.service.members import authenticated, caller_by, hashed
+from quiltwork.service.members import authenticated, caller_by, hashed, member_of
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
@@ -26,11 +26,12 @@ from quiltwork.service.storage import Schema, TableOf, Transaction
 
 @dataclass(frozen=True)
 class StoredSession:
-    """A session by the hash of its cookie, and the token that it stands for."""
+    """A session by the hash of its cookie, and the token, or the proxy's user, it stands for."""
 
     hash: str
     token: str
     expires: str
+    member: str = ""
 
 
 _SESSIONS = TableOf("curator_sessions", StoredSession, "hash")
@@ -45,24 +46,46 @@ def begin(service: Service, secret: str) -> str | None:
     caller = authenticated(service, secret)
     if caller is None:
         return None
+    return _begun(service, caller.token, "", caller.member, f"by token {caller.token}")
+
+
+def begin_as(service: Service, user: str) -> str:
+    """Return the cookie of a new session of whom a proxy signed in; "" for who is no member."""
+    if member_of(service, user) is None:
+        return ""
+    return _begun(service, "", user, user, "at the proxy")
+
+
+def _begun(service: Service, token: str, member: str, who: str, how: str) -> str:
     cookie, at = secrets.token_hex(32), now()
     expires = (datetime.now(UTC) + timedelta(hours=_HOURS[SESSION])).isoformat(timespec="seconds")
 
     def work(t: Transaction) -> None:
         t.rows("DELETE FROM curator_sessions WHERE expires <= ?", at)
-        _SESSIONS.add(t, StoredSession(hashed(cookie), caller.token, expires))
-        t.note("act", f"signed in to the dashboard by token {caller.token}", caller.member)
+        _SESSIONS.add(t, StoredSession(hashed(cookie), token, expires, member))
+        t.note("act", f"signed in to the dashboard {how}", who)
 
     service.write(work)
     return cookie
 
 
-def caller_with(service: Service, cookie: str) -> Caller | None:
-    """Return who has this session; None once it, its token or its member's time has ended."""
-    found = service.read(lambda t: _SESSIONS.one(t, hash=hashed(cookie)))
-    if found is None or found.expires <= now():
-        return None
-    return caller_by(service, "id", found.token)
+def caller_with(service: Service, cookie: str, user: str = "") -> Caller | None:
+    """Return who has this session; None once it, its token or its member's time has ended.
+
+    A session that a proxy began is good only while the proxy says of every request that it is its
+    `user`'s: signing out there ends it here, and a stolen cookie alone opens nothing.
+    """
+
+    def work(t: Transaction) -> Caller | None:
+        found = _SESSIONS.one(t, hash=hashed(cookie)) if cookie else None
+        if found is None or found.expires <= now():
+            return None
+        if found.token:
+            return caller_by(service, "id", found.token)
+        member = member_of(service, found.member) if found.member == user else None
+        return None if member is None else Caller(user, member.role, f"at the proxy: {user}")
+
+    return service.read(work)
 
 
 def end(service: Service, cookie: str) -> None:

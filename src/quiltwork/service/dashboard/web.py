@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,7 +25,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from quiltwork.errors import QuiltworkError
 from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
-from quiltwork.service.door import media_type_of, paced
+from quiltwork.service.door import PROXY_USER, media_type_of, paced
+from quiltwork.service.pipeline import Work
 from quiltwork.service.problems import Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.routes import Service
@@ -34,6 +35,7 @@ from quiltwork.service.uploads import MEDIA_TYPES
 _FORM_FIELD = "form"
 _FILES = "multipart/form-data"
 _PIECE = 1 << 20
+_SIGN_IN = "Sign in to see pages; the API takes a token."
 _MOST_FIELDS = 500
 _MOST_FILES = 4
 _MENU = (
@@ -141,35 +143,61 @@ class Shown:
 Page: TypeAlias = Callable[[Visit], Shown | Response]
 
 
-def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
-    """Return what Starlette calls for a page."""
+@dataclass(frozen=True)
+class PageFace:
+    """Pages at one path: a cookie says who asks, a form is the body, a refusal is a page."""
 
-    async def answer(request: Request) -> Response:
-        service: Service = request.app.state.service
-        try:
-            cookie = sessions.cookie_of(request)
-            caller = await run_sync(sessions.caller_with, service, cookie) if cookie else None
-            if caller is None:
-                return _must_sign_in(request)
-            async with service.turns.of(caller.token, file=media_type_of(request) == _FILES):
-                limits = service.settings.limits
-                visit = Visit(
-                    service,
-                    caller,
-                    request.url.path,
-                    request.path_params,
-                    dict(request.query_params),
-                    *await own_form(request, cookie, limits.document, limits.upload),
-                    cookie,
-                    "x-fragment" in request.headers,
-                    str(request.base_url).rstrip("/"),
-                )
-                response = await run_sync(_answered, page, visit)
-        except Problem as problem:
-            response = refusal(request, problem)
-        return response
+    service: Service
+    path: str
+    page: Page
 
-    return answer
+    def named(self, request: Request) -> tuple[str, str]:
+        """Name all pages alike, but for their paths."""
+        return "page", self.path
+
+    async def enter(self, request: Request) -> tuple[str, bool]:
+        """Find whose session it is; whoever has none is sent to sign in."""
+        request.state.cookie = cookie = sessions.cookie_of(request)
+        user = request.scope.get(PROXY_USER, "")
+        if not cookie and user and _wants_page(request):
+            request.state.cookie = cookie = await run_sync(sessions.begin_as, self.service, user)
+            request.state.fresh = True
+        caller = await run_sync(sessions.caller_with, self.service, cookie, user)
+        if caller is None:
+            raise Problem(401, "unauthenticated", _SIGN_IN)
+        request.state.caller = caller
+        return caller.token, media_type_of(request) == _FILES
+
+    async def work(self, request: Request) -> Work:
+        """Read the form, and return what shows the page."""
+        limits, cookie = self.service.settings.limits, request.state.cookie
+        visit = Visit(
+            self.service,
+            request.state.caller,
+            request.url.path,
+            request.path_params,
+            dict(request.query_params),
+            *await own_form(request, cookie, limits.document, limits.upload),
+            cookie,
+            "x-fragment" in request.headers,
+            str(request.base_url).rstrip("/"),
+        )
+
+        def work() -> Response:
+            response = _answered(self.page, visit)
+            if getattr(request.state, "fresh", False):
+                sessions.set_cookie(request, response, cookie)
+            return response
+
+        return work
+
+    def refused(self, request: Request, problem: Problem) -> Response:
+        """Show it as a page to browsers, and as JSON to others."""
+        return (
+            _must_sign_in(request)
+            if problem.kind == "unauthenticated"
+            else refusal(request, problem)
+        )
 
 
 def _answered(page: Page, visit: Visit) -> Response:
@@ -282,8 +310,7 @@ async def _read_form(request: Request, document: int, upload: int) -> FormData:
 
 def _must_sign_in(request: Request) -> Response:
     if not _wants_page(request) or "x-fragment" in request.headers:
-        problem = Problem(401, "unauthenticated", "Sign in to see pages; the API takes a token.")
-        return problem_response(problem, HEADERS)
+        return problem_response(Problem(401, "unauthenticated", _SIGN_IN), HEADERS)
     response = RedirectResponse("/sign-in", 303, headers=HEADERS)
     if sessions.cookie_of(request):
         sessions.set_cookie(request, response, "")

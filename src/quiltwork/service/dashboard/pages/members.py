@@ -9,6 +9,8 @@ from typing import Any
 from quiltwork.service.dashboard.web import Shown, Visit, read_problem, whole_number
 from quiltwork.service.problems import Problem
 
+_PAGE = 50
+"""Members on a page."""
 _ROLES = {
     "owner": "registers data, sets budgets, invites others",
     "provider": "uploads rows, never sees those of others",
@@ -18,9 +20,18 @@ _ROLES = {
 
 
 def members(visit: Visit, refused: Problem | None = None) -> Shown:
-    """Show who was invited, and a form to invite somebody."""
-    found = visit.everything("list_members")
-    values = {"heading": "Members", "members": found, "roles": _ROLES, "refused": refused}
+    """Show who was invited, a page at a time, and a form to invite somebody."""
+    after = visit.query.get("after", "")
+    page = {"limit": _PAGE, **({"after": after} if after else {})}
+    found = visit.ask("list_members", query=page)
+    values = {
+        "heading": "Members",
+        "members": found.items,
+        "next": found.next,
+        "after": after,
+        "roles": _ROLES,
+        "refused": refused,
+    }
     return Shown("members.html", values)
 
 

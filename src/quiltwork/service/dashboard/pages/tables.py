@@ -12,7 +12,23 @@ from quiltwork.service.problems import Problem
 
 _FIRST = 8
 """Published rows that are shown on the page."""
-_NEW = {"name": "", "quasi": "", "sensitive": "", "k": "5", "l": "2", "m": "1", "missing": "error"}
+_NEW = {
+    "name": "",
+    "quasi": "",
+    "sensitive": "",
+    "k": "5",
+    "l": "2",
+    "m": "1",
+    "missing": "error",
+    "text": "",
+    "method": "provider-aware",
+    "hierarchies": "",
+}
+_METHODS = {
+    "provider-aware": "provider by provider where it loses less",
+    "baseline": "as if all rows were one provider's",
+    "separate": "each provider on its own",
+}
 
 
 def tables(visit: Visit, refused: Problem | None = None) -> Shown:
@@ -21,6 +37,7 @@ def tables(visit: Visit, refused: Problem | None = None) -> Shown:
         "heading": "Tables",
         "tables": visit.everything("list_tables"),
         "form": filled(visit, _NEW),
+        "methods": _METHODS,
         "refused": refused,
     }
     return Shown("tables.html", values)
@@ -30,8 +47,25 @@ def make(visit: Visit) -> Any:
     """Make a table without rows."""
     rules = sent(visit, _NEW, "k", "l", "m")
     name, quasi = rules.pop("name", ""), rules.pop("quasi", "")
-    rules["quasi_identifiers"] = [one.strip() for one in quasi.split(",") if one.strip()]
+    rules["quasi_identifiers"] = _listed(quasi)
+    rules["text"] = _listed(rules.get("text", ""))
+    rules["hierarchies"] = _trees(rules.get("hierarchies", ""))
     return visit.ask("make_table", None, {"name": name, "rules": rules})
+
+
+def _listed(text: str) -> list[str]:
+    return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _trees(text: str) -> dict[str, list[list[str]]]:
+    """Read trees of labels: a line is a column, a colon, and a leaf with what stands above it."""
+    found: dict[str, list[list[str]]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        column, colon, labels = line.partition(":")
+        if not colon:
+            raise Problem(422, "invalid-input", "A line of a hierarchy is: column: leaf, …, root.")
+        found.setdefault(column.strip(), []).append(_listed(labels))
+    return found
 
 
 def table(visit: Visit, refused: Problem | None = None) -> Shown:
