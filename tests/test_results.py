@@ -48,6 +48,12 @@ def accountant():
     return account
 
 
+def gaussian_account():
+    account = qw.Accountant(CHAIN, 20, budget=2, delta=1e-6)
+    account.spend(rho=0.001)
+    return account
+
+
 def answer():
     holdout = qw.ReusableHoldout(
         ROWS[:100] * 1.0, ROWS[100:] * 1.0, threshold=0.5, noise=0.01, budget=1
@@ -158,6 +164,7 @@ MAKERS = {
     "ReleasePlan": lambda: qw.plan(CHAIN, length=20, budget=1, queries=[COUNT] * 2),
     "Remap": lambda: qw.GeometricMechanism(2, alpha=0.5).remap(consumer()),
     "Report": lambda: qw.audit.report(CHAIN, 4, [(COUNT, 2)], claimed=1),
+    "SquaresUsed": lambda: gaussian_account().profile(),
     "SubmissionVerdict": lambda: SubmissionVerdict(3, "<ada>", True, 0.75, 2),
     "Status": lambda: ledger().status("steps"),
     "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
@@ -246,6 +253,7 @@ def test_intervals_are_pairs_of_one_kind():
 
 OTHERS = {
     "Accountant",  # its explanation is a result of its own
+    "GaussianAccountant",  # as is that
     "LedgerAccountant",
     "MaxM",  # a whole number
 }

@@ -2,6 +2,8 @@ from . import accounting as accounting
 from . import ledger as ledger
 from .accounting import compose as compose
 from .accounting.accountant import Accountant as Accountant
+from .accounting.gaussian_accountant import GaussianAccountant as GaussianAccountant
+from .accounting.gaussian_accountant import SquaresUsed as SquaresUsed
 from .accounting.planning import PlannedRelease as PlannedRelease
 from .accounting.planning import ReleasePlan as ReleasePlan
 from .accounting.planning import plan as plan

@@ -3,7 +3,7 @@
 Every release is recorded as a `Spending`; what all of them spend on each time point is swept over
 the series, which bounds what leaks about every time point, whatever the windows, overlapping or
 not, in any order, chosen adaptively or not. A release that would exceed the budget is refused and
-leaves no trace.
+leaves no trace. With a δ it opens a `GaussianAccountant`.
 
 Theorem: docs/theory/sweep.md
 """
@@ -21,6 +21,7 @@ from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.beliefs.secrets import SecretPairs, pairs_from_json, pairs_to_json
 from quiltwork.budget.accounting import limits
 from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant
 from quiltwork.budget.accounting.growth import (
     check_growth,
     grown,
@@ -57,6 +58,8 @@ class Accountant(Charted):
         episode: how many time points in a row are one secret.
         pairs: the pairs of values that are kept apart, all by default, fixed here; as in
             `calibrate`.
+        delta: opens a `GaussianAccountant` for (ε, δ) instead.
+        pure: with delta, what pure levels may add up to beside Gaussian noise.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -68,6 +71,25 @@ class Accountant(Charted):
     (0.0605, 27)
     """
 
+    def __new__(
+        cls,
+        beliefs: Belief | Sequence[Belief],
+        length: int | None = None,
+        budget: Number | None = None,
+        episode: int = 1,
+        pairs: Iterable[tuple[Label, Label]] | None = None,
+        delta: Number = 0,
+        pure: Number = 0,
+    ) -> Any:
+        """Open an account of a pure ε, or with delta one of (ε, δ)."""
+        if delta != 0 or isinstance(delta, bool):
+            if pairs is not None:
+                raise UnsupportedError(
+                    "An account with delta keeps all values apart; leave pairs out."
+                )
+            return GaussianAccountant(beliefs, length, budget, episode, delta, pure)
+        return super().__new__(cls)
+
     def __init__(
         self,
         beliefs: Belief | Sequence[Belief],
@@ -75,7 +97,14 @@ class Accountant(Charted):
         budget: Number | None = None,
         episode: int = 1,
         pairs: Iterable[tuple[Label, Label]] | None = None,
+        delta: Number = 0,
+        pure: Number = 0,
     ) -> None:
+        if pure != 0:
+            raise InvalidInputError(
+                "pure is a share beside Gaussian noise, and goes with delta; an account without "
+                "delta is pure as a whole."
+            )
         self._budget = None if budget is None else privacy_level(budget, "budget")
         self._account = Account(Secrets.read(beliefs, length, episode, pairs))
         self._episode = integer(episode, "episode", 1)
@@ -83,7 +112,7 @@ class Accountant(Charted):
     @classmethod
     def of(cls, account: Account, budget: Fraction | None, episode: int) -> Accountant:
         """Go on from an account that is kept elsewhere."""
-        found = cls.__new__(cls)
+        found: Accountant = object.__new__(cls)
         found._account, found._budget, found._episode = account, budget, episode
         return found
 
@@ -170,7 +199,14 @@ class Accountant(Charted):
         return None if left is None else float_down(left)
 
     def spend(
-        self, dp_epsilon: Number, start: int = 1, stop: int | None = None, label: str = ""
+        self,
+        dp_epsilon: Number | None = None,
+        start: int = 1,
+        stop: int | None = None,
+        label: str = "",
+        *,
+        rho: Number | None = None,
+        gdp: Number | None = None,
     ) -> Spending:
         """Record a release that is dp_epsilon-DP for substituting one time point of a window.
 
@@ -180,6 +216,8 @@ class Accountant(Charted):
             start: the first time point used.
             stop: the last; None for the end of the series.
             label: a name for people.
+            rho: refused, as Gaussian noise has no pure level; an account with delta takes it.
+            gdp: refused likewise.
 
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
@@ -187,6 +225,10 @@ class Accountant(Charted):
             UnsupportedError: if no theorem combines it with what was released before.
         """
         last = self.length if stop is None else stop
+        if rho is not None or gdp is not None:
+            return self.add(Spending.gaussian(start, last, rho=rho, gdp=gdp, label=label))
+        if dp_epsilon is None:
+            raise InvalidInputError("dp_epsilon is missing; give the level of the release.")
         return self.add(Spending.dp(dp_epsilon, start, last, label))
 
     def add(self, release: HasSpending | Spending) -> Spending:
@@ -371,7 +413,7 @@ class Accountant(Charted):
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Accountant:
-        """Read what `to_body` wrote.
+        """Read what `to_body` wrote; an account with delta is read by `GaussianAccountant`.
 
         Raises:
             InvalidInputError: if a field is missing or damaged.

@@ -47,8 +47,10 @@ class CurveGrid:
             places.append(at + min(spacing + beyond / 10, max(spacing, _COARSE * epsilon)))
         return cls(np.exp(places))
 
-    def gaussian(self, level: float) -> FloatArray:
-        """The curve of Gaussian noise of this level, rounded up."""
+    def gaussian(self, level: float, pure: float = 0.0) -> FloatArray:
+        """The curve of Gaussian noise of this level beside a pure level, rounded up."""
+        if pure:
+            return np.array([mixed_curve(level, pure, gamma) for gamma in self.gamma.tolist()])
         return np.array([gaussian_curve(level, gamma) for gamma in self.gamma.tolist()])
 
     @property
@@ -102,20 +104,62 @@ def gaussian_curve(level: float, gamma: float) -> float:
     return min(1.0, max(0.0, high - gamma * low) + error)
 
 
-def gaussian_level(epsilon: float, delta: float) -> float:
-    """The largest μ at which Gaussian noise is (ε, δ), rounded down.
+def mixed_curve(level: float, pure: float, gamma: float) -> float:
+    """H_γ of Gaussian noise of level μ together with any mechanism of a pure level s; rounded up.
+
+    Both act on the same point, in any order, so their product bounds them: the worst mechanism of
+    level s answers e^s times as often in one world as in the other.
+
+    >>> round(mixed_curve(0.2, 0.3, 1.0), 6)
+    0.15466
+    """
+    likelier = math.exp(pure) * (1 + 2.0**-50)
+    share = likelier / (1 + likelier) * (1 + 2.0**-50)
+    with_it = share * _at_any(level, gamma / likelier * (1 - 2.0**-51))
+    against = (1 - share) * (1 + 2.0**-46) * _at_any(level, gamma * likelier * (1 - 2.0**-48))
+    return min(1.0, (with_it + against) * (1 + 2.0**-48))
+
+
+def _at_any(level: float, gamma: float) -> float:
+    """The curve of a Gaussian also below 1, where that of the reversed pair says the same."""
+    if gamma >= 1:
+        return gaussian_curve(level, gamma)
+    return 1 - gamma + gamma * gaussian_curve(level, 1 / gamma) + 2.0**-50
+
+
+def gaussian_level(epsilon: float, delta: float, pure: float = 0.0) -> float:
+    """The largest μ at which Gaussian noise is (ε, δ), rounded down; 0 where a pure level is all.
 
     >>> round(gaussian_level(1.0, 1e-6), 6)
     0.236704
     """
     gamma = math.exp(epsilon) * (1 - 2.0**-48)
+
+    def kept(level: float) -> bool:
+        return (mixed_curve(level, pure, gamma) if pure else gaussian_curve(level, gamma)) <= delta
+
     low, high = 0.0, 1.0
-    while gaussian_curve(high, gamma) <= delta:
+    if pure >= epsilon:
+        return 0.0
+    while kept(high):
         low, high = high, 2 * high
-    while high - low > high * 2.0**-45:
+    while high - low > max(high * 2.0**-45, 1e-12):
         middle = (low + high) / 2
-        low, high = (middle, high) if gaussian_curve(middle, gamma) <= delta else (low, middle)
+        low, high = (middle, high) if kept(middle) else (low, middle)
     return low
+
+
+def level_of_pure(epsilon: float) -> float:
+    """The least μ whose trade-off lies above that of every mechanism of a pure level, rounded up.
+
+    2Φ⁻¹(e^ε/(1 + e^ε)), by the inverse error function, which keeps the digits of small levels.
+
+    >>> round(level_of_pure(0.057), 4)
+    0.0714
+    """
+    from scipy.special import erfinv
+
+    return float(2 * math.sqrt(2) * erfinv(math.tanh(epsilon / 2))) * (1 + 2.0**-40)
 
 
 def gaussian_epsilon(level: float, delta: float) -> float:

@@ -27,6 +27,8 @@ MOST_STATES = 16
 _FOLLOWED = 2048
 _CLOSE = 1e-9
 _STEPS = 16
+FORGETS_NOTHING = 1e4
+"""Chains that take so many steps to forget are counted as those that never do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ class ChainKernels:
                 ahead = ahead @ self.right[step % self.period]
             apart = np.abs(ahead[:, None] - ahead[None]).sum(axis=2).max() / 2
             kept = max(float(apart), 0.0) ** (1 / steps)
-        return 1 / max(1 - kept, 1e-4)
+        return 1 / max(1 - kept, 1 / FORGETS_NOTHING)
 
 
 @singledispatch

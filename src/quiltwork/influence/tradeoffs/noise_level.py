@@ -16,8 +16,13 @@ from typing import Literal
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.tradeoffs.curves import CurveGrid, gaussian_epsilon, gaussian_level
-from quiltwork.influence.tradeoffs.kernels import MOST_STATES, ChainKernels, kernels_of
-from quiltwork.influence.tradeoffs.sweep import TradeoffSweep, Window
+from quiltwork.influence.tradeoffs.kernels import (
+    FORGETS_NOTHING,
+    MOST_STATES,
+    ChainKernels,
+    kernels_of,
+)
+from quiltwork.influence.tradeoffs.sweep import SHORT, TradeoffSweep, Window
 
 Method = Literal["f-sweep", "group"]
 
@@ -45,23 +50,32 @@ class LargestLevel:
 
 
 @lru_cache(maxsize=64)
-def largest_level(belief: Belief, window: Window, epsilon: float, delta: float) -> LargestLevel:
+def largest_level(
+    belief: Belief, window: Window, epsilon: float, delta: float, pure: float = 0.0
+) -> LargestLevel:
     """The level that a belief allows; `epsilon` and `delta` are rounded down.
+
+    With `pure` every point may also have mechanisms whose pure levels add up to so much.
 
     Raises:
         UnsupportedError: for beliefs that have no order in time.
     """
-    alone = gaussian_level(epsilon, delta)
+    alone = gaussian_level(epsilon, delta, pure)
     if isinstance(belief, Clusters):
-        points = max(min(belief.largest, window.points), 1)
-        return LargestLevel(alone / points * (1 - 2.0**-50), alone, "group")
+        return _together(max(min(belief.largest, window.points), 1), epsilon, delta, pure, alone)
     kernels = _kernels(belief, window)
-    group = LargestLevel(alone / window.points * (1 - 2.0**-50), alone, "group")
+    group = _together(window.points, epsilon, delta, pure, alone)
     if kernels.known:
         return LargestLevel(math.inf, alone, "f-sweep")
     if kernels.size > MOST_STATES:
         return group
-    return _swept(kernels, window, epsilon, delta, group)
+    return _swept(kernels, window, (epsilon, delta, pure), group)
+
+
+def _together(points: int, epsilon: float, delta: float, pure: float, alone: float) -> LargestLevel:
+    """Group privacy: all these points change at once."""
+    level = gaussian_level(epsilon, delta, pure * points) if pure else alone
+    return LargestLevel(level / points * (1 - 2.0**-50), alone, "group")
 
 
 @lru_cache(maxsize=64)
@@ -105,13 +119,19 @@ def _kernels(belief: Belief, window: Window) -> ChainKernels:
 
 
 def _swept(
-    kernels: ChainKernels, window: Window, epsilon: float, delta: float, group: LargestLevel
+    kernels: ChainKernels,
+    window: Window,
+    asked: tuple[float, float, float],
+    group: LargestLevel,
 ) -> LargestLevel:
     """By secants, on a grid that is made finer while the level is small for it."""
+    epsilon, delta, pure = asked
     steps = kernels.steps_that_matter
-    guess, found = max(_FIRST * group.alone / (1 + 2 * steps), group.level), 0.0
+    if steps >= FORGETS_NOTHING and window.points > SHORT:
+        return group
+    guess, found = max(_FIRST * group.alone / (1 + 2 * steps), group.level, 1e-9), 0.0
     for _ in range(_GRIDS):
-        sweep = TradeoffSweep(kernels, CurveGrid.near(epsilon, guess, steps), delta)
+        sweep = TradeoffSweep(kernels, CurveGrid.near(epsilon, guess, steps), delta, pure)
         found = max(found, _by_secants(sweep, window, epsilon, delta, group, guess))
         if found >= guess / 2:
             break

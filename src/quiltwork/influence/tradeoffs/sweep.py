@@ -59,11 +59,13 @@ class TradeoffSweep:
 
     Args:
         precision: curves below it need not settle; a share of δ.
+        pure: what every point of a window has of mechanisms with pure levels besides.
     """
 
     kernels: ChainKernels
     grid: CurveGrid
     precision: float
+    pure: float = 0.0
     settled: dict[int, list[Settled]] = field(default_factory=dict, init=False)
     """By direction, the levels that were swept without an end."""
 
@@ -80,8 +82,9 @@ class _Sweep:
         self.precision = of.precision * _NEGLIGIBLE
         self.bench = Bench(self.kernels.size, of.grid.gamma)
         self.kept, self.size_of_level = of.settled, level
-        self.level = of.grid.gaussian(level)
-        self.block = of.grid.gaussian(level * min(window.episode, window.points) * (1 + 2.0**-50))
+        self.level = of.grid.gaussian(level, of.pure)
+        together = min(window.episode, window.points) * (1 + 2.0**-50)
+        self.block = of.grid.gaussian(level * together, of.pure * together)
         self.spread = of.grid.spread(self.kernels.diameter)
         self.tolerance = _SETTLED / self.kernels.steps_that_matter
 
