@@ -206,6 +206,7 @@ def _documents(folder: Path) -> Iterator[str]:
         ["demo", "--output", str(folder / "demo")],
         ["reproduce", "--list"],
         ["reproduce", "geometric-figure-2", "--output", str(folder / "out")],
+        ["check", str(patients)],
         ["verify", str(patients), "--provider", "p", *roles],
         ["verify", str(patients), "--provider", "p", *roles, "--max-m"],
         ["verify", str(patients), "--own", str(patients), *roles],

@@ -89,6 +89,7 @@ ORDINARY = (
     "mcp --url ftp://nowhere",
     "holdout status study --queries 9",
     "holdout transcript study",
+    "check P1.csv P2.csv --text zip --na=-9 --rename AGE=age --in P1.csv:na=x",
     "verify table.csv --provider hospital --quasi age,zip --sensitive disease --k 3 --m 1",
     "verify table.csv --provider hospital --quasi age,zip --sensitive disease --l 2 --max-m",
     "verify published.csv --quasi age,zip --sensitive disease --k 3 --own P1.csv",

@@ -56,7 +56,8 @@ def test_other_numbers_dates_and_times_have_their_order_and_their_spelling(cells
         ["-0"],
         ["0x10"],
         ["1e5", "12E4"],
-        ["nan", "1"],
+        ["nan"],
+        ["n/a", "?", "1"],
         ["inf"],
         ["1_000"],
         ["1,000"],
@@ -176,3 +177,44 @@ def test_a_file_with_semicolons_is_a_table_too(tmp_path):
     (tmp_path / "b.csv").write_text("age,zip\n31,02410\n9,12399\n")
     a, b = read_texts(tmp_path / "a.csv"), read_texts(tmp_path / "b.csv")
     assert a.to_pylist() == b.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("cells", "read_as"),
+    [
+        (["31", "n/a", "45"], [31, None, 45]),
+        (["1.5", " NA ", None, "?", "2"], ["1.5", None, None, None, "2"]),
+        (["2020-01-02", "none"], ["2020-01-02", None]),
+        (["nan", "1"], [None, 1]),
+    ],
+)
+def test_a_few_words_for_missing_values_leave_a_column_its_order_and_are_said(cells, read_as):
+    with pytest.warns(QuiltworkWarning, match="is read as .* missing, with a word for that"):
+        column = read(cells)
+    assert column.to_pylist() == read_as
+    assert read([cell for cell in cells if cell in read_as or cell in ("31", "45", "1")]).type != (
+        pa.string()
+    )
+
+
+def test_words_of_your_own_are_missing_in_every_column(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("age,ill\n31,flu\n-9,cold\n45, -9 \n50,flu\n")
+    table = Table(path, None, ["age"], "ill", missing="value", na_values=["-9"])
+    assert table.encoded.quasi[0].values == (31, 45, 50, None)
+    assert table.encoded.sensitive_values == ("cold", "flu", None)
+    with pytest.raises(InvalidInputError, match="1 missing value"):
+        Table(path, None, ["age"], "ill", na_values=["-9"]).encoded  # noqa: B018
+
+
+def test_a_declared_type_refuses_other_cells_and_says_none_of_them(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("age,ill\n31,flu\nCANARY,cold\n")
+    assert Table(path, None, ["age"], "ill").encoded.quasi[0].kind == "categorical"
+    with pytest.raises(InvalidInputError, match="declared as numbers") as told:
+        Table(path, None, ["age"], "ill", types={"age": "number"})
+    assert "CANARY" not in str(told.value)
+    path.write_text("age,ill\n31,flu\n2020-01-01,cold\n")
+    assert Table(path, None, ["ill"], "age", types={"age": "text"}).encoded.rows == 2
+    with pytest.raises(InvalidInputError, match="A type must be 'number'"):
+        Table(path, None, ["age"], "ill", types={"age": "float"})

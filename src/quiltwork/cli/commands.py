@@ -7,6 +7,9 @@ only when they are asked for (or listed).
 from __future__ import annotations
 
 COMMANDS: dict[str, dict[str, str]] = {
+    "First": {
+        "check": "quiltwork.cli.check:check",
+    },
     "Time series": {
         "belief": "quiltwork.cli.belief:belief",
         "fit": "quiltwork.cli.fit:fit",

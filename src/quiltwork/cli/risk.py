@@ -90,7 +90,7 @@ def _compared(
     from quiltwork.tables.risk import intersection
     from quiltwork.tables.table import Table
 
-    frame = opened(against, split_list(source.text), source.written)
+    frame = opened(against, split_list(source.text), *source.reading.of([against]))
     shared = table.subject is not None and table.subject in frame.names
     earlier = Table(
         frame,

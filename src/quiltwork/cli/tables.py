@@ -6,7 +6,7 @@ the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
@@ -21,6 +21,7 @@ from quiltwork.cli.command import (
     delimiter_option,
     encoding_option,
     exact_number,
+    gathered,
     option,
     split_list,
 )
@@ -29,6 +30,7 @@ from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
+    from quiltwork.tables.frames import FileReading
     from quiltwork.tables.table import Table
 
 PROVIDER = "provider"
@@ -44,6 +46,73 @@ m_option = option("How many providers collude.", default=1)
 MAKING = ("provider-aware", "baseline", "separate")
 """How `anonymize` makes groups."""
 SPLITS = ("loss", "range", "fitness")
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How files are written, as it was typed; what was not typed is found."""
+
+    delimiter: str | None = delimiter_option
+    encoding: str | None = encoding_option
+    na_values: str | None = option(
+        "Further words for a missing value: -9,n.d.", "LIST", names="--na"
+    )
+    rename: tuple[str, ...] = option(
+        "What a column is called in some files, and here: AGE=age; repeatable.", "OLD=NEW"
+    )
+    each: tuple[str, ...] = option(
+        "One of these four for one file: north.csv:delimiter=;  repeatable.",
+        "FILE:NAME=VALUE",
+        names="--in",
+    )
+
+    def of(self, files: Sequence[str]) -> list[FileReading]:
+        """Return how each of some files is read."""
+        from quiltwork.tables.frames import FileReading
+
+        typed = [*files, *_typed_texts(click.get_current_context().params)]
+        for one in self.each:
+            if not any(_setting(one, file) for file in typed):
+                raise click.UsageError(
+                    f"--in is FILE:NAME=VALUE, with one of the files and a NAME of delimiter, "
+                    f"encoding, na and rename, not {one!r}"
+                )
+        found = []
+        for file in files:
+            own = [pair for one in self.each if (pair := _setting(one, file))]
+            named = dict(own)
+            words = [*split_list(self.na_values or "")]
+            words += [word for name, value in own if name == "na" for word in split_list(value)]
+            renamed = [*self.rename, *(value for name, value in own if name == "rename")]
+            dialect = GivenDialect(
+                named.get("delimiter", self.delimiter),
+                encoding=named.get("encoding", self.encoding),
+                na_values=tuple(words),
+            )
+            found.append(FileReading(dialect, _pairs(renamed, "--rename")))
+        return found
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing was typed."""
+        return self == ReadingOptions(None, None, None, (), ())
+
+
+def _typed_texts(params: Mapping[str, Any]) -> Iterator[str]:
+    """Return everything that was typed but for the settings of files themselves."""
+    for name, value in params.items():
+        if name != "each":
+            yield from (one for one in (value if isinstance(value, tuple) else (value,)) if one)
+
+
+def _setting(text: str, file: Any) -> tuple[str, str] | None:
+    """Read one setting, if it is about a file."""
+    for name in (str(file), Path(str(file)).name):
+        if text.startswith(f"{name}:"):
+            key, sign, value = text[len(name) + 1 :].partition("=")
+            if sign and value and key in ("delimiter", "encoding", "na", "rename"):
+                return key, value
+    return None
 
 
 @dataclass(frozen=True)
@@ -73,13 +142,7 @@ class TableFiles:
         "COLUMNS",
         default="",
     )
-    delimiter: str | None = delimiter_option
-    encoding: str | None = encoding_option
-
-    @property
-    def written(self) -> GivenDialect:
-        """How the CSV files are written; what was not typed is found."""
-        return GivenDialect(self.delimiter, encoding=self.encoding)
+    reading: ReadingOptions = gathered(ReadingOptions)
 
     def others(self, files: tuple[str, ...]) -> TableFiles:
         """Return other files with the same columns, without providers and subjects."""
@@ -156,13 +219,18 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     roles["quasi_identifiers"] = _columns(source.quasi, "--quasi")
     roles["sensitive"] = _columns(source.sensitive, "--sensitive")
     if backend == "spark" and all_parquet(files):
+        if not source.reading.is_usual:
+            raise click.UsageError(
+                "--delimiter, --encoding, --na, --rename and --in are for files that are read here"
+            )
         return _spark_table(files, provider, as_text, roles)
     if len(files) == 1:
-        frame = opened(files[0], as_text, source.written)
+        frame = opened(files[0], as_text, source.reading.of(files)[0])
         return Table(frame, provider=provider, **roles)
     parts = _by_provider(files, provider)
     needed = _needed(roles, None)
-    frames = dict(zip(parts, opened_alike([*parts.values()], as_text, source.written), strict=True))
+    read = opened_alike([*parts.values()], as_text, source.reading.of(files))
+    frames = dict(zip(parts, read, strict=True))
     for name, frame in frames.items():  # types of columns that nobody asks about need not agree
         if set(needed) <= set(frame.names):
             frames[name] = frame.only(needed)

@@ -43,7 +43,9 @@ class TableRules(Document, frozen=True):
     """Which columns are what, and what every group of the published table must withstand.
 
     A missing value is refused, or with `missing` as "value" is one of its own. Columns of `text`
-    are read as text; `hierarchies` has the rows of a tree by column, each from leaf to root.
+    are read as text; `types` says of others what all cells are, and `na_values` which words stand
+    for a missing one, so that no provider's cell changes how everybody's are read.
+    `hierarchies` has the rows of a tree by column, each from leaf to root.
     """
 
     quasi_identifiers: Annotated[list[Column], Meta(min_length=1, max_length=50)]
@@ -53,6 +55,10 @@ class TableRules(Document, frozen=True):
     m: Annotated[int, Meta(ge=0, le=100)] = 1
     missing: Literal["error", "value"] = "error"
     text: Annotated[list[Column], Meta(max_length=200)] = msgspec.field(default_factory=list)
+    types: dict[Column, Literal["number", "date", "time", "text"]] = msgspec.field(
+        default_factory=dict
+    )
+    na_values: Annotated[list[str], Meta(max_length=50)] = msgspec.field(default_factory=list)
     hierarchies: dict[Column, list[list[str]]] = msgspec.field(default_factory=dict)
     method: Literal["provider-aware", "baseline", "separate"] = "provider-aware"
 
@@ -79,7 +85,7 @@ class TableRules(Document, frozen=True):
 
         if len(set(self.columns)) < len(self.columns):
             raise InvalidInputError("A column is either a quasi-identifier or sensitive, once.")
-        if strange := sorted({*self.text, *self.hierarchies} - set(self.columns)):
+        if strange := sorted({*self.text, *self.types, *self.hierarchies} - set(self.columns)):
             raise InvalidInputError(
                 f"The rules say how {strange[0]!r} is read, and use it nowhere."
             )
@@ -99,11 +105,13 @@ class TableRules(Document, frozen=True):
             hierarchies=self.hierarchies,
             missing=self.missing,
             text=self.text,
+            types=self.types,
+            na_values=self.na_values,
         )
 
     def published(self, path: Path) -> Table:
         """Read a published file; its labels are texts, which nothing generalizes further."""
-        return replace(self, hierarchies={}).table(path)
+        return replace(self, hierarchies={}, types={}).table(path)
 
     def pooled(self, paths: Mapping[str, str]) -> Table:
         """Read the files of all providers as one table."""
@@ -112,6 +120,8 @@ class TableRules(Document, frozen=True):
         return Table.concat(
             *(paths, self.quasi_identifiers, self.sensitive),
             text=self.text,
+            types=self.types,
+            na_values=self.na_values,
             hierarchies=self.hierarchies,
             missing=self.missing,
         )

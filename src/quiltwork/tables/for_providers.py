@@ -97,8 +97,9 @@ class ForProviders(ResultBase):
         if not breach.settled or breach.outsiders:
             return said + f"Whether it withstands {breach.m} was not settled."
         left = f"{breach.left_size:,} record{'' if breach.left_size == 1 else 's'} of others"
+        leave = "leaves" if len(breach.coalition) == 1 else "together leave"
         return said + (
-            f"Weakest: {' and '.join(map(str, breach.coalition))} together leave {left} in the "
+            f"Weakest: {' and '.join(map(str, breach.coalition))} {leave} {left} in the "
             f"group ({', '.join(map(str, breach.group))}), which breaks {breach.broken}."
         )
 

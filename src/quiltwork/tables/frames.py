@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -20,7 +20,7 @@ from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
 from quiltwork.files import TABLES, Unpacked, listed_files, refuse_device, table_file
-from quiltwork.tables.csv_files import read_texts, typed
+from quiltwork.tables.csv_files import ColumnType, read_texts, typed
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
 
@@ -172,35 +172,75 @@ class ArrowFrame:
         return int(zeros[np.argmax(signs != signs[0])]) if len(np.unique(signs)) > 1 else None
 
 
-def opened(source: Any, text: Sequence[str] = (), given: GivenDialect | None = None) -> ArrowFrame:
+@dataclass(frozen=True)
+class FileReading:
+    """How a file is read.
+
+    Attributes:
+        written: how a CSV file is written, and its words for missing values.
+        rename: what a column is called there → what it is called here; columns that a file does not
+            have are no mistake, as files of several providers may differ.
+    """
+
+    written: GivenDialect = field(default_factory=GivenDialect)
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+    def renamed(self, table: Any, path: str) -> Any:
+        """Return a table with the names that its columns have here."""
+        names = [self.rename.get(name, name) for name in table.column_names]
+        for name in self.rename.values():
+            if names.count(name) > 1 and name not in self.rename:
+                raise InvalidInputError(
+                    f"Two columns of {path!r} would be called {name!r}; rename the other one, too."
+                )
+        return table.rename_columns(names)
+
+
+def opened(source: Any, text: Sequence[str] = (), reading: FileReading | None = None) -> ArrowFrame:
     """Return a frame, or what the file at a path holds."""
-    return opened_alike([source], text, given)[0]
+    return opened_alike([source], text, [reading or FileReading()])[0]
 
 
 def opened_alike(
-    sources: Sequence[Any], text: Sequence[str] = (), given: GivenDialect | None = None
+    sources: Sequence[Any],
+    text: Sequence[str] = (),
+    readings: Sequence[FileReading] = (),
+    types: Mapping[str, ColumnType] | None = None,
 ) -> list[ArrowFrame]:
     """Return several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
 
     Columns of CSV files have the same types in all of them (see `csv_files`); those named in
-    `text` stay, or become, text. `given` says how CSV files are written.
+    `text` stay, or become, text, and `types` declares others. `readings` say how each is read.
     """
     paths = [Path(source) if isinstance(source, (str, Path)) else None for source in sources]
-    tables = {i: _read(path, given) for i, path in enumerate(paths) if path is not None}
+    ways = readings or [FileReading()] * len(paths)
+    given = {i: path for i, path in enumerate(paths) if path is not None}
+    named = [str(path) for path in given.values()]
+    tables = dict(zip(given, read_files(named, [ways[i] for i in given]), strict=True))
     for name in text:
         if not any(name in table.column_names for table in tables.values()):
             raise InvalidInputError(
                 f"text names {name!r}, which is no column of a file here; in a frame, make the "
                 "column text yourself."
             )
-    csv = [i for i in tables if not _is_table(paths[i])]
-    tables |= zip(csv, typed([tables[i] for i in csv], text), strict=True)
+    csv = [i for i in tables if not is_table_file(str(paths[i]))]
+    tables |= zip(csv, typed([tables[i] for i in csv], text, types), strict=True)
     read = {i: ArrowFrame(_as_text(table, text), "pandas") for i, table in tables.items()}
     return [read[i] if i in read else ArrowFrame.of(source) for i, source in enumerate(sources)]
 
 
-def _is_table(path: Path | None) -> bool:
-    return path is not None and listed_files(str(path))[0].endswith(TABLES)
+def read_files(paths: Sequence[str], readings: Sequence[FileReading] = ()) -> list[Any]:
+    """Return files as Arrow tables; the columns of CSV files are texts yet."""
+    ways = readings or [FileReading()] * len(paths)
+    return [
+        way.renamed(_read(Path(path), way.written), path)
+        for path, way in zip(paths, ways, strict=True)
+    ]
+
+
+def is_table_file(path: str) -> bool:
+    """Tell whether a file has columns with types, as Parquet files have."""
+    return listed_files(path)[0].endswith(TABLES)
 
 
 def _read(path: Path, given: GivenDialect | None) -> Any:
@@ -221,7 +261,7 @@ def _read_one(path: Path, given: GivenDialect | None) -> Any:
     if not os.path.exists(path):  # False also for names that no file can have
         raise InvalidInputError(f"There is no file {shortened(str(path))}.")
     try:
-        if _is_table(path):
+        if is_table_file(str(path)):
             return table_file(str(path)).to_table()
         _refuse_bomb(path)
     except (OSError, EOFError, pa.ArrowException, UnicodeError) as error:
@@ -265,11 +305,11 @@ def as_pandas(table: Any) -> Any:
             "'quiltwork[publish]', or give a Polars or Arrow frame."
         ) from None
     frame = table.to_pandas()
-    for field, column in zip(table.schema, table.columns, strict=True):
-        kind = _NULLABLE.get(str(field.type))
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = _NULLABLE.get(str(column.type))
         if kind is not None and column.null_count:  # floats would round numbers beyond 2^53
             dtype = pandas.api.types.pandas_dtype(kind)
-            frame[field.name] = column.to_pandas(types_mapper={field.type: dtype}.get)
+            frame[name] = column.to_pandas(types_mapper={column.type: dtype}.get)
     return frame
 
 
@@ -333,10 +373,10 @@ def _alike(tables: list[Any]) -> list[Any]:
 def unpacked(table: Any, but: Collection[str] = ()) -> Any:
     """Replace dictionary columns of an Arrow table by what they stand for."""
     pa = arrow()
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type) and field.name not in but:
-            plain = table.column(place).cast(field.type.value_type)
-            table = table.set_column(place, field.name, plain)
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if pa.types.is_dictionary(column.type) and name not in but:
+            plain = column.cast(column.type.value_type)
+            table = table.set_column(place, name, plain)
     return table
 
 

@@ -13,9 +13,10 @@ from typing import Any, get_args
 import numpy as np
 
 from quiltwork.arguments import by_column, choice, hashable, listed
-from quiltwork.delimited import columns_of
+from quiltwork.delimited import GivenDialect, columns_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
+from quiltwork.tables.csv_files import ColumnType
 from quiltwork.tables.encoding import (
     CodedTable,
     GroupIndex,
@@ -28,7 +29,7 @@ from quiltwork.tables.encoding import (
     refuse_endless,
     refuse_written_apart,
 )
-from quiltwork.tables.frames import ArrowFrame, Kind, opened, opened_alike, orders_of, stacked
+from quiltwork.tables.frames import ArrowFrame, FileReading, Kind, opened_alike, orders_of, stacked
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 
 
@@ -49,8 +50,11 @@ class Table:
         hierarchies: column → a path or rows of a generalization hierarchy.
         missing: "error" (the default) or "value": a missing value is a value of its own.
         text: columns of a file that are text whatever they look like. Without it, columns of CSV
-            files have the order of numbers, dates or times if every cell is written as one; `02410`
-            is not. In any case cells stay as they are written.
+            files have the order of numbers, dates or times if every cell is written as one, but for
+            the usual words for missing values (`n/a`, `?`); `02410` is not. In any case cells stay
+            as they are written.
+        types: column → "number", "date", "time" or "text", of files; other cells are refused then.
+        na_values: further words of files for a missing value, in all columns.
 
     Raises:
         InvalidInputError: if a column is absent, has two roles, or an order and a hierarchy.
@@ -81,9 +85,11 @@ class Table:
         hierarchies: Mapping[str, Any] | None = None,
         missing: Missing = "error",
         text: str | Sequence[str] = (),
+        types: Mapping[str, ColumnType] | None = None,
+        na_values: Sequence[str] = (),
     ) -> None:
         put = object.__setattr__
-        put(self, "data", opened(frame, _listed(text, "text")))
+        put(self, "data", _opened_alike([frame], text, types, na_values)[0])
         put(self, "provider", provider)
         put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
         put(self, "sensitive", _names(sensitive, "sensitive"))
@@ -101,6 +107,8 @@ class Table:
         sensitive: str | Sequence[str],
         provider: str = "provider",
         text: str | Sequence[str] = (),
+        types: Mapping[str, ColumnType] | None = None,
+        na_values: Sequence[str] = (),
         **declarations: Any,
     ) -> Table:
         """Make one table of several frames or paths, one per provider; see `Table` for the rest.
@@ -118,7 +126,9 @@ class Table:
             raise InvalidInputError(
                 f"provider must be a name of a column, not {shortened(provider)}."
             )
-        parts = _parts(frames, _listed(text, "text"))
+        named = _by_provider(frames)
+        opened = _opened_alike([*named.values()], text, types, na_values)
+        parts = dict(zip(named, opened, strict=True))
         quasi = _names(quasi_identifiers, "quasi_identifiers")
         secret = _names(sensitive, "sensitive")
         subject = declarations.get("subject")
@@ -249,7 +259,21 @@ def check_alike(one: Table, other: Table) -> None:
         )
 
 
-def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, ArrowFrame]:
+def _opened_alike(
+    frames: Sequence[Any],
+    text: str | Sequence[str],
+    types: Mapping[str, ColumnType] | None,
+    na_values: Sequence[str],
+) -> list[ArrowFrame]:
+    """Open frames and files, those of one kind alike."""
+    declared: dict[str, ColumnType] = by_column(types, "types")
+    for kind in declared.values():
+        choice(kind, get_args(ColumnType), "A type")
+    reading = FileReading(GivenDialect(na_values=tuple(listed(na_values, "na_values"))))
+    return opened_alike(frames, _listed(text, "text"), [reading] * len(frames), declared)
+
+
+def _by_provider(frames: Mapping[str, Any]) -> dict[str, Any]:
     """Return the frame of each provider, by its name as text."""
     if not isinstance(frames, Mapping):
         raise InvalidInputError(
@@ -264,7 +288,7 @@ def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, ArrowFra
         raise InvalidInputError(
             f"Two providers are called {twice!r} once their names are text; rename one of them."
         )
-    return dict(zip(names, opened_alike([*frames.values()], text), strict=True))
+    return dict(zip(names, frames.values(), strict=True))
 
 
 def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:

@@ -1,0 +1,71 @@
+"""A look at files says what the other commands make of them, and where it comes from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.tables import Table
+from quiltwork.tables.look import look_at
+
+CELLS = st.sampled_from(["1", "2.5", "2020-01-01", "10:30", "n/a", "flu", " Flu", "FLU", "02410"])
+
+
+def column(found, name):
+    return next(one for one in found.columns if one.name == name)
+
+
+@pytest.mark.filterwarnings("ignore:Column:quiltwork.errors.QuiltworkWarning")
+@given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8))
+def test_types_distinct_values_and_missing_cells_are_those_of_a_table(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("look") / "a.csv"
+    pd.DataFrame(rows, columns=["a", "b"]).to_csv(path, index=False)
+    found = look_at([str(path)])
+    coded = Table(path, None, ["a"], "b", missing="value").encoded.quasi[0]
+    seen = column(found, "a")
+    assert seen.distinct == len([value for value in coded.values if value is not None])
+    assert (seen.type == "text") == (coded.kind == "categorical")
+    lost = np.count_nonzero(coded.codes == len(coded.values) - 1) if None in coded.values else 0
+    assert seen.missing == lost
+    assert found.repeated == len(rows) - len(set(rows))
+
+
+def test_the_cells_that_made_a_column_text_are_shown_with_their_place(tmp_path):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("age,ill\n31,flu\n40,Flu\n")
+    two.write_text("age,ill\n50,flu \n90+,cold\n90+,cold\n")
+    found = look_at([str(one), str(two)])
+    age = column(found, "age")
+    assert (age.type, age.mostly) == ("text", "numbers")
+    (stray,) = age.strays
+    assert (stray.file, stray.row, stray.cell, stray.number) == (str(two), 2, "90+", 2)
+    assert set(column(found, "ill").spellings[0]) == {"flu", "Flu", "flu "}
+    assert found.repeated == 1
+    assert "row 2 of" in found.explain()
+    assert column(look_at([str(one)]), "age").ends == ("31", "40")
+
+
+def test_columns_that_may_be_one_and_rows_of_several_files_are_named(tmp_path):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("birth year,ill\n1990,flu\n")
+    two.write_text("Birth_Year,ill\n1990,flu\n")
+    found = look_at([str(one), str(two)])
+    assert found.alike == (("birth year", "Birth_Year"),)
+    assert found.shared == 0
+    two.write_text("ill,birth year\nflu,1990\ngout,1991\n")
+    assert look_at([str(one), str(two)]).shared == 2
+    one.write_text("a,b\n")
+    with pytest.raises(InvalidInputError, match="no rows"):
+        look_at([str(one)])
+
+
+def test_parquet_columns_have_the_types_that_they_have(tmp_path):
+    pd.DataFrame({"age": [1, 2, 2], "ill": ["a", None, "a "]}).to_parquet(tmp_path / "a.parquet")
+    found = look_at([str(tmp_path / "a.parquet")])
+    assert column(found, "age").type == "int64"
+    assert column(found, "ill").missing == 1
+    assert column(found, "ill").spellings == (("a", "a "),)
