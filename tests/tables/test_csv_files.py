@@ -73,7 +73,13 @@ def test_everything_else_is_text(cells):
     assert read(cells).to_pylist() == cells
 
 
-@given(st.lists(st.text("0123456789.+-eE ", min_size=1, max_size=6), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.text("0123456789.+-eE ", min_size=1, max_size=6).filter(str.strip),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_cells_are_never_changed(cells):
     """An independent reading: Python's own numbers."""
     column = read(cells).combine_chunks()
@@ -186,6 +192,7 @@ def test_a_file_with_semicolons_is_a_table_too(tmp_path):
         (["1.5", " NA ", None, "?", "2"], ["1.5", None, None, None, "2"]),
         (["2020-01-02", "none"], ["2020-01-02", None]),
         (["nan", "1"], [None, 1]),
+        (["45", "  "], [45, None]),
     ],
 )
 def test_a_few_words_for_missing_values_leave_a_column_its_order_and_are_said(cells, read_as):

@@ -191,7 +191,8 @@ class ColumnReading:
         cells = "1 cell is" if self.worded == 1 else f"{self.worded:,} cells are"
         return (
             f"Column {name!r} is read as {_PLURAL[self.type]}: {cells} missing, with a word for "
-            f"that ({', '.join(filter(None, self.words))}). text={name!r} (--text) keeps the words."
+            f"that ({', '.join(word or 'blanks' for word in self.words)}). text={name!r} (--text) "
+            "keeps the words."
         )
 
 
