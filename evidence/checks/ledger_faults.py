@@ -37,6 +37,7 @@ CROWDS = (
     contention.duplicates,
     mixed.by_everybody,
     restored.from_backups,
+    restored.by_an_old_copy,
 )
 
 

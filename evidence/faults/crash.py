@@ -30,6 +30,7 @@ from evidence.faults.work import (
     scratch,
 )
 from quiltwork.budget import Ledger
+from quiltwork.budget.ledger import snapshots
 
 RELEASES = 3
 CALLS = "pwrite64,fdatasync,fsync,ftruncate,unlink,write,pwritev"
@@ -119,6 +120,8 @@ def _forked(folder: Path, opened: Callable[[Path], Ledger]) -> tuple[list[Mark],
 
 
 def _child(ledger: Ledger, pipe: int) -> None:
+    snapshots.TAIL = 1  # so that some deaths are between an entry and its snapshot
+
     def tell(mark: Mark) -> None:
         os.write(pipe, (json.dumps([mark.kind, mark.name, mark.answer]) + "\n").encode())
 

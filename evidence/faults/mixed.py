@@ -19,6 +19,7 @@ from typing import Any
 from evidence.faults.outcome import Outcome
 from quiltwork import MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
+from quiltwork.budget.ledger import snapshots
 from quiltwork.errors import BudgetExceeded, QuiltworkError
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
@@ -100,6 +101,7 @@ def _look(
 
 def _work(url: str, told: Any, stop: Any, seed: int) -> None:
     draw, ledger = random.Random(seed), Ledger.open(url)  # noqa: S311  (no secret)
+    snapshots.TAIL = draw.choice([3, 20, 1000])
     while not stop.is_set():
         if draw.random() < 0.05:
             ledger.close()

@@ -89,11 +89,6 @@ class WatchedDatabase(SqliteDatabase):
         connection.execute("PRAGMA wal_autocheckpoint=12")
         return connection
 
-    def flush(self, connection: Any) -> None:
-        """Tell of the wait for the disk, which the ledger does without SQLite."""
-        self._watch(Call("sync", f"{self.path}-wal"))
-        super().flush(connection)
-
     def _code(self, error: BaseException) -> str:
         """Name APSW's errors as the standard library does."""
         code = getattr(error, "extendedresult", 0)

@@ -53,7 +53,7 @@ ORDINARY = (
     "ledger plan sqlite:///budget.db d --ask histogram@5 --ask count:walk@1:10",
     "ledger plan sqlite:///budget.db year --year 2025 --points-per-day 1 --weekly histogram",
     "ledger restore backup.jsonl sqlite:///new.db --checkpoint checkpoint.json --lost d=0.1",
-    "ledger move sqlite:///budget.db sqlite:///new.db",
+    "ledger export sqlite:///budget.db --output last.jsonl --last",
     "ledger retire sqlite:///budget.db d --reason done",
     "ledger show sqlite:///budget.db d",
     "ledger verify sqlite:///budget.db --checkpoint checkpoint.json",

@@ -88,7 +88,8 @@ def test_only_the_ledger_that_paid_pays_on_whatever_its_place(paid, tmp_path):
     assert json.loads(path.read_text().split("\n")[0])["ledger"] == identity
     with pytest.raises(qw.StorageError, match="another one"):
         resume(path, ledger=other, dataset="held")
-    moved = mine.move(f"sqlite:///{tmp_path}/moved.db")
+    mine.last_backup(tmp_path / "last.jsonl")
+    moved = qw.Ledger.restore(tmp_path / "last.jsonl", f"sqlite:///{tmp_path}/moved.db")
     again = resume(path, ledger=moved, dataset="held")
     again.ask(off)
     again.ask(same)

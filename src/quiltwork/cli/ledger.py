@@ -266,6 +266,7 @@ def verify(
     example="""
     quiltwork ledger export sqlite:///budget.db --output backup.jsonl
     quiltwork ledger export sqlite:///budget.db --checkpoint monday.json
+    quiltwork ledger export sqlite:///budget.db --output last.jsonl --last
     """
 )
 def export(
@@ -274,10 +275,16 @@ def export(
         "Write the whole log here, for `restore`.", "FILE", names="-o --output"
     ),
     checkpoint: str | None = option("Write a checkpoint here; keep it elsewhere.", "FILE"),
+    last: bool = option("Retire every dataset first: the ledger goes on where it is restored."),
 ) -> None:
     """Write a backup, a checkpoint, or both; without options, print a checkpoint."""
     opened = _opened(url)
-    end = opened.checkpoint() if output is None else opened.backup(output)
+    if last and output is None:
+        raise click.UsageError("--last needs --output: without a file nothing could go on")
+    if output is None:
+        end = opened.checkpoint()
+    else:
+        end = opened.last_backup(output) if last else opened.backup(output)
     lines = [f"Checkpoint: {end.count} entries, {end.hash}"]
     if checkpoint is not None:
         files.write(checkpoint, end.to_json() + "\n", files.OWNER_ONLY)
@@ -285,18 +292,6 @@ def export(
     if output is not None:
         lines.append(f"Backup in {output}")
     emit(end.to_json(), lines)
-
-
-@command(example="quiltwork ledger move sqlite:///budget.db postgresql://ana@host/budgets")
-def move(
-    url: str = argument(),
-    to: str = argument(),
-) -> None:
-    """Take a ledger to another database, TO; nothing more is granted at URL.
-
-    It keeps its identity, its history and its answers.
-    """
-    _show(_opened(url).move(to).datasets())
 
 
 @command(
@@ -317,8 +312,8 @@ def restore(
     """Begin a ledger from a backup, after the ledger itself was lost.
 
     Debits that followed the backup are not in it, so all datasets come back retired, but for those
-    of which --lost says what may have been spent since: that is debited. A ledger that is still
-    there goes to another place by `move`.
+    of which --lost says what may have been spent since: that is debited. After `export --last`
+    nothing followed, and everything is open again: so a ledger goes to another place.
     """
     from quiltwork.budget import Ledger
 
@@ -393,6 +388,6 @@ def _read_checkpoint(path: str | None) -> Checkpoint | None:
     return Checkpoint.from_json(files.contents(path))
 
 
-_COMMANDS = (create, extend, register, allot, show, history, notes, plan, verify, export, move)
-for one in (*_COMMANDS, restore, retire):
+_COMMANDS = (create, extend, register, allot, show, history, notes, plan, verify, export, restore)
+for one in (*_COMMANDS, retire):
     ledger.add_command(one)

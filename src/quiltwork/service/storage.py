@@ -21,7 +21,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_typ
 import msgspec
 
 from quiltwork.budget import Ledger
-from quiltwork.budget.ledger.log_tables import Tables
+from quiltwork.budget.ledger.log import Log
 from quiltwork.budget.ledger.notes import noted
 from quiltwork.errors import StorageError
 from quiltwork.service.problems import not_found
@@ -39,7 +39,7 @@ _VERSIONS = """CREATE TABLE IF NOT EXISTS curator_schema (
 class Transaction:
     """The curator's tables within one transaction of the ledger's database."""
 
-    def __init__(self, tables: Tables, identity: str = "") -> None:
+    def __init__(self, tables: Log, identity: str = "") -> None:
         """Use the ledger's transaction; its notes are known by `identity`, should it run twice."""
         self.tables = tables
         """The ledger's own tables in this transaction, for answers that are stored with others."""
@@ -186,7 +186,7 @@ class Storage:
     def prepare(self, schemas: Iterable[Schema]) -> None:
         """Create the tables of all parts, or bring them to their present version."""
 
-        def work(tables: Tables) -> None:
+        def work(tables: Log) -> None:
             transaction = Transaction(tables)
             transaction.rows(_VERSIONS)
             for schema in schemas:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 import pytest
 
 from quiltwork.budget import Checkpoint, Ledger, Spending
-from quiltwork.budget.ledger import moving
 from quiltwork.budget.ledger.entries import Draft, Head, appended, canonical, origin
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 
@@ -94,65 +93,53 @@ def test_what_was_lost_must_make_sense(filled, tmp_path):
     assert len(restored.history("d")) == 1
 
 
-def test_a_ledger_moves_with_all_it_has_and_grants_nothing_behind(filled, target):
-    log, checkpoint = filled.log(), filled.checkpoint()
-    moved = filled.move(target)
-    assert moved.log() == log
-    assert moved.verify(checkpoint) == checkpoint
+def test_a_ledger_goes_elsewhere_with_all_it_has_and_grants_nothing_behind(
+    filled, target, tmp_path
+):
+    before, checkpoint = filled.checkpoint(), filled.last_backup(tmp_path / "last.jsonl")
+    log = filled.log()
+    with pytest.raises(BudgetExceeded, match="closed by the last backup"):
+        filled.accountant("d").spend(dp_epsilon=0.1)
+    moved = Ledger.restore(tmp_path / "last.jsonl", target, checkpoint)
+    assert moved.log()[:-1] == log
+    assert [entry.kind for entry in moved.log()[-2:]] == ["retire", "reopen"]
+    for seen in (before, checkpoint):
+        moved.verify(seen)
+        filled.verify(seen)
+        moved.verify_since(seen)
     assert moved.status("closed").retired == "no longer used"
     assert moved.answer("d", "k") == filled.answer("d", "k") == "answer"
     moved.accountant("d").spend(dp_epsilon=0.9)
-    with pytest.raises(BudgetExceeded, match="moved to"):
+    with pytest.raises(BudgetExceeded, match="0 is left"):
+        moved.accountant("d").spend(dp_epsilon=0.1)
+    assert Ledger.open(target).status("d").exact_total == 1
+
+
+def test_a_last_backup_that_failed_is_taken_again(filled, tmp_path):
+    """Everything is closed, and nothing is written: so much is sure before the file is there."""
+    with pytest.raises(StorageError, match="could not be written"):
+        filled.last_backup(tmp_path / "no" / "such" / "folder.jsonl")
+    with pytest.raises(BudgetExceeded):
         filled.accountant("d").spend(dp_epsilon=0.1)
-    filled.verify(checkpoint)
-
-
-def test_a_ledger_is_not_moved_twice(filled, tmp_path):
-    first, second = (f"sqlite:///{tmp_path / name}" for name in ("one.db", "two.db"))
-    filled.move(first).accountant("d").spend(dp_epsilon=0.9)
-    for place in (first, second):
-        with pytest.raises(InvalidInputError, match="second budget"):
-            filled.move(place)
-    assert not (tmp_path / "two.db").exists()
-    with pytest.raises(InvalidInputError, match="name another place"):
-        filled.move(filled.url)
-
-
-def test_a_move_to_a_place_that_is_taken_closes_nothing(filled, tmp_path, independent):
-    with Ledger.open(f"sqlite:///{tmp_path / 'taken.db'}") as taken:
-        taken.create("e", independent, 3, 1)
-    before = filled.log()
-    for place in (taken.url, f"sqlite:///{tmp_path / 'no' / 'such.db'}", filled.url):
-        with pytest.raises(InvalidInputError):
-            filled.move(place)
-    assert filled.log() == before
-    filled.accountant("d").spend(dp_epsilon=0.9)
-
-
-def move_half_way(ledger, place, monkeypatch):
-    """Close everything here, and stop before anything is written there."""
-
-    def fail(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(moving, "begin_from", fail)
-        with pytest.raises(KeyboardInterrupt):
-            ledger.move(place)
-
-
-def test_a_move_that_failed_half_way_goes_on(filled, url, tmp_path, monkeypatch):
-    """Wherever it stops, at most one place grants anything."""
-    place = f"sqlite:///{tmp_path / 'there.db'}"
-    log = filled.log()
-    move_half_way(filled, place, monkeypatch)
-    with pytest.raises(BudgetExceeded, match="moving to"):
-        Ledger.open(url).accountant("d").spend(dp_epsilon=0.1)
-    with pytest.raises(InvalidInputError, match="finishes what was begun"):
-        Ledger.open(url).move(f"sqlite:///{tmp_path / 'elsewhere.db'}")
-    moved = Ledger.open(url).move(place)
-    assert moved.log() == log
+    first = filled.last_backup(tmp_path / "last.jsonl")
+    assert filled.last_backup(tmp_path / "last.jsonl") == first
+    moved = Ledger.restore(tmp_path / "last.jsonl", f"sqlite:///{tmp_path / 'there.db'}")
     moved.accountant("d").spend(dp_epsilon=0.9)
+
+
+def test_after_a_last_backup_nothing_is_closed_that_was_begun_since(filled, tmp_path, independent):
+    filled.last_backup(tmp_path / "last.jsonl")
+    filled.create("e", independent, 3, 1)
+    with pytest.raises(InvalidInputError, match="had its last backup, and 'e' was begun since"):
+        filled.last_backup(tmp_path / "again.jsonl")
+    assert filled.status("e").retired is None
+    assert not (tmp_path / "again.jsonl").exists()
+    filled.backup(tmp_path / "ordinary.jsonl")
+    for number, lost in enumerate((None, {"d": []}, {"d": [Spending.dp(0.1, 1, 3)], "e": []})):
+        place = f"sqlite:///{tmp_path / f'copy{number}.db'}"
+        copy = Ledger.restore(tmp_path / "ordinary.jsonl", place, lost=lost)
+        assert "may lack debits" in copy.status("d").retired
+        copy.verify()
 
 
 def test_a_cut_or_edited_backup_is_refused(filled, tmp_path):
@@ -196,6 +183,9 @@ def rewritten(path, change):
 FIELDS = [
     *(("create", name) for name in ("beliefs", "length", "budget")),
     *(("debit", name) for name in ("spending", "mechanism", "request", "key", "analyst", "charge")),
+    *(("debit", name) for name in ("after", "bound")),
+    ("extend", "bound"),
+    ("allot", "after"),
     *(("answer", name) for name in ("debit",)),
     ("retire", "reason"),
     ("allot", "analyst"),
@@ -289,30 +279,6 @@ def test_lines_of_a_backup_that_are_no_entries_are_refused(backup, tmp_path, lin
         Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
 
 
-def test_a_move_that_ended_before_its_note_is_finished(filled, url, tmp_path, monkeypatch):
-    """Everything is there, and may have gone on there; here it only remains to say so."""
-    place = f"sqlite:///{tmp_path / 'there.db'}"
-
-    def killed(*arguments):
-        written(*arguments)
-        raise KeyboardInterrupt
-
-    written = moving.begin_from
-    with monkeypatch.context() as patch:
-        patch.setattr(moving, "begin_from", killed)
-        with pytest.raises(KeyboardInterrupt):
-            filled.move(place)
-    Ledger.open(place).accountant("d").spend(dp_epsilon=0.4)
-    log = Ledger.open(place).log()
-    moved = Ledger.open(url).move(place)
-    assert moved.log() == log
-    assert filled.status("d").retired == f"moved to {place}"
-    with pytest.raises(InvalidInputError, match="go on there"):
-        Ledger.open(url).move(place)
-    with pytest.raises(BudgetExceeded):
-        moved.accountant("d").spend(dp_epsilon=0.6)
-
-
 def test_a_backup_never_replaces_a_ledger(filled, url, tmp_path):
     filled.backup(tmp_path / "backup.jsonl")
     with pytest.raises(InvalidInputError, match="a ledger at that URL already"):
@@ -335,22 +301,3 @@ def test_a_backup_that_cannot_be_written_gets_a_sentence(filled, tmp_path):
     for name, words in ((tmp_path / "none.jsonl", "Cannot read"), ("/dev/zero", "is a device")):
         with pytest.raises(InvalidInputError, match=words):
             Ledger.restore(name, f"sqlite:///{tmp_path / 'r.db'}")
-
-
-def test_nothing_is_left_behind_by_a_move(filled, url, tmp_path, monkeypatch):
-    """Once it began no dataset is added, and no reason of a user passes for a move."""
-    place = f"sqlite:///{tmp_path / 'there.db'}"
-    for reason in (f"moving to {place}", f"moved to {place}"):
-        with pytest.raises(InvalidInputError, match="kept for `move`"):
-            filled.retire("d", reason)
-    move_half_way(filled, place, monkeypatch)
-    with pytest.raises(InvalidInputError, match="begin the dataset there"):
-        filled.create("e", filled.status("d").beliefs, 100, 1)
-    filled.backup(tmp_path / "half.jsonl")
-    for number, lost in enumerate((None, {"d": []}, {"d": [Spending.dp(0.1, 1, 3)]})):
-        place_of_copy = f"sqlite:///{tmp_path / f'copy{number}.db'}"
-        copy = Ledger.restore(tmp_path / "half.jsonl", place_of_copy, lost=lost)
-        assert "may lack debits" in copy.status("d").retired
-    with pytest.raises(InvalidInputError, match="left behind"):
-        copy.move(place)
-    assert filled.move(place).status("d").retired is None

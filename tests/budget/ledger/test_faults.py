@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evidence.faults import contention, crash, disk, network, power, replaced, shim
+from evidence.faults import contention, crash, disk, mixed, network, power, replaced, restored
+from quiltwork.budget.ledger import sqlite
 
 
 def survives(outcome):
@@ -50,7 +51,7 @@ def test_power_may_fail_at_any_write_or_sync():
 
 def test_a_ledger_that_does_not_sync_would_be_caught(monkeypatch):
     """The negative control: without waiting for the disk, acknowledged debits do get lost."""
-    monkeypatch.setattr(shim.WatchedDatabase, "flush", lambda self, connection: None)
+    monkeypatch.setattr(sqlite, "_PRAGMAS", ("journal_mode=WAL", "synchronous=NORMAL"))
     found = power.replay(stride=71, subsets=0)
     assert any("is gone" in problem or "not the stored" in problem for problem in found.violations)
 
@@ -90,3 +91,12 @@ def test_a_process_whose_file_was_replaced_grants_nothing_more():
 
 def test_a_connection_lost_around_a_commit_makes_one_debit(postgres_url):
     survives(network.lost_around_commit(postgres_url, repeats=1, most_cuts=1))
+
+
+def test_an_old_copy_put_back_is_noticed_by_who_has_a_checkpoint(url):
+    survives(restored.by_an_old_copy(url, repeats=2))
+
+
+@pytest.mark.timeout(120)
+def test_processes_that_do_everything_and_are_killed_lose_nothing(url):
+    survives(mixed.by_everybody(url, processes=3, kills=2, seconds=3))

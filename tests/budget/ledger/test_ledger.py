@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import quiltwork as qw
 from quiltwork.beliefs import Clusters
 from quiltwork.budget import Accountant, Ledger, Spending
+from quiltwork.budget.ledger import bounds, verification
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.notes import MOST_AN_HOUR
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,
     NotPrivateError,
-    QuiltworkError,
     StorageError,
     UnsupportedError,
 )
@@ -120,18 +120,32 @@ def test_a_dataset_grows_as_far_as_budget_reserve_and_caps_allow(ledger):
     ledger.verify()
 
 
-def test_a_dataset_above_its_budget_grants_nothing_more_and_accuses_nobody(ledger):
-    """As earlier versions left one: a series that grew without being priced."""
+def test_a_dataset_that_a_correction_makes_dearer_grants_nothing_more_and_accuses_nobody(
+    ledger, monkeypatch
+):
+    """As a corrected bound leaves one: a series that grew by an entry that records too little."""
     ledger.create("d", SWING, 2, 1.05)
     ledger.debit("d", SUM)
-    body = canonical({"length": 60, "at": "2026-01-01T00:00:00+00:00"})
-    ledger.store.write(lambda tables: tables.append(Draft("f" * 32, "d", "extend", body)))
+    bound = {"total": 1.04, "by": "priced", "version": 1}
+    body = {"length": 60, "at": "2026-01-01T00:00:00+00:00", "after": 2, "bound": bound}
+    draft = Draft("f" * 32, "d", "extend", canonical(body))
+    ledger.store.write(lambda log: log.append(draft))
     small = Spending.of_query(qw.queries.sum(0, 1).on(5, 5), 10**6, 60)
-    with pytest.raises(BudgetExceeded, match=r"costs 1\.366.*Earlier versions let series grow"):
+    with pytest.raises(StorageError, match=r"entry 3 .* costs 1\.04 at most, .* cost 1\.366"):
+        ledger.verify()  # no correction explains it
+    monkeypatch.setattr(bounds, "VERSION", 3)
+    monkeypatch.setattr(verification, "VERSION", 3)
+    monkeypatch.setitem(bounds.CORRECTIONS, 2, "the bound for series that grow was too low")
+    monkeypatch.setitem(bounds.CORRECTIONS, 4, "something of later")
+    why = r"costs 1\.366.* by version 3 .* by version 1, the bound for series that grow was too low"
+    with pytest.raises(BudgetExceeded, match=why):
         ledger.debit("d", small)
-    with pytest.raises(QuiltworkError, match="Earlier versions let series grow") as told:
+    with pytest.raises(StorageError, match=why) as told:
         ledger.verify()
-    assert not re.search("somebody|who writes|put in|[Rr]etire", str(told.value))
+    assert not re.search("somebody|who writes|put in|[Rr]etire|damaged|later", str(told.value))
+    ledger.create("e", SWING, 2, 5)
+    ledger.debit("e", SUM)
+    assert ledger.log()[-1].content["bound"]["version"] == 3
 
 
 def test_a_retired_dataset_keeps_its_history_and_its_name(ledger, chain):

@@ -17,7 +17,6 @@ import pytest
 from evidence.faults.disk import in_child
 from evidence.faults.server import standby_of
 from quiltwork.budget import Ledger, Spending
-from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.entries import Draft
 from quiltwork.budget.ledger.store import Store
@@ -134,14 +133,15 @@ def _is_free_after_any_interrupt(store):
     free = []
 
     def look():
-        free.append(store._writer.acquire(blocking=False) and not store._writer.release())
+        free.append(store._turn.is_free_for_this_thread)
 
     for number in count(1):
         left = [number]
 
         def interrupted(frame, event, _, left=left):
             code = frame.f_code
-            if "contextlib" not in code.co_filename and not code.co_name.endswith("_turn"):
+            named = code.co_name.endswith("_turn") or code.co_name in ("take", "give_up")
+            if "contextlib" not in code.co_filename and not named:
                 return None
             frame.f_trace_opcodes = True
             left[0] -= event == "opcode"
@@ -152,7 +152,7 @@ def _is_free_after_any_interrupt(store):
 
         sys.settrace(interrupted)
         try:
-            store.write(lambda tables: tables.head)
+            store.write(lambda log: log.head)
             done = True
         except KeyboardInterrupt:
             done = False
@@ -200,9 +200,9 @@ def test_isolation_and_durability_do_not_depend_on_the_servers_settings(postgres
         ledger = Ledger.open(postgres_url)
         ledger.create("d", independent, 3, 1)
 
-        def written(tables):
-            tables.put_total("any", "any", "any", "any")
-            return tables.execute(
+        def written(log):
+            log.put_snapshot("any", "any", "any")
+            return log.execute(
                 "SELECT current_setting('transaction_isolation'), pg_current_wal_insert_lsn()::text"
             )[0]
 
@@ -211,31 +211,112 @@ def test_isolation_and_durability_do_not_depend_on_the_servers_settings(postgres
                 asked = other.execute("SELECT pg_current_wal_flush_lsn() >= %s::pg_lsn", [place])
                 return asked.fetchone()[0]
 
-        isolation, place = ledger._store.write(written)
-        assert isolation == "read committed"
-        assert is_on_disk(place)
-        ledger._store.database.commit = "COMMIT"  # the negative control: nobody waits
-        places = [ledger._store.write(written)[1] for _ in range(9)]
+        for _ in range(9):
+            isolation, place = ledger._store.write(written)
+            assert isolation == "read committed"
+            assert is_on_disk(place)
+
+        def hasty(log):  # the negative control: nobody waits
+            log.execute("SET LOCAL synchronous_commit = off")
+            return written(log)
+
+        places = [ledger._store.write(hasty)[1] for _ in range(9)]
         assert not is_on_disk(places[-1])
-        auditor = f"{postgres_url}%20-cdefault_transaction_read_only%3Don"
-        Ledger.open(auditor, read_only=True).status("d")  # who is told something waits for it
-        assert is_on_disk(places[-1])
     finally:
         with psycopg.connect(postgres_url, autocommit=True) as other:
             other.execute("ALTER ROLE quiltwork RESET ALL")
 
 
-def test_nothing_is_told_before_it_is_on_the_disk(url, independent):
-    writer, reader = Ledger.open(url), Ledger.open(url)
-    writer.create("d", independent, 3, 1)
-    waits = []
-    usual = reader._store.database.flush
-    reader._store.database.flush = lambda connection: (waits.append(1), usual(connection))
-    for number in (1, 2):
-        writer.debit("d", Spending.dp(0.1, 1, 3), key=f"{number}").complete("seen")
-        for _ in range(3):
-            assert reader.answer("d", f"{number}") == "seen"
-        assert len(waits) == number
+def test_threads_that_wait_share_a_transaction_and_each_has_its_own_verdict(ledger, independent):
+    """What fits is granted, what does not is refused, nonsense gets its own error."""
+    ledger.create("d", independent, 3, 1)
+    ledger.debit("d", Spending.dp(0.1, 1, 3), key="before").complete("stored")
+    store, commits = ledger._store, []
+    usual = store._transact
+
+    def counted(connection, work, wait, *, again):
+        commits.append(wait)
+        return usual(connection, work, wait, again=again)
+
+    store._transact = counted
+    asked = [
+        *((Spending.dp(0.25, 1, 3), None, number) for number in range(3)),  # which fit
+        *((Spending.dp(0.9, 1, 3), None, BudgetExceeded) for _ in range(3)),
+        (Spending.dp(0.1, 1, 3), "before", "stored"),
+        (Spending.dp(0.2, 1, 3), "before", InvalidInputError),
+        (Spending.dp(0.1, 1, 4), None, InvalidInputError),
+        ("nonsense", None, InvalidInputError),
+        (Hostile(), None, ZeroDivisionError),
+    ]
+    found: dict[int, object] = {}
+
+    def ask(at):
+        spending, key, _ = asked[at]
+        try:
+            receipt = ledger.debit("d", spending, key=key)
+            found[at] = receipt.stored or receipt.number
+        except Exception as error:
+            found[at] = type(error)
+
+    with store._my_turn(1e9, None):
+        threads = [threading.Thread(target=ask, args=(at,)) for at in range(len(asked))]
+        for thread in threads:
+            thread.start()
+        while len(store._turn.waiting) < len(asked):
+            time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    assert len(commits) == 1
+    for at, (_, _, expected) in enumerate(asked):
+        if not isinstance(expected, int):
+            assert found[at] == expected
+    assert len({found[at] for at in range(3)}) == 3
+    assert ledger.status("d").exact_total == Fraction(85, 100)
+    assert len(ledger.notes()) == 3
+    ledger.verify()
+
+
+class Hostile:
+    """Whose description of itself fails."""
+
+    @property
+    def spending(self):
+        return 1 / 0
+
+
+@pytest.mark.parametrize("moment", ["before the commit", "after it"])
+def test_those_who_wait_with_one_that_is_interrupted_are_served_once(
+    sqlite_url, independent, moment
+):
+    ledger = Ledger.open(sqlite_url)
+    ledger.create("d", independent, 3, 1)
+    store, usual, told = ledger._store, ledger._store._transact, []
+
+    def interrupted(*given, again):
+        store._transact = usual
+        if moment == "after it":
+            usual(*given, again=again)
+        raise KeyboardInterrupt
+
+    def ask():
+        try:
+            told.append(ledger.debit("d", Spending.dp(0.1, 1, 3)).number)
+        except KeyboardInterrupt:
+            told.append("interrupted")
+
+    with store._my_turn(1e9, None):
+        threads = [threading.Thread(target=ask) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        while len(store._turn.waiting) < 6:
+            time.sleep(0.01)
+        store._transact = interrupted
+    for thread in threads:
+        thread.join()
+    numbers = [one for one in told if one != "interrupted"]
+    assert (len(numbers), len(set(numbers))) == (5, 5)
+    assert len(ledger.history("d")) == (6 if moment == "after it" else 5)
+    ledger.verify()
 
 
 def test_a_standby_is_read(postgres, postgres_url, independent):
@@ -297,15 +378,16 @@ def test_who_reads_waits_for_nobody_who_writes(ledger, independent):
     ledger.debit("d", Spending.dp(0.25, 1, 3))
     writing, done = threading.Event(), threading.Event()
 
-    def hold(tables):
-        tables.append(Draft("a" * 32, "d", "retire", '{"at":"now","reason":"not committed yet"}'))
+    def hold(log):
+        body = '{"after":2,"at":"now","reason":"not committed yet"}'
+        log.append(Draft("a" * 32, "d", "retire", body))
         writing.set()
         assert done.wait(20)
         raise InvalidInputError("and never will be")
 
     def write():
         with pytest.raises(InvalidInputError, match="never will be"):
-            ledger._totals.write(hold)
+            ledger._store.write(hold)
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -321,32 +403,6 @@ def test_who_reads_waits_for_nobody_who_writes(ledger, independent):
     assert ledger.verify().count == 2
 
 
-def test_a_debit_that_others_overtake_is_priced_again(ledger, url, independent, monkeypatch):
-    """Of two that fit alone but not together, one is refused, whoever was priced first."""
-    ledger.create("d", independent, 3, 1)
-    slow, quick = Ledger.open(url), Ledger.open(url)
-    price, others = slow._totals.granted, [Spending.dp(0.5, 1, 3), Spending.dp(0.25, 1, 3)]
-
-    def overtaken(tables, *asked, **options):
-        found = price(tables, *asked, **options)
-        if others and not tables.writes:
-            quick.debit("d", others.pop())
-        return found
-
-    monkeypatch.setattr(slow._totals, "granted", overtaken)
-    monkeypatch.setattr(slow._totals, "price_first", lambda name: True)
-    monkeypatch.setattr(totals, "_TOO_LONG", 0.0)  # so that it is never priced under the lock
-    with pytest.raises(BudgetExceeded, match=r"from 0\.75 to 1\.35, above the budget of 1"):
-        slow.debit("d", Spending.dp(0.6, 1, 3))
-    slow.debit("d", Spending.dp(0.25, 1, 3))
-    assert [debit.spending.per_point for debit in slow.history("d")] == [
-        Fraction(1, 4),
-        Fraction(1, 2),
-        Fraction(1, 4),
-    ]
-    slow.verify()
-
-
 def test_an_auditor_reads_and_writes_nothing(ledger, url, tmp_path, independent):
     ledger.create("d", independent, 3, 1)
     ledger.debit("d", Spending.dp(0.25, 1, 3), key="k").complete("answer")
@@ -359,14 +415,14 @@ def test_an_auditor_reads_and_writes_nothing(ledger, url, tmp_path, independent)
             lambda: auditor.create("e", independent, 3, 1),
             lambda: auditor.retire("d"),
             lambda: auditor.note("read", "looked"),
-            lambda: auditor.move(f"sqlite:///{tmp_path}/elsewhere.db"),
+            lambda: auditor.last_backup(tmp_path / "last.jsonl"),
         ):
             with pytest.raises(StorageError, match="for reading only"):
                 write()
         again = pickle.loads(pickle.dumps(auditor))  # noqa: S301  (our own bytes)
         with again, pytest.raises(StorageError, match="for reading only"):
             again.retire("d")
-    assert not (tmp_path / "elsewhere.db").exists()
+    assert not (tmp_path / "last.jsonl").exists()
     assert ledger.checkpoint().count == 3
 
 

@@ -9,12 +9,11 @@ import sqlite3
 import psycopg
 import pytest
 
+from evidence.faults.raw import raw
 from quiltwork.budget import Checkpoint, Ledger, Spending
-from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.errors import InvalidInputError, StorageError
-from tests.budget.ledger.raw import raw
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def filled(ledger, independent):
 
 
 def tamper(url: str, *statements: str) -> Ledger:
-    """Run statements on the tables; return a ledger that has seen nothing yet."""
+    """Run statements on the log; return a ledger that has seen nothing yet."""
     with raw(url) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -76,10 +75,6 @@ def test_an_edit_or_a_deletion_is_found(filled, url, statement):
 def test_a_cut_log_is_found_by_a_checkpoint_and_by_a_running_process(filled, url):
     checkpoint = filled.checkpoint()
     cut = tamper(url, "DELETE FROM quiltwork_entries WHERE seq > 5")
-    for ask in (cut.verify, lambda: cut.status("d"), lambda: cut.debit("d", Spending.dp(1, 1, 4))):
-        with pytest.raises(StorageError, match="include entry 9, and the log has none"):
-            ask()
-    cut = tamper(url, "DELETE FROM quiltwork_totals")
     cut.verify()  # a shorter log is a valid log
     with pytest.raises(StorageError, match="the last 4 were cut off"):
         cut.verify(checkpoint)
@@ -102,9 +97,7 @@ def test_a_log_rewritten_with_new_hashes_is_found_by_a_checkpoint(filled, url):
             previous = hashlib.sha256(fields.encode()).hexdigest()
             update = "UPDATE quiltwork_entries SET body = ?, hash = ? WHERE seq = ?"
             connection.execute(database_at(url).sql(update), (cheaper, previous, seq))
-    with pytest.raises(StorageError, match="cut off or rewritten"):
-        Ledger.open(url).verify()
-    forged = tamper(url, "DELETE FROM quiltwork_totals")
+    forged = Ledger.open(url)
     forged.verify()  # nothing inside the database can tell
     with pytest.raises(StorageError, match="was rewritten"):
         forged.verify(checkpoint)
@@ -123,12 +116,12 @@ def test_entries_that_make_no_sense_are_found_even_with_good_hashes(ledger, inde
     }
     for problem, draft in senseless.items():
 
-        def write_and_check(tables, draft=draft, problem=problem):
+        def write_and_check(log, draft=draft, problem=problem):
             from quiltwork.budget.ledger.verification import check_log
 
-            tables.append(draft)
+            log.append(draft)
             with pytest.raises(StorageError, match=problem):
-                check_log(tables, None)
+                check_log(log, None)
             raise InvalidInputError("undo")
 
         with pytest.raises(InvalidInputError, match="undo"):
@@ -142,9 +135,19 @@ def test_debits_above_the_budget_are_found_even_with_good_hashes(ledger, indepen
     ledger.create("d", independent, 4, 1)
     ledger.debit("d", Spending.dp(1, 1, 4))
     body = json.loads(ledger.log()[1].body)
-    forged = Draft("x", "d", "debit", canonical(body))
-    ledger._store.write(lambda tables: tables.append(forged))
-    with pytest.raises(StorageError, match="cost 2 together, above the budget of 1"):
+    forged = Draft("x", "d", "debit", canonical({**body, "after": 2}))
+    ledger._store.write(lambda log: log.append(forged))
+    with pytest.raises(StorageError, match=r"entry 3 .* costs 1 at most, .* cost 2 together"):
+        ledger.verify()
+
+
+def test_a_forged_debit_that_records_what_it_costs_is_above_the_budget(ledger, independent):
+    ledger.create("d", independent, 4, 1)
+    ledger.debit("d", Spending.dp(1, 1, 4))
+    body = json.loads(ledger.log()[1].body)
+    larger = {**body, "after": 2, "bound": {**body["bound"], "total": 3}}
+    ledger._store.write(lambda log: log.append(Draft("y", "d", "debit", canonical(larger))))
+    with pytest.raises(StorageError, match="costs 2 by version 1 of the bounds, above the budget"):
         ledger.verify()
 
 
@@ -288,7 +291,7 @@ def test_entries_since_a_checkpoint_that_are_no_step_forward(filled, kind, datas
     filled.retire("d")
     since = filled.verify()
     forged = Draft("f" * 32, dataset, kind, body)
-    filled._store.write(lambda tables: tables.append(forged))
+    filled._store.write(lambda log: log.append(forged))
     with pytest.raises(StorageError, match=problem):
         filled.verify_since(since)
     with pytest.raises(StorageError, match=problem):
@@ -301,36 +304,10 @@ def test_a_key_put_in_again_since_a_checkpoint_is_found(filled, analyst, mark):
     since = filled.verify()
     used = next(e for e in filled.log() if e.kind == "debit" and e.content["analyst"] == analyst)
     forged = Draft("f" * 32, "d", "debit", used.body)
-    filled._store.write(lambda tables: tables.append(forged, key=mark))
+    filled._store.write(lambda log: log.append(forged, key=mark))
     for check in (filled.verify, lambda: filled.verify_since(since)):
         with pytest.raises(StorageError, match="its key was used before"):
             check()
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        """UPDATE quiltwork_totals SET body = replace(body, '"count":', '"count":1')""",
-        "INSERT INTO quiltwork_levels VALUES ('d', '', 3, '2 bAf8AAAA=')",
-        "UPDATE quiltwork_levels SET change = '0 0 0 0' WHERE analyst = 'ana'",
-        "DELETE FROM quiltwork_totals WHERE analyst = 'ana'",
-    ],
-)
-def test_totals_changed_since_a_checkpoint_are_found(filled, url, monkeypatch, statement):
-    """By those who only read too, who cannot set them right."""
-    monkeypatch.setattr(totals, "MOST", 0)  # so that nothing waits for its rows
-    since = filled.verify()
-    filled.debit("d", Spending.dp(0.1, 1, 4), analyst="ana")
-    filled.verify_since(since)
-    tamper(url, statement)
-    for reader in (filled, Ledger.open(url, read_only=True)):
-        with pytest.raises(StorageError, match="are not those of its last entry"):
-            reader.verify_since(since)
-    with pytest.raises(StorageError, match=r"are not what the entries.* whoever debits next"):
-        Ledger.open(url, read_only=True).verify()
-    with pytest.raises(StorageError, match="have been set right"):
-        filled.verify()
-    filled.verify_since(since)
 
 
 def test_history_and_log_come_in_pages(filled):

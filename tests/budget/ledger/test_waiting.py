@@ -27,7 +27,7 @@ def test_threads_and_processes_are_waited_for_together(sqlite_url, independent, 
     usual = database.begin_with
     record = lambda *given, wait: (waits.append(wait), usual(*given, wait=wait))[1]  # noqa: E731
     monkeypatch.setattr(database, "begin_with", record)
-    with ledger._store._writer:
+    with ledger._store._my_turn(1e9, None):
         other = threading.Thread(target=ledger.debit, args=("d", Spending.dp(0.1, 1, 3)))
         other.start()
         time.sleep(0.1)

@@ -11,16 +11,16 @@ Theorem: docs/theory/sweep.md, docs/theory/composition.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from quiltwork.budget.accounting.usage import Usage, least_span
 from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets
 from quiltwork.budget.spending import Composition, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, positive_fraction
+from quiltwork.exact import Number, positive_fraction, written_fraction
 from quiltwork.influence.belief_bound import WorstPoint
 from quiltwork.lazy import cached_property
 
@@ -30,6 +30,12 @@ elsewhere, where a function finds them in order."""
 
 EXAMPLE = "docs/theory/composition.md"
 
+_MANY = 64
+"""With fewer changes of levels pricing costs as little as a bound by levels."""
+_FEW = 64
+"""So many releases are looked at one by one, and not all levels for them."""
+_FOUND = ("found", "peak")
+"""What was found about the levels, and holds whoever keeps the history."""
 _LONGEST_DENOMINATOR_BITS = 1024
 _FINE = 1 << 256
 
@@ -76,7 +82,11 @@ class Account:
                 levels.append(self.secrets.charged(spending, narrowest))
                 narrowest = least_span(narrowest, levels[-1])
         usage, grown = self.usage.plus(*levels), self._grown(levels)
-        return Account(self.secrets, usage, history, count, others, latest, grown)
+        after = Account(self.secrets, usage, history, count, others, latest, grown)
+        if "peak" in self.__dict__ and len(levels) <= _FEW:
+            here = (usage.highest(one.start, one.stop) for one in levels)
+            after.__dict__["peak"] = max([self.peak, *here])
+        return after
 
     def _grown(self, levels: Sequence[Spending]) -> tuple[FoundTotal, int, int] | None:
         known = self.__dict__.get("found")
@@ -103,9 +113,13 @@ class Account:
             found.append(spending)
         return (*(history() if history else ()), *reversed(found))
 
-    def kept(self, earlier: Callable[[], tuple[Spending, ...]]) -> Account:
-        """The same account, whose releases are kept elsewhere."""
-        return replace(self, history=earlier).knowing(self.known)
+    def kept(self, earlier: Callable[[], tuple[Spending, ...]] | None) -> Account:
+        """The same account, whose releases are kept elsewhere, where a function may find them."""
+        same = replace(self, history=earlier)
+        same.__dict__.update(
+            {name: self.__dict__[name] for name in _FOUND if name in self.__dict__}
+        )
+        return same
 
     @property
     def known(self) -> FoundTotal | None:
@@ -159,10 +173,52 @@ class Account:
         """The best proven total for every time point."""
         return self.worst.exact + self.by_theorem_3_6
 
-    def fits(self, limit: Fraction) -> bool:
-        """Whether the total is at most `limit`; group privacy may tell without a sweep."""
+    @cached_property
+    def peak(self) -> Fraction:
+        """The most that is charged for a time point itself."""
+        times = self.usage.times
+        return self.usage.highest(1, int(times[-1])) if len(times) else Fraction(0)
+
+    def bound(self, limit: Fraction) -> tuple[Fraction, Literal["levels", "priced"]]:
+        """A bound on the total, and how it was found: by levels if they tell that it is in a limit.
+
+        Levels tell if all of them together are within the limit (group privacy), or none is above
+        the level that would be safe on every time point. Otherwise the total is priced.
+        """
         left = limit - self.by_theorem_3_6
-        return left >= 0 and (self.usage.total <= left or self.worst.exact <= left)
+        if self.usage.total <= left:
+            return self.usage.total + self.by_theorem_3_6, "levels"
+        asks = self.known is None and len(self.usage.times) >= _MANY
+        if asks and left > 0 and self.peak <= self.secrets.safe_level(left):
+            return limit, "levels"
+        return self.total, "priced"
+
+    def fits(self, limit: Fraction) -> bool:
+        """Whether the total is at most `limit`; its levels may tell without a sweep."""
+        return self.by_theorem_3_6 <= limit and self.bound(limit)[0] <= limit
+
+    def to_body(self) -> dict[str, Any]:
+        """Write it as JSON values, without its history. O(changes of levels)."""
+        others = str(self.by_theorem_3_6)
+        return {
+            "count": self.count,
+            "latest": self.latest,
+            "others": others,
+            "usage": self.usage.to_body(),
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any], secrets: Secrets) -> Account:
+        """Read what `to_body` wrote.
+
+        Raises:
+            ArithmeticError, KeyError, TypeError, ValueError: if it is something else.
+        """
+        others, latest = written_fraction(body["others"], "others"), body["latest"]
+        if latest not in (None, *get_args(Composition)):
+            raise ValueError(latest)
+        usage = Usage.from_body(body["usage"])
+        return cls(secrets, usage, None, int(body["count"]), others, latest)
 
     def seen_by(self, secrets: Secrets) -> Account:
         """The same releases, with other secrets or in a longer series.

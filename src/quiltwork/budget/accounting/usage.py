@@ -13,7 +13,7 @@ Theorem: docs/theory/joint-quilt-accountant.md
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.budget.spending import Spending
-from quiltwork.exact import float_up
+from quiltwork.exact import float_up, written_fraction
 from quiltwork.influence.gaussian import SumLevels
 from quiltwork.influence.sweep import Levels
 from quiltwork.lazy import cached_property
@@ -174,6 +174,29 @@ class Usage:
         usage = cls(denominator, times, np.stack(sums, axis=1), 0, narrowest)
         everything = usage.charges(np.array([1]), times[-1:])[0]
         return replace(usage, everything=int(everything))
+
+    def to_body(self) -> dict[str, Any]:
+        """Write it as JSON values: when charges change, and by how much. O(changes)."""
+        times, rises = self.rises(0, len(self.times))
+        columns = [row.tolist() if (row != 0).any() else [] for row in rises.T]
+        span = None if self.narrowest is None else str(self.narrowest)
+        steps = np.diff(times, prepend=0).tolist()
+        return {"over": self.denominator, "steps": steps, "rises": columns, "narrowest": span}
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Usage:
+        """Read what `to_body` wrote, exactly as it was. O(changes).
+
+        Raises:
+            ArithmeticError, KeyError, TypeError, ValueError: if it is something else.
+        """
+        steps, span = body["steps"], body["narrowest"]
+        columns = [column or [0] * len(steps) for column in body["rises"]]
+        large = max((abs(one) for column in columns for one in column), default=0) >= _SAFE
+        rises: Integers = np.array(columns, dtype=object if large else np.int64).reshape(4, -1).T
+        times = np.cumsum(np.array(steps, dtype=np.int64))
+        narrowest = None if span is None else written_fraction(span, "narrowest")
+        return cls.of_rises(int(body["over"]), times, rises, narrowest)
 
     def within(self, first: int, last: int) -> Usage:
         """What is charged for the time points first..last alone: no higher levels. O(rows between).

@@ -9,6 +9,7 @@ Theorem: docs/theory/sweep.md, docs/theory/gaussian.md, docs/theory/joint-quilt-
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,14 +23,18 @@ from quiltwork.beliefs.secrets import SecretPairs, read_pairs
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import float_up, integer
+from quiltwork.exact import float_down, float_up, integer
 from quiltwork.influence.belief_bound import BeliefBound, WorstPoint
 from quiltwork.influence.calibration_arguments import bounds_for
 from quiltwork.influence.gaussian import no_sum
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.sweep import Endless
+from quiltwork.lazy import cached_property
 from quiltwork.results import ResultBase
 
+_ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
+_HALVINGS = 40
+"""How far below the largest level of noise a safe one is looked for, where it is not safe."""
 _ADD = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
 
 
@@ -153,6 +158,38 @@ class Secrets:
         near_window = worst, min(seen), max(seen)
         total = max(before.worst, worst, key=lambda one: one.exact)
         return replace(before, worst=total, everything=usage.total, peaks=peaks, near=near_window)
+
+    def safe_level(self, limit: Fraction) -> Fraction:
+        """A level that costs at most `limit` on all time points together; 0 if none is known.
+
+        Whatever spends no more on any time point costs no more. Cost: about that of a total, once
+        for each limit.
+
+        Theorem: docs/theory/ledger.md (by levels)
+        """
+        if limit not in self._safe_levels:
+            self._safe_levels[limit] = self._find_safe_level(limit)
+        return self._safe_levels[limit]
+
+    @cached_property
+    def _safe_levels(self) -> dict[Fraction, Fraction]:
+        return {}
+
+    def _find_safe_level(self, limit: Fraction) -> Fraction:
+        if limit <= 0 or not all(one.swept for one in self.bounds):
+            return Fraction(0)
+        most = limit
+        for one in self.bounds:
+            highest = one.largest_level(self.nodes, self.episode, float_down(limit))
+            if highest is not None and math.isfinite(highest):
+                most = min(most, Fraction(highest))
+        level = Fraction(float_down(most * (1 - 2 * _ROUNDING_OF_SWEEPS)))
+        for _ in range(_HALVINGS if level else 0):
+            flat = Usage().plus(Spending.dp(level, 1, self.length))
+            if self.found(flat).worst.exact <= limit * (1 - _ROUNDING_OF_SWEEPS):
+                return level
+            level /= 2
+        return Fraction(0)
 
     def charged(self, spending: Spending, narrowest: Fraction | None) -> Spending:
         """Return a release as it is charged, after others with this narrowest range.

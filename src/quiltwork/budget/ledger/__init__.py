@@ -1,7 +1,8 @@
 """Budgets that survive: durable debits before every release, in SQLite or PostgreSQL.
 
-`ledger` is what users open, and `readable` what auditors can; `debits` and `requests` read and
-price what is asked, `datasets` and `shares` say what may be spent, `entries` are the hash chain and
-`totals` the sums beside it, as `total_rows` and `account_rows`; `store`, `sqlite` and `postgres`
-write; `verification`, `backups`, `checkpoints` and `moving` look after it.
+`ledger` is what users open, and `readable` what auditors can. `entries` are the chain of hashes and
+`log` where they are read and appended; `state` is what a dataset's entries amount to and what it
+grants, `snapshots` save adding them up again, `bounds` say by which version of the theorems.
+`debits`, `requests`, `shares` and `notes` are what is asked and recorded; `store`, `sqlite` and
+`postgres` make it durable; `verification`, `backups` and `checkpoints` look after it.
 """

@@ -5,7 +5,8 @@ backup that was cut is recognised.
 
 A backup tells nothing about debits that followed it, and spending after it was restored would spend
 those twice. So what is restored comes back retired, but for datasets of which the owner says what
-was lost. A ledger that is still there is moved instead: it is closed first, and so nothing follows.
+was lost. A *last* backup retires every dataset before it is written, so nothing follows it: what it
+retired is open again where it is restored, which is how a ledger goes to another place.
 """
 
 from __future__ import annotations
@@ -20,20 +21,12 @@ from typing import Any
 from quiltwork import files
 from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
-from quiltwork.budget.ledger.datasets import DatasetState, replayed
 from quiltwork.budget.ledger.debits import debited
-from quiltwork.budget.ledger.entries import (
-    Draft,
-    Entry,
-    Head,
-    canonical,
-    follow,
-    origin,
-    scoped_key,
-)
-from quiltwork.budget.ledger.log_tables import Tables, now
+from quiltwork.budget.ledger.entries import Draft, Entry, Head, follow, origin, scoped_key
+from quiltwork.budget.ledger.log import Log
 from quiltwork.budget.ledger.records import NOTES, read_history
-from quiltwork.budget.ledger.totals import Totals
+from quiltwork.budget.ledger.snapshots import States, append_step
+from quiltwork.budget.ledger.state import begun, folded
 from quiltwork.budget.ledger.verification import check_states
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import shortened
@@ -41,71 +34,79 @@ from quiltwork.exact import shortened
 SCHEMA, VERSION = "ledger-backup", 1
 
 _DOUBT = "restored from a backup that may lack debits"
-MOVING = "moving to "
-"""How the reason of a dataset begins that is retired because its ledger is moved."""
+_CLOSED = "closed by the last backup of its ledger, to go on elsewhere"
 
 
 @dataclass(frozen=True)
 class Backup:
-    """The entries of a ledger up to some moment, checked."""
+    """The entries of a ledger up to some moment, checked; of the `last`, nothing follows them."""
 
     ledger_id: str
     entries: tuple[Entry, ...]
+    last: bool
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """The names of the datasets, in order."""
         return tuple(entry.dataset for entry in self.entries if entry.kind == "create")
 
-    def check_empty(self, tables: Tables) -> None:
+    def check_empty(self, log: Log) -> None:
         """Refuse to write over a ledger.
 
         Raises:
             InvalidInputError: if there is one with entries, or of another identity.
         """
-        if tables.head.count or tables.ledger_id != self.ledger_id:
+        if log.head.count or log.ledger_id != self.ledger_id:
             raise InvalidInputError(
                 "There is a ledger at that URL already; name a new file or database, so that "
                 "nothing is lost."
             )
 
-    def arrived(self, tables: Tables) -> bool:
-        """Whether a ledger begins with these entries: then they were written there before."""
-        if not self.entries or tables.ledger_id != self.ledger_id:
-            return False
-        return tables.hash_at(len(self.entries)) == self.entries[-1].hash
-
-    def insert(self, tables: Tables, totals: Totals, lost: Mapping[str, Iterable[Any]]) -> None:
+    def insert(self, log: Log, states: States, lost: Mapping[str, Iterable[Any]]) -> None:
         """Write the entries into an empty ledger of the same identity.
 
-        What is `lost` of a dataset is debited; datasets of which nobody says so are retired.
+        What is `lost` of a dataset is debited; datasets of which nobody says so are retired, but
+        for those that a last backup has closed.
 
         Raises:
             BudgetExceeded: if what was lost does not fit.
             InvalidInputError: if the ledger is not empty.
         """
-        self.check_empty(tables)
+        self.check_empty(log)
         for entry in self.entries:
             body = entry.content
             draft = Draft(entry.id, entry.dataset, entry.kind, entry.body)
             key = body.get("key")
             mark = None if key is None else scoped_key(key, body.get("analyst"))
-            tables.append(draft, key=mark, debit=body.get("debit"))
+            log.append(draft, key=mark, debit=body.get("debit"))
         for name in self.datasets:
-            state = totals.begun(tables, name)
-            closed = state.retired is not None and not state.retired.startswith(MOVING)
-            if not closed and (name not in lost or state.retired is not None):
-                retire(tables, totals, state, _DOUBT)
+            state, identity = states.found(log, name), secrets.token_hex(16)
+            if self.last and state.retired == _CLOSED:
+                state = append_step(log, states, state, "reopen", {}, identity)
+            elif state.retired == _CLOSED or (state.retired is None and name not in lost):
+                append_step(log, states, state, "retire", {"reason": _DOUBT}, identity)
+                continue
             for spending in lost.get(name, ()) if state.retired is None else ():
-                now_found, identity = totals.found(tables, name), secrets.token_hex(16)
-                debited(tables, totals, now_found, identity, spending, None, None)
+                debited(log, states, name, secrets.token_hex(16), spending, None, None)
 
 
-def retire(tables: Tables, totals: Totals, state: DatasetState, reason: str) -> None:
-    """Close a dataset, or say anew why it is closed."""
-    body = canonical({"reason": reason, "at": now()})
-    entry = tables.append(Draft(secrets.token_hex(16), state.name, "retire", body))
-    totals.changed(tables, state, entry, retired=reason)
+def close_all(log: Log, states: States) -> None:
+    """Retire every dataset for the last backup of a ledger.
+
+    Raises:
+        InvalidInputError: if that was done before, and something was begun since: what was closed
+            may have gone on elsewhere.
+    """
+    found = [states.found(log, name) for name in log.datasets()]
+    still_open = [state for state in found if state.retired is None]
+    if still_open and any(state.retired == _CLOSED for state in found):
+        raise InvalidInputError(
+            f"This ledger had its last backup, and {still_open[0].name!r} was begun since: other "
+            "datasets may have gone on elsewhere. Retire it and begin it there, or take ordinary "
+            "backups here."
+        )
+    for state in still_open:
+        append_step(log, states, state, "retire", {"reason": _CLOSED}, secrets.token_hex(16))
 
 
 def read_lost(given: Any) -> dict[str, tuple[Any, ...]]:
@@ -126,12 +127,13 @@ def read_lost(given: Any) -> dict[str, tuple[Any, ...]]:
     )
 
 
-def write_backup(tables: Tables, path: Path) -> Checkpoint:
+def write_backup(log: Log, path: Path, *, last: bool = False) -> Checkpoint:
     """Write all entries to `path`, for its owner only; it appears complete or not at all."""
-    checkpoint = Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
+    checkpoint = Checkpoint(log.ledger_id, log.head.count, log.head.hash)
+    first = {"ledger": log.ledger_id, **({"last": True} if last else {})}
     with files.replacing(path, files.OWNER_ONLY) as file:
-        file.write((files.dump(SCHEMA, VERSION, {"ledger": tables.ledger_id}) + "\n").encode())
-        for entry in tables.all_entries():
+        file.write((files.dump(SCHEMA, VERSION, first) + "\n").encode())
+        for entry in log.all_entries():
             file.write((json.dumps(asdict(entry), sort_keys=True) + "\n").encode())
         file.write((checkpoint.to_json() + "\n").encode())
     return checkpoint
@@ -162,7 +164,7 @@ def read_backup(
         ) from None
     hashes = [start.hash, *(entry.hash for entry in entries)]
     check_against(end, ledger_id, len(entries), hashes[-1] if len(hashes) > end.count else None)
-    backup = Backup(ledger_id, entries)
+    backup = Backup(ledger_id, entries, first.get("last") is True)
     unknown = [name for name in lost if name not in backup.datasets]
     if unknown:
         raise InvalidInputError(
@@ -212,6 +214,6 @@ def _check_bodies(entries: tuple[Entry, ...]) -> None:
     for entry in entries:
         if entry.kind not in NOTES:  # which may be of no dataset, and were read before
             by_dataset.setdefault(entry.dataset, []).append(entry)
-    for name, own in by_dataset.items():
-        replayed(name, (entry for entry in own if entry.kind != "answer"))
+    for own in by_dataset.values():
+        folded(begun(own[0]), (entry for entry in own[1:] if entry.kind != "answer"))
         read_history(own, set())

@@ -1,7 +1,7 @@
 """Where a ledger may live: what its URL says, and what the two kinds of database have in common.
 
 A `Database` knows how to connect, how a transaction begins, how its tables are made and how its
-errors read as sentences. Everything else about a ledger is the same on both (`log_tables.py`).
+errors read as sentences. Everything else about a ledger is the same on both (`log.py`).
 """
 
 from __future__ import annotations
@@ -41,15 +41,9 @@ class Database:
     timeout = LOCK_SECONDS
     """How many seconds a request waits for the others."""
     read_only = False
-    """Whether nothing may be written, migrated or created."""
-    locked_row = LEDGER_ROW
-    """`LEDGER_ROW`, waiting for every other writer to finish."""
-    commit = "COMMIT"
-    """What ends a transaction that writes, and lets others write."""
-    commit_flushes = False
-    """Whether it does what `flush` does, too."""
-    migrations: tuple[tuple[str, ...], ...]
-    """Statements from nothing to the first version, from that to the next, and so on."""
+    """Whether nothing may be written or created."""
+    tables: tuple[str, ...]
+    """Statements that make the tables."""
 
     def exists(self) -> bool:
         """Whether there is anything to connect to; False only where connecting would create it."""
@@ -72,15 +66,15 @@ class Database:
         raise NotImplementedError
 
     def begin_with(
-        self, connection: Connection, questions: Sequence[Statement], *, wait: float | None
-    ) -> list[list[Any]]:
+        self, connection: Connection, question: Statement, *, wait: float | None
+    ) -> tuple[list[Any], list[Any]]:
         """Begin, if to write after a `wait` for every other writer to finish, and ask something.
 
-        Returns the ledger's row, and the rows that answer each question.
+        Returns the ledger's row, and the rows of the answer.
         """
         self.begin(connection, wait=wait)
         ledger = self.rows(connection, LEDGER_ROW)  # from now on nobody is in the way
-        return [ledger, *(list(connection.execute(*one).fetchall()) for one in questions)]
+        return ledger, list(connection.execute(*question).fetchall())
 
     def rows(self, connection: Connection, statement: str) -> list[Any]:
         """Ask something, waiting while others are in the way."""
@@ -91,12 +85,6 @@ class Database:
         for statement, parameters in statements:
             connection.execute(statement, parameters)
 
-    def flush(self, connection: Connection) -> None:
-        """Wait until everything that was committed before, by whomever, is on the disk.
-
-        Others may write meanwhile.
-        """
-
     def check_in_place(self, connection: Connection) -> None:
         """Check that what is connected to is still what the URL names.
 
@@ -105,7 +93,7 @@ class Database:
         """
 
     def lock_schema(self, connection: Connection) -> None:
-        """Let one process at a time create or change tables."""
+        """Let one process at a time create tables."""
 
     def check_fit(self, connection: Connection) -> None:
         """Refuse a database that could not hold every name.

@@ -10,20 +10,19 @@ been drawn and lost, and a crash that depends on the answer would turn drawing a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
 from quiltwork.arguments import listed
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.amounts import identifier
-from quiltwork.budget.ledger.datasets import DatasetState, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading, scoped_key
-from quiltwork.budget.ledger.glances import Glance
-from quiltwork.budget.ledger.log_tables import Tables, now
+from quiltwork.budget.ledger.log import Log, now
 from quiltwork.budget.ledger.records import Quote, Receipt
-from quiltwork.budget.ledger.requests import DeclaredSpending, read_request
-from quiltwork.budget.ledger.totals import Totals
+from quiltwork.budget.ledger.requests import read_request
+from quiltwork.budget.ledger.shares import check_named
+from quiltwork.budget.ledger.snapshots import States
+from quiltwork.budget.ledger.state import DatasetState
 from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up
@@ -37,148 +36,85 @@ _LONGEST_ANSWER = 10**8
 
 
 def debited(
-    tables: Tables,
-    totals: Totals,
-    state: DatasetState,
+    log: Log,
+    states: States,
+    dataset: str,
     identity: str,
     asked: Any,
     key: str | None,
     analyst: str | None,
-    *,
-    checked: bool = False,
-    grant: Grant | None = None,
-    keep: bool = True,
 ) -> Receipt:
-    """Append a debit, or find the one this request has made already.
-
-    What was `checked` to fit together with others is not priced again, nor what has its `grant`.
-    Of several together, the caller will `keep` the totals after the last.
-
-    Raises:
-        Overtaken: if the grant is for an earlier state of the dataset, and no longer holds.
-    """
-    mine = tables.with_id(identity)
+    """Append a debit, or find the one that this request, or this key, has made already."""
+    mine = log.with_id(identity)
     if mine is not None:
         return _receipt(mine)
-    request = read_request(asked, state.name, state.beliefs, state.length)
-    earlier = None if key is None else tables.with_key(state.name, key, analyst)
+    state = states.found(log, dataset)
+    check_named(dataset, state.shares, analyst)
+    request = read_request(asked, dataset, state.beliefs, state.length)
+    earlier = None if key is None else log.with_key(dataset, key, analyst)
     if earlier is not None:
-        return _repeated(tables, earlier, request, analyst)
-    grant = totals.granted(tables, state, request.spending, analyst, checked=checked, earlier=grant)
-    draft = drafted(state.name, identity, request, key, analyst, grant.charge)
-    entry = _appended(tables, draft, key, analyst)
-    totals.debited(tables, state, entry, grant, keep=keep)
-    return Receipt(entry.dataset, entry.seq, request.spending, None, entry.hash)
-
-
-def debited_at_once(
-    tables: Tables, totals: Totals, glance: Glance, draft: Draft | str, asked: Any, key: str | None
-) -> Receipt | None:
-    """Append a debit for nobody in particular by the dataset's row alone; None if that is not
-    enough to tell that it fits.
-
-    It is given as a draft, or as its identity if the request is still to be read.
-    """
-    identity = draft.id if isinstance(draft, Draft) else draft
-    mine = tables.with_id(identity)
-    if mine is not None:
-        return _receipt(mine)
-    beliefs = () if isinstance(asked, DeclaredSpending) else totals.beliefs(tables, glance)
-    request = read_request(asked, glance.name, beliefs, glance.length)
-    earlier = None if key is None else tables.with_key(glance.name, key, None)
-    if earlier is not None:
-        return _repeated(tables, earlier, request, None)
-    after = glance.plus(request.spending)
-    if after is None:
-        totals.refuse_early(tables, glance, request.spending)
-        return None
-    if not isinstance(draft, Draft):
-        draft = drafted(glance.name, identity, request, key)
-    entry = _appended(tables, draft, key)
-    totals.debited_at_once(tables, after, entry)
-    return Receipt(entry.dataset, entry.seq, request.spending, None, entry.hash)
+        return _repeated(log, earlier, request, analyst)
+    return _append(log, states, state, [(identity, request, key)], analyst)[0]
 
 
 def debited_together(
-    tables: Tables,
-    totals: Totals,
-    state: DatasetState,
+    log: Log,
+    states: States,
+    dataset: str,
     asked: Sequence[tuple[str, Any]],
     keys: Sequence[str | None],
     analyst: str | None,
 ) -> list[Receipt]:
-    """Append debits, each with its identity, if they fit together.
+    """Append debits, each asked for by an identity, if they fit together; nothing otherwise.
 
-    Cost: one pricing for all, if the dataset's row does not tell that they fit, and one more each
-    where there are analysts; the rows they change.
+    Debits that were made under these keys before are found, with the answers stored so far.
     """
-    if not asked:
-        return []
-    requests = [read_request(one, state.name, state.beliefs, state.length) for _, one in asked]
-    spendings = [request.spending for request in requests]
-    account = None if state.are_clear(spendings) else state.check(spendings)
-    if analyst is not None or state.analysts:
-        found, after = [], state
-        for (identity, one), key in zip(asked, keys, strict=True):
-            of = (identity, one, key, analyst)
-            found.append(debited(tables, totals, after, *of, checked=True, keep=False))
-            after = totals.latest(tables, state)
-        totals.keep(tables, state)
+    mine = [log.with_id(identity) for identity, _ in asked]
+    if any(mine):
+        return [_receipt(one) for one in mine if one is not None]
+    state = states.found(log, dataset)
+    check_named(dataset, state.shares, analyst)
+    requests = [read_request(one, dataset, state.beliefs, state.length) for _, one in asked]
+    found = _made_before(log, state, requests, keys, analyst)
+    if found or not requests:
         return found
-    entries = [
-        _appended(tables, drafted(state.name, identity, request, key), key)
+    named = [
+        (identity, request, key)
         for (identity, _), request, key in zip(asked, requests, keys, strict=True)
     ]
-    totals.debited_together(tables, state, entries, account)
-    return [
-        Receipt(entry.dataset, entry.seq, request.spending, None, entry.hash)
-        for entry, request in zip(entries, requests, strict=True)
-    ]
+    return _append(log, states, state, named, analyst)
 
 
-def drafted(
-    dataset: str,
-    identity: str,
-    request: Request,
-    key: str | None,
-    analyst: str | None = None,
-    charge: Fraction | None = None,
-) -> Draft:
-    """Write a debit as an entry that has no place in the log yet."""
-    body = {
-        **request.body,
-        "at": now(),
-        "key": key,
-        "analyst": analyst,
-        "charge": None if charge is None else str(charge),
-    }
-    return Draft(identity, dataset, "debit", canonical(body))
-
-
-def ready_draft(dataset: str, identity: str, asked: Any, key: str | None) -> Draft | str:
-    """Write a debit before others have to wait for it, if the dataset need not be looked at."""
-    is_read = isinstance(asked, DeclaredSpending)
-    return drafted(dataset, identity, asked, key) if is_read else identity
-
-
-def _appended(tables: Tables, draft: Draft, key: str | None, analyst: str | None = None) -> Entry:
-    return tables.append(draft, key=None if key is None else scoped_key(key, analyst))
-
-
-def priced(
-    tables: Tables,
-    totals: Totals,
+def _append(
+    log: Log,
+    states: States,
     state: DatasetState,
-    asked: Any,
-    key: str | None,
+    requests: Sequence[tuple[str, Request, str | None]],
     analyst: str | None,
-) -> Grant | Receipt:
-    """Price a debit without making it, or find the one that was made under its key."""
-    request = read_request(asked, state.name, state.beliefs, state.length)
-    earlier = None if key is None else tables.with_key(state.name, key, analyst)
-    if earlier is not None:
-        return _repeated(tables, earlier, request, analyst)
-    return totals.granted(tables, state, request.spending, analyst)
+) -> list[Receipt]:
+    """Append debits, each with its identity and key, if they fit together."""
+    grant = state.grant([request.spending for _, request, _ in requests], analyst)
+    drafts: list[tuple[Draft, str | None]] = []
+    after = state.head.count
+    for (identity, request, key), charge in zip(requests, grant.charges, strict=True):
+        body = {
+            **request.body,
+            "after": after,
+            "at": now(),
+            "key": key,
+            "analyst": analyst,
+            "charge": None if charge is None else str(charge),
+            "bound": grant.bound.to_body(),
+        }
+        draft = Draft(identity, state.name, "debit", canonical(body))
+        drafts.append((draft, None if key is None else scoped_key(key, analyst)))
+        after = log.head.count + len(drafts)
+    entries = log.append_all(drafts)
+    states.add(log, state, entries, grant.account)
+    return [
+        Receipt(state.name, entry.seq, request.spending, None, entry.hash)
+        for entry, (_, request, _) in zip(entries, requests, strict=True)
+    ]
 
 
 def read_keys(keys: Iterable[str] | None, number: int) -> list[str | None]:
@@ -197,46 +133,39 @@ def read_keys(keys: Iterable[str] | None, number: int) -> list[str | None]:
     return [*found]
 
 
-def made_before(
-    tables: Tables,
+def _made_before(
+    log: Log,
     state: DatasetState,
-    asked: Sequence[tuple[str, Any]],
+    requests: Sequence[Request],
     keys: Sequence[str | None],
     analyst: str | None,
-) -> list[Receipt] | None:
-    """The debits that were made under these keys, with the answers stored so far, or by an attempt
-    whose connection was lost; None if none was.
+) -> list[Receipt]:
+    """The debits that were made under these keys; none if none was.
 
     Raises:
         InvalidInputError: if some of the keys were used and others not, or for other requests.
     """
-    earlier = [None if key is None else tables.with_key(state.name, key, analyst) for key in keys]
+    earlier = [None if key is None else log.with_key(state.name, key, analyst) for key in keys]
     entries = [entry for entry in earlier if entry is not None]
-    mine = [tables.with_id(identity) for identity, _ in asked]
-    if any(mine):
-        return [_receipt(one) for one in mine if one is not None]
-    if not entries:
-        return None
-    if len(entries) < len(asked):
+    if entries and len(entries) < len(requests):
         raise InvalidInputError(
-            f"{len(entries)} of the {len(asked)} keys were used before, for other requests; keys "
-            "of debits that are made together are new together."
+            f"{len(entries)} of the {len(requests)} keys were used before, for other requests; "
+            "keys of debits that are made together are new together."
         )
-    for entry, (_, one) in zip(entries, asked, strict=True):
-        request = read_request(one, state.name, state.beliefs, state.length)
+    for entry, request in zip(entries, requests, strict=False):
         _refuse_another(entry, request, analyst, _exactly)  # some may not have been answered yet
-    answers = [tables.answer_to(entry.seq) for entry in entries]
+    answers = [log.answer_to(entry.seq) for entry in entries]
     return [
         _receipt(entry, None if answer is None else answer.content["answer"])
         for entry, answer in zip(entries, answers, strict=True)
     ]
 
 
-def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
+def _repeated(log: Log, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
     """The stored answer of a key, if it is asked for by the same request as then."""
     _refuse_another(earlier, request, analyst, _as_asked)
     body = earlier.content
-    answer = tables.answer_to(earlier.seq)
+    answer = log.answer_to(earlier.seq)
     if answer is None:
         raise NotPrivateError(
             f"The key {body['key']!r} was debited at {body['at']}, but its answer is not stored: "
@@ -289,7 +218,7 @@ def _receipt(entry: Entry, stored: str | None = None) -> Receipt:
     return Receipt(entry.dataset, entry.seq, spending, stored, entry.hash)
 
 
-def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) -> None:
+def stored_answer(log: Log, receipt: Receipt, identity: str, answer: str) -> None:
     """Append the answer to a debit, once.
 
     Raises:
@@ -301,44 +230,43 @@ def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) 
             f"The answer has {len(answer):,} characters, and the ledger keeps at most "
             f"{_LONGEST_ANSWER:,}; ask for less at a time. What was debited stays spent."
         )
-    if tables.with_id(identity) is not None:
+    if log.with_id(identity) is not None:
         return
-    if tables.answer_to(receipt.number) is not None:
+    if log.answer_to(receipt.number) is not None:
         raise InvalidInputError(
             f"Debit {receipt.number} has its answer already, and a debit pays for one answer only."
         )
-    paid = tables.at(receipt.number)
+    paid = log.at(receipt.number)
     if paid is None or (paid.dataset, paid.kind) != (receipt.dataset, "debit"):
         raise StorageError(f"Debit {receipt.number} of {receipt.dataset!r} is not in the ledger.")
     body = {"debit": receipt.number, "answer": answer, "at": now()}
     draft = Draft(identity, receipt.dataset, "answer", canonical(body))
-    tables.append(draft, debit=receipt.number)
+    log.append(draft, debit=receipt.number)
 
 
-def find_answer(tables: Tables, dataset: str, key: str, analyst: str | None) -> str | None:
+def find_answer(log: Log, dataset: str, key: str, analyst: str | None) -> str | None:
     """Return the answer stored under a key of an analyst."""
-    debit = tables.with_key(dataset, key, analyst)
-    answer = None if debit is None else tables.answer_to(debit.seq)
+    debit = log.with_key(dataset, key, analyst)
+    answer = None if debit is None else log.answer_to(debit.seq)
     return None if answer is None else str(answer.content["answer"])
 
 
-def previewed(
-    tables: Tables, totals: Totals, state: DatasetState, spending: Any, analyst: str | None
-) -> Quote:
+def previewed(state: DatasetState, asked: Any, analyst: str | None) -> Quote:
     """Say what a debit would do."""
-    asked = read_request(spending, state.name, state.beliefs, state.length).spending
-    alone = None if analyst is None else partial(totals.alone, tables, state, analyst)
-    refusal = None
+    check_named(state.name, state.shares, analyst)
+    spending = read_request(asked, state.name, state.beliefs, state.length).spending
+    refusal = after = None
     try:
-        state.grant(asked, analyst, alone)
+        state.grant([spending], analyst)
     except QuiltworkError as error:
         refusal = str(error)
-    after = state.price(asked)
+    with suppress(QuiltworkError):  # no theorem says
+        after = float_up(state.account.plus([spending]).total)
     return Quote(
         dataset=state.name,
         before=float_up(state.account.total),
-        after=None if after is None else float_up(after),
+        after=after,
         budget=float_down(state.budget),
         refusal=refusal,
-        composes_by=asked.composes_by,
+        composes_by=spending.composes_by,
     )

@@ -1,10 +1,10 @@
 """`Ledger`: the truth about many datasets' budgets, across processes, machines and crashes.
 
-Every request is one transaction: look at what has been committed, price, refuse or append, commit
-to the disk. A release is debited before its data are used and shown only after its answer is
-stored, so what was released is always among what was debited. Cost of a debit: one durable commit
-(about a millisecond) plus pricing, which does not grow with the history (`totals.py`), in a new
-process neither.
+Every request is one transaction: take the lock, read what has been committed, price, refuse or
+append, commit to the disk. A release is debited before its data are used and shown only after its
+answer is stored, so what was released is always among what was debited. Cost of a debit: one
+durable commit, and pricing one more release, some milliseconds after 10⁵ others under a chain of
+few states.
 
 Theorem: docs/theory/ledger.md
 """
@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from quiltwork import files
 from quiltwork.arguments import instance, listed
@@ -25,36 +24,30 @@ from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.amounts import allowance, amount, identifier, points
-from quiltwork.budget.ledger.catching_up import Overtaken
+from quiltwork.budget.ledger.bounds import RecordedBound
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
-from quiltwork.budget.ledger.datasets import Analyst, DatasetState, Grant
 from quiltwork.budget.ledger.debits import (
     debited,
-    debited_at_once,
     debited_together,
-    made_before,
     previewed,
-    priced,
     read_keys,
-    ready_draft,
     stored_answer,
 )
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
-from quiltwork.budget.ledger.log_tables import Tables, now
-from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
+from quiltwork.budget.ledger.log import Log, now
 from quiltwork.budget.ledger.notes import REFUSALS, Refusal, Refusals, noted, write_once
 from quiltwork.budget.ledger.readable import ReadableLedger
 from quiltwork.budget.ledger.records import Quote, Receipt, Share, Status
-from quiltwork.budget.ledger.requests import prepared
-from quiltwork.budget.ledger.shares import check_named, check_share
+from quiltwork.budget.ledger.shares import check_share
+from quiltwork.budget.ledger.snapshots import append_step
+from quiltwork.budget.ledger.state import DatasetState
 from quiltwork.budget.ledger.store import Store
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number
 
-_ATTEMPTS = 3
-"""How often a debit is priced before the lock is taken, while others are quicker."""
+Result = TypeVar("Result")
 
 
 class Ledger(ReadableLedger):
@@ -134,19 +127,17 @@ class Ledger(ReadableLedger):
 
         draft = Draft(secrets.token_hex(16), name, "create", canonical({**body, "at": now()}))
 
-        def work(tables: Tables) -> None:
-            if tables.with_id(draft.id) is not None:
+        def work(log: Log) -> None:
+            if log.with_id(draft.id) is not None:
                 return
-            refuse_moving(tables)
-            if tables.last_step(name) is not None:
+            if next(log.steps(name), None) is not None:
                 raise InvalidInputError(
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
                     "choose another name for other data."
                 )
-            tables.append(draft)
-            self._totals.begun(tables, name)
+            log.append(draft)
 
-        self._totals.begin(work)
+        self._store.begin(work)
         return self.status(name)
 
     def extend(self, dataset: str, length: int) -> Status:
@@ -161,15 +152,14 @@ class Ledger(ReadableLedger):
             InvalidInputError: if it would shrink.
             UnsupportedError: for beliefs about fixed rows.
         """
-        named, size = identifier(dataset, "dataset"), points(length)
+        size = points(length)
 
-        def keep(tables: Tables, state: DatasetState, draft: Draft) -> None:
-            alone = partial(self._totals.alone, tables, state)
-            longer = state.check_growth(size, alone)
-            self._totals.extended(tables, state, tables.append(draft), longer)
+        def body(state: DatasetState) -> dict[str, Any]:
+            longer = state.check_growth(size)
+            bound = RecordedBound.of(longer, state.budget)
+            return {"length": size, "bound": bound.to_body()}
 
-        self._append(named, "extend", {"length": size}, keep)
-        return self.status(named)
+        return self._change(dataset, "extend", body)
 
     def allot(
         self, dataset: str, analyst: str, cap: Number | None = None, reserved: Number | None = None
@@ -187,33 +177,28 @@ class Ledger(ReadableLedger):
 
         Theorem: docs/theory/ledger.md
         """
-        named, name = identifier(dataset, "dataset"), identifier(analyst, "analyst")
+        name = identifier(analyst, "analyst")
         share = Share(
             None if cap is None else allowance(cap, "cap"),
             allowance(0 if reserved is None else reserved, "reserved"),
         )
 
-        def keep(tables: Tables, state: DatasetState, draft: Draft) -> None:
+        def body(state: DatasetState) -> dict[str, Any]:
             total = state.account.total
             check_share(name, share, state.shares, state.charged, state.budget, total)
-            known = state.analysts.get(name, Analyst())
-            analysts = {**state.analysts, name: replace(known, share=share)}
-            self._totals.changed(tables, state, tables.append(draft), analysts=analysts)
+            return records.share_body(name, share)
 
-        self._append(named, "allot", records.share_body(name, share), keep)
-        return self.status(named)
+        return self._change(dataset, "allot", body)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
-        named, text = identifier(dataset, "dataset"), own_reason(reason)
-        self._append(named, "retire", {"reason": text}, self._totals.changing(retired=text))
-        return self.status(named)
+        body = {"reason": identifier(reason, "reason")}
+        return self._change(dataset, "retire", lambda _: body)
 
     def register(self, dataset: str, mark: str) -> Status:
         """Note by a mark which data the dataset is, once their rows were checked."""
-        named, text = identifier(dataset, "dataset"), identifier(mark, "mark")
-        self._append(named, "register", {"mark": text}, self._totals.changing())
-        return self.status(named)
+        body = {"mark": identifier(mark, "mark")}
+        return self._change(dataset, "register", lambda _: body)
 
     def debit(
         self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
@@ -240,65 +225,25 @@ class Ledger(ReadableLedger):
         name = identifier(dataset, "dataset")
         used_key = None if key is None else identifier(key, "key")
         who = None if analyst is None else identifier(analyst, "analyst")
-        identity, asked = secrets.token_hex(16), prepared(spending)
-        ready = ready_draft(name, identity, asked, used_key)
-        noting = self._refusals.draft(name, who)
+        named = name, secrets.token_hex(16), spending, used_key, who
+        found = self._granted(name, who, lambda log: debited(log, self._states, *named))
+        return replace(found, _ledger=self)
 
-        def price(tables: Tables) -> Grant | Receipt:
-            state = self._spent_by(tables, name, who)
-            return priced(tables, self._totals, state, asked, used_key, who)
+    def _granted(self, dataset: str, analyst: str | None, debit: Callable[[Log], Result]) -> Result:
+        """Make debits in a transaction, or note in it why they are refused."""
+        noting = self._refusals.draft(dataset, analyst)
 
-        def work(tables: Tables, grant: Grant | None = None) -> Receipt | Refusal:
+        def work(log: Log) -> Result | Refusal:
             try:
-                state = self._spent_by(tables, name, who)
-                return debited(
-                    tables, self._totals, state, identity, asked, used_key, who, grant=grant
-                )
-            except REFUSALS as refusal:  # nothing was written: it is noted instead, while it can be
-                noting.write(tables, refusal)
+                return debit(log)
+            except REFUSALS as refusal:  # nothing was written
+                noting.write(log, refusal)
                 return refusal
 
-        def at_once(tables: Tables) -> Receipt | Refusal | None:
-            glance = self._totals.glanced(tables, name)
-            if glance is None:
-                return None
-            try:
-                return debited_at_once(tables, self._totals, glance, ready, asked, used_key)
-            except REFUSALS as refusal:
-                noting.write(tables, refusal)
-                return refusal
-
-        def granted() -> Receipt | Refusal:
-            if who is not None or name in self._totals.dear:
-                return priced_first()
-            found = self._totals.write(at_once, name)
-            if isinstance(found, Receipt):
-                self._totals.settle(name)
-            elif found is None:
-                found = priced_first()
-                if isinstance(found, Receipt):
-                    self._totals.dear.add(name)
-            return found
-
-        def priced_first() -> Receipt | Refusal:
-            for _ in range(_ATTEMPTS):
-                if not self._totals.price_first(name):
-                    break
-                try:
-                    offer = self._store.look(price)
-                except REFUSALS as refusal:
-                    noting.store(self._store, refusal)
-                    return refusal
-                if isinstance(offer, Receipt):
-                    break  # which is told once it is on the disk
-                with suppress(Overtaken):
-                    return self._totals.write(partial(work, grant=offer), name)
-            return self._totals.write(work, name)
-
-        found = granted()
-        if isinstance(found, Receipt):
-            return replace(found, _ledger=self)
-        raise found
+        found = self._store.write_together(work)
+        if isinstance(found, REFUSALS):
+            raise found
+        return found
 
     def debit_all(
         self,
@@ -319,19 +264,11 @@ class Ledger(ReadableLedger):
         asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
         marks = read_keys(keys, len(asked))
 
-        def work(tables: Tables) -> list[Receipt]:
-            before = self._spent_by(tables, name, who)
-            found = made_before(tables, before, asked, marks, who)
-            if found is not None:
-                return found
-            return debited_together(tables, self._totals, before, asked, marks, who)
+        def work(log: Log) -> list[Receipt]:
+            return debited_together(log, self._states, name, asked, marks, who)
 
-        try:
-            granted = self._totals.write(work)
-        except REFUSALS as refusal:
-            self._refusals.draft(name, who).store(self._store, refusal)
-            raise
-        return tuple(replace(receipt, _ledger=self) for receipt in granted)
+        found = self._granted(name, who, work)
+        return tuple(replace(receipt, _ledger=self) for receipt in found)
 
     def note(self, kind: str, text: str, dataset: str | None = None, who: str = "") -> None:
         """Write down that somebody did something, among the entries and chained like them.
@@ -350,7 +287,7 @@ class Ledger(ReadableLedger):
             StorageError: if it could not be stored.
         """
         draft = noted(secrets.token_hex(16), kind, text, dataset, who)
-        self._store.write(lambda tables: write_once(tables, draft))
+        self._store.write_together(lambda log: write_once(log, draft))
 
     def complete(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
@@ -362,24 +299,33 @@ class Ledger(ReadableLedger):
         instance(receipt, Receipt, "receipt")
         instance(answer, str, "answer")
         identity = secrets.token_hex(16)
-        self._store.write(lambda tables: stored_answer(tables, receipt, identity, answer))
+        self._store.write_together(lambda log: stored_answer(log, receipt, identity, answer))
 
     def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Quote:
         """Say what a debit would cost and whether it would be granted, without making it."""
         who = None if analyst is None else identifier(analyst, "analyst")
-        name = identifier(dataset, "dataset")
-
-        def work(tables: Tables) -> Quote:
-            state = self._spent_by(tables, name, who)
-            return previewed(tables, self._totals, state, spending, who)
-
-        return self._store.read(work)
+        return self._ask(dataset, lambda state: previewed(state, spending, who))
 
     def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
         """Return an accountant whose every `spend` and `add` is a durable debit here."""
         who = None if analyst is None else identifier(analyst, "analyst")
         self._ask(dataset, lambda state: None)
         return LedgerAccountant(self, dataset, who)
+
+    def last_backup(self, path: str | Path) -> Checkpoint:
+        """Retire every dataset, and write the whole log to a file; returns where it ends.
+
+        So a ledger goes to another place: nothing is granted here any more, and `restore` opens
+        there what was open here. If it fails in between, do it again. Restore the file once only: a
+        second copy would be a second budget.
+
+        Raises:
+            InvalidInputError: if there was a last backup, and something was begun since.
+            StorageError: if the ledger or the file cannot be written.
+        """
+        target = files.named(path)
+        self._store.write_together(lambda log: backups.close_all(log, self._states))
+        return self._store.read(lambda log: backups.write_backup(log, target, last=True))
 
     @classmethod
     def restore(
@@ -393,8 +339,8 @@ class Ledger(ReadableLedger):
 
         Debits that followed the backup are not in it, and nothing in it tells whether there were
         any. So every dataset comes back retired: its history and stored answers can be read, but
-        nothing more is granted. Only its owner can say what is lost. To take a ledger elsewhere
-        while it is still there use `move`, which loses nothing.
+        nothing more is granted. Only its owner can say what is lost. After a `last_backup` nothing
+        followed, and every dataset that it retired is open again; restore such a file once only.
 
         Args:
             path: of the backup.
@@ -414,43 +360,21 @@ class Ledger(ReadableLedger):
         found = backups.read_lost(lost)
         backup = backups.read_backup(files.named(path), read_checkpoint(checkpoint), found)
         ledger = cls.open(url)
-        begin_from(ledger._totals, backup, found)
+        ledger._store.begin(lambda log: backup.insert(log, ledger._states, found), backup.ledger_id)
         return ledger
 
-    def move(self, url: str) -> Ledger:
-        """Take the ledger to another database: all goes on there, and nothing more here.
+    def _change(
+        self, dataset: str, kind: str, body: Callable[[DatasetState], dict[str, Any]]
+    ) -> Status:
+        """Append an entry, if its `body` is not refused; once, though tried often."""
+        name, identity = identifier(dataset, "dataset"), secrets.token_hex(16)
 
-        Every dataset is retired here before anything is written there, so there is one budget at
-        any moment. If it fails in between, move to the same URL again. For errors see `moving`.
-        """
-        target = Ledger.open(url)
-        move(self._totals, target._totals)
-        return target
+        def work(log: Log) -> None:
+            if log.with_id(identity) is None:
+                state = self._states.found(log, name)
+                if kind != "retire":
+                    state.refuse_closed()
+                append_step(log, self._states, state, kind, body(state), identity)
 
-    def _spent_by(self, tables: Tables, name: str, analyst: str | None) -> DatasetState:
-        """The state of a dataset of which this analyst may spend."""
-        state = self._totals.found(tables, name)
-        check_named(name, state.shares, analyst)
-        return state
-
-    def _append(
-        self,
-        dataset: str,
-        kind: str,
-        body: dict[str, Any],
-        keep: Callable[[Tables, DatasetState, Draft], None],
-    ) -> None:
-        """Append an entry and what it changes, if that is not refused; once, though tried often."""
-        draft = Draft(secrets.token_hex(16), dataset, kind, canonical({**body, "at": now()}))
-
-        def work(tables: Tables) -> None:
-            if tables.with_id(draft.id) is None:
-                state = self._totals.found(tables, dataset)
-                if state.retired is not None and kind != "retire":
-                    raise InvalidInputError(
-                        f"Dataset {dataset!r} is retired ({state.retired}), and nothing more is "
-                        "granted from it: there is nothing to extend or to share out."
-                    )
-                keep(tables, state, draft)
-
-        self._totals.write(work)
+        self._store.write_together(work)
+        return self.status(name)

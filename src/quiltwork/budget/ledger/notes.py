@@ -1,6 +1,6 @@
 """Notes of what was refused and read: entries of the log that change no total.
 
-A refusal that is decided under the lock is noted in the same transaction. Who asks again and again
+A refusal is noted in the transaction that refuses. Who asks again and again
 for what is refused must not fill the disk, so a process notes the first hundred refusals of an hour
 for each dataset and analyst, of whom those without a share count as one; the last of them says so.
 """
@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import secrets
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from quiltwork.arguments import choice, instance
 from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.entries import Draft, canonical
-from quiltwork.budget.ledger.log_tables import Tables, now
+from quiltwork.budget.ledger.log import Log, now
 from quiltwork.budget.ledger.records import NOTES
 from quiltwork.budget.ledger.shares import NotAllottedError
-from quiltwork.budget.ledger.store import Store
-from quiltwork.errors import BudgetExceeded, NotPrivateError, StorageError
+from quiltwork.errors import BudgetExceeded, NotPrivateError
 
 REFUSALS = (BudgetExceeded, NotPrivateError, NotAllottedError)
 Refusal: TypeAlias = BudgetExceeded | NotPrivateError | NotAllottedError
@@ -40,10 +38,10 @@ def noted(identity: str, kind: str, text: str, dataset: str | None, who: str) ->
     return Draft(identity, name, kind, canonical({"text": said, "who": by, "at": now()}))
 
 
-def write_once(tables: Tables, draft: Draft) -> None:
+def write_once(log: Log, draft: Draft) -> None:
     """Append an entry, though the connection was lost after an earlier attempt."""
-    if tables.with_id(draft.id) is None:
-        tables.append(draft)
+    if log.with_id(draft.id) is None:
+        log.append(draft)
 
 
 class Refusals:
@@ -76,19 +74,12 @@ class Noting:
     who: str
     _draft: Draft | None = None
 
-    def write(self, tables: Tables, refusal: Refusal) -> None:
+    def write(self, log: Log, refusal: Refusal) -> None:
         """Note a refusal in a transaction, unless there are many."""
         draft = self._draft or self._counted(refusal)
         if draft is not None:
             self._draft = draft
-            write_once(tables, draft)
-
-    def store(self, store: Store, refusal: Refusal) -> None:
-        """Note a refusal in a transaction of its own; if that fails it is refused all the same."""
-        draft = self._draft or self._counted(refusal)
-        if draft is not None:
-            with suppress(StorageError):
-                store.write(lambda tables: write_once(tables, draft))
+            write_once(log, draft)
 
     def _counted(self, refusal: Refusal) -> Draft | None:
         strange = isinstance(refusal, NotAllottedError)  # of such names there is no end

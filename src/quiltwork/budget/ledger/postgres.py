@@ -3,7 +3,8 @@
 Every write first locks the ledger's one row (`SELECT … FOR UPDATE`). Under READ COMMITTED each
 later statement of the transaction sees everything committed before it, hence every debit granted
 before the lock was obtained. A connection that breaks during COMMIT leaves the outcome unknown;
-the caller asks again with the same entry identity, behind the same lock (`store.py`).
+the caller asks again with the same entry identity, behind the same lock (`store.py`). A commit is
+seen by others only when it is on the server's disk, whatever the server's default is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database, Statement
-from quiltwork.budget.ledger.schema import POSTGRES_MIGRATIONS
+from quiltwork.budget.ledger.schema import POSTGRES_TABLES
 from quiltwork.errors import (
     InvalidInputError,
     QuiltworkWarning,
@@ -32,20 +33,12 @@ _CONNECT_SECONDS = 10
 _MOST_TOGETHER = 1000
 """Statements in one message."""
 _BEGIN_TO_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_FLUSH = (
-    "BEGIN; SELECT set_config('synchronous_commit', 'on', true) "
-    "WHERE current_setting('synchronous_commit') = 'off'; "
-    "SELECT pg_logical_emit_message(true, 'quiltwork', '') WHERE NOT pg_is_in_recovery(); COMMIT"
-)
 
 
 class PostgresDatabase(Database):
     """The database at `url`; its tables are created by the first write."""
 
-    locked_row = f"{LEDGER_ROW} FOR UPDATE"
-    commit = f"COMMIT; {_FLUSH}"  # one message, for the server may be far away
-    commit_flushes = True
-    migrations = POSTGRES_MIGRATIONS
+    tables = POSTGRES_TABLES
 
     def __init__(self, url: str) -> None:
         """Remember the URL; nothing is opened.
@@ -138,28 +131,21 @@ class PostgresDatabase(Database):
         """Begin; a read sees one state throughout."""
         connection.execute(_beginning(wait))
 
-    def flush(self, connection: Connection) -> None:
-        """Commit a message to nobody: it comes after all that was committed, and waits for the
-        disk and for synchronous standbys. A standby has only what is on the server's disk.
-        """
-        connection.execute(_FLUSH)
-
     def begin_with(
-        self, connection: Connection, questions: Sequence[Statement], *, wait: float | None
-    ) -> list[list[Any]]:
+        self, connection: Connection, question: Statement, *, wait: float | None
+    ) -> tuple[list[Any], list[Any]]:
         """Begin, lock the ledger's row if to write, and ask something.
 
         Each later statement sees what was committed by then. All in one message: each takes as
         long as the server is far away.
         """
-        writing = self._psycopg.ClientCursor(connection)
-        asked = [writing.mogrify(*one) if one[1] else one[0] for one in questions]
-        row = LEDGER_ROW if wait is None else self.locked_row
-        found = connection.execute("; ".join([_beginning(wait), row, *asked]))
-        rows: list[list[Any]] = [[]]
+        asked = self._psycopg.ClientCursor(connection).mogrify(*question)
+        row = LEDGER_ROW if wait is None else f"{LEDGER_ROW} FOR UPDATE"
+        found = connection.execute("; ".join([_beginning(wait), row, asked]))
+        rows: list[list[Any]] = []
         while found.nextset():
             rows.append(list(found.fetchall()) if found.description else [])
-        return rows[-1 - len(asked) :]
+        return rows[-2], rows[-1]
 
     def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
         """Run statements that return nothing, in one message or a few."""
@@ -212,10 +198,7 @@ class PostgresDatabase(Database):
         elif state == "25006":
             known = "cannot be written: the server or the session is read-only"
         elif state == "42501":
-            known = (
-                f"cannot be used by this user ({first}). Grant SELECT, INSERT, UPDATE, DELETE; "
-                "tables of an older version are changed when their owner opens the ledger"
-            )
+            known = f"cannot be used by this user ({first}). Grant SELECT, INSERT, UPDATE, DELETE"
         elif state == "53100":
             known = "is on a full disk. Nothing was granted; make room and ask again"
         else:
@@ -230,7 +213,8 @@ def _beginning(wait: float | None) -> str:
     return (
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
         f"SET LOCAL lock_timeout = {max(1, int(1000 * wait))}; "
-        "SET LOCAL synchronous_commit = off"  # what follows the commit waits, without the lock
+        "SELECT set_config('synchronous_commit', 'on', true) "
+        "WHERE current_setting('synchronous_commit') = 'off'"  # a weaker default of the server
     )
 
 

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from quiltwork import files
-from quiltwork.budget import Accountant
+from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
-from quiltwork.budget.ledger.datasets import DatasetState
 from quiltwork.budget.ledger.debits import find_answer
 from quiltwork.budget.ledger.entries import Entry
-from quiltwork.budget.ledger.log_tables import Tables
+from quiltwork.budget.ledger.log import Log
 from quiltwork.budget.ledger.records import Debit, Note, Status, read_note, unknown
 from quiltwork.budget.ledger.requests import read_request
+from quiltwork.budget.ledger.snapshots import States
+from quiltwork.budget.ledger.state import DatasetState
 from quiltwork.budget.ledger.store import Store
-from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.ledger.verification import verified, verified_since
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
@@ -44,7 +44,7 @@ class ReadableLedger:
         if not isinstance(store, Store):  # a URL may hold a password, so it is not shown
             raise InvalidInputError("Open a ledger by its URL: Ledger.open('sqlite:///budget.db').")
         self._store = store
-        self._totals = Totals(store)
+        self._states = States()
 
     @property
     def url(self) -> str:
@@ -58,9 +58,7 @@ class ReadableLedger:
 
     def registered(self, dataset: str) -> str | None:
         """Return the mark that was noted last; None if none was."""
-        named = identifier(dataset, "dataset")
-        entry = self._totals.store.read(lambda tables: tables.last_of(named, "register"))
-        return None if entry is None else str(entry.content["mark"])
+        return self._ask(dataset, lambda state: state.mark)
 
     def close(self) -> None:
         """Let go of the database; using the ledger again opens it again."""
@@ -78,14 +76,14 @@ class ReadableLedger:
         """Return refusals and reads, oldest first, of the entries `after` a number."""
         start, most = _after(after), _limit(limit)
         return self._store.read(
-            lambda tables: tuple(read_note(entry) for entry in islice(tables.notes(start), most))
+            lambda log: tuple(read_note(entry) for entry in islice(log.notes(start), most))
         )
 
     def answer(self, dataset: str, key: str, analyst: str | None = None) -> str | None:
         """Return the answer stored under a key of an analyst, byte for byte; None without one."""
         name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
         who = None if analyst is None else identifier(analyst, "analyst")
-        return self._store.read(lambda tables: find_answer(tables, name, used_key, who))
+        return self._store.read(lambda log: find_answer(log, name, used_key, who))
 
     def kept(
         self, dataset: str, key: str, analyst: str | None = None
@@ -94,9 +92,9 @@ class ReadableLedger:
         name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
         who = None if analyst is None else identifier(analyst, "analyst")
 
-        def work(tables: Tables) -> tuple[Debit, str | None] | None:
-            debit = tables.with_key(name, used_key, who)
-            return None if debit is None else _with_answer(tables, debit)
+        def work(log: Log) -> tuple[Debit, str | None] | None:
+            debit = log.with_key(name, used_key, who)
+            return None if debit is None else _with_answer(log, debit)
 
         return self._store.read(work)
 
@@ -106,9 +104,9 @@ class ReadableLedger:
         """Return a page of debits as `history` does, each with its answer, None without one."""
         name, start, most = identifier(dataset, "dataset"), _after(after), _limit(limit)
 
-        def work(tables: Tables) -> tuple[tuple[Debit, str | None], ...]:
-            debits = (entry for entry in tables.steps(name, start) if entry.kind == "debit")
-            return tuple(_with_answer(tables, one) for one in islice(debits, most))
+        def work(log: Log) -> tuple[tuple[Debit, str | None], ...]:
+            debits = (entry for entry in log.steps(name, start) if entry.kind == "debit")
+            return tuple(_with_answer(log, one) for one in islice(debits, most))
 
         return self._store.read(work)
 
@@ -119,9 +117,7 @@ class ReadableLedger:
     def datasets(self) -> tuple[Status, ...]:
         """Return the status of every dataset, in the order of their creation."""
         return self._store.read(
-            lambda tables: tuple(
-                self._totals.found(tables, name).status for name in tables.datasets()
-            )
+            lambda log: tuple(self._states.found(log, name).status for name in log.datasets())
         )
 
     def history(self, dataset: str, after: int = 0, limit: int | None = None) -> tuple[Debit, ...]:
@@ -133,12 +129,12 @@ class ReadableLedger:
         name = identifier(dataset, "dataset")
         start, most = _after(after), _limit(limit)
 
-        def work(tables: Tables) -> tuple[Debit, ...]:
-            if tables.last_step(name) is None:
-                raise unknown(name, tables.datasets())
-            debits = (entry for entry in tables.steps(name, start) if entry.kind == "debit")
+        def work(log: Log) -> tuple[Debit, ...]:
+            debits = (entry for entry in log.steps(name, start) if entry.kind == "debit")
             page = list(islice(debits, most))
-            answered = tables.answered(name, page[0].seq, page[-1].seq) if page else set()
+            if not page and next(log.steps(name), None) is None:
+                raise unknown(name, log.datasets())
+            answered = log.answered(name, page[0].seq, page[-1].seq) if page else set()
             return tuple(records.read_debit(one, released=one.seq in answered) for one in page)
 
         return self._store.read(work)
@@ -146,36 +142,37 @@ class ReadableLedger:
     def log(self, after: int = 0, limit: int | None = None) -> tuple[Entry, ...]:
         """Return every entry, as it is stored; or a page, as `history` does."""
         start, most = _after(after), _limit(limit)
-        return self._store.read(lambda tables: tuple(islice(tables.all_entries(start), most)))
+        return self._store.read(lambda log: tuple(islice(log.all_entries(start), most)))
 
     def checkpoint(self) -> Checkpoint:
         """Return where the log ends now; keep it elsewhere and give it to `verify` later."""
         return self._store.read(
-            lambda tables: Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
+            lambda log: Checkpoint(log.ledger_id, log.head.count, log.head.hash)
         )
 
     def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
-        """Check everything: the chain of hashes, the steps, the totals, the database's own pages.
+        """Check everything: the chain of hashes, the database's own pages, then every debit again.
 
-        With a checkpoint, also that the log still begins with what the checkpoint saw. Returns
-        a new checkpoint. Cost: one SHA-256 per entry, and pricing every dataset again. For what
-        was written since a checkpoint see `verify_since`.
+        The entries are added up from the beginning, and what they cost is compared with the bound
+        that was recorded with them. With a checkpoint, also that the log still begins with what the
+        checkpoint saw. Returns a new checkpoint. Cost: one SHA-256 per entry, and some dozen
+        pricings of every dataset. For what was written since a checkpoint see `verify_since`.
 
         Raises:
-            StorageError: at the first thing that is not as it was written. Totals that are wrong
-                are set right before, unless the ledger was opened for reading only.
+            StorageError: at the first thing that is not as it was written, and for a dataset whose
+                debits cost more than its budget, by a bound that was corrected since.
 
         Theorem: docs/theory/ledger.md
         """
-        return verified(self._totals, read_checkpoint(checkpoint))
+        return verified(self._store, read_checkpoint(checkpoint))
 
     def verify_since(self, checkpoint: Checkpoint) -> Checkpoint:
         """Check what was written since a checkpoint that was verified; return a new checkpoint.
 
-        The chain of hashes from there on, that each new entry is a step forward, and that the
-        totals of every dataset touched are those that its rows bind to its last entry. What was
-        before the checkpoint is bound by its hash, and not read. Cost: the new entries, and the
-        rows of totals of those datasets.
+        The chain of hashes from there on, that each new entry is a step forward, and that every
+        dataset touched is within its budget and its caps. What was before the checkpoint is bound
+        by its hash, and read only as far as there is no snapshot. Cost: the new entries, and those
+        of the datasets touched since their snapshots.
 
         Raises:
             StorageError: at the first thing that is not as it was written.
@@ -183,12 +180,12 @@ class ReadableLedger:
         since = read_checkpoint(checkpoint)
         if since is None:
             raise InvalidInputError("verify_since needs a checkpoint; without one call verify().")
-        return self._store.read(lambda tables: verified_since(tables, self._totals, since))
+        return self._store.read(lambda log: verified_since(log, self._states, since))
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
         target = files.named(path)
-        return self._store.read(lambda tables: backups.write_backup(tables, target))
+        return self._store.read(lambda log: backups.write_backup(log, target))
 
     def check(self, dataset: str, spending: Any) -> None:
         """Refuse what is not about the dataset, as `debit` would; it prices nothing.
@@ -208,15 +205,29 @@ class ReadableLedger:
         """Ask the accountant of a dataset something about all that was committed by now."""
         if not callable(question):
             raise InvalidInputError(f"A question is a function, not {shortened(question)}.")
-        return self._ask(dataset, lambda state: question(state.accountant))
+        return self._ask(
+            dataset, lambda state: question(state.accountant(self._releases_until(state)))
+        )
+
+    def _releases_until(self, state: DatasetState) -> Callable[[], tuple[Spending, ...]]:
+        """What finds the releases of a dataset, in order."""
+
+        def read(log: Log) -> tuple[Spending, ...]:
+            return tuple(
+                Spending.from_body(entry.content["spending"])
+                for entry in log.steps(state.name)
+                if entry.kind == "debit" and entry.seq <= state.head.count
+            )
+
+        return lambda: self._store.read(read)
 
     def _ask(self, dataset: str, question: Callable[[DatasetState], Result]) -> Result:
         name = identifier(dataset, "dataset")
-        return self._store.read(lambda tables: question(self._totals.found(tables, name)))
+        return self._store.read(lambda log: question(self._states.found(log, name)))
 
 
-def _with_answer(tables: Tables, debit: Entry) -> tuple[Debit, str | None]:
-    answer = tables.answer_to(debit.seq)
+def _with_answer(log: Log, debit: Entry) -> tuple[Debit, str | None]:
+    answer = log.answer_to(debit.seq)
     stored = None if answer is None else str(answer.content["answer"])
     return records.read_debit(debit, released=stored is not None), stored
 

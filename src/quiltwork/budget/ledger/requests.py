@@ -38,10 +38,8 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
             made under other beliefs or from a series of another length than the dataset's.
         UnsupportedError: for a release without noise, which no theorem prices.
     """
-    if isinstance(asked, DeclaredSpending):
-        return asked
     if isinstance(asked, Spending):
-        return DeclaredSpending(_checked(asked))
+        return Request(_checked(asked))
     if isinstance(asked, Mapping):
         document = dict(asked)
     elif isinstance(asked, Request):
@@ -57,16 +55,6 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
     of_level = isinstance(asked, Mapping)
     spending = _spending_of_level(document, length) if of_level else as_spending(asked)
     return Request(_checked(spending), str(document.get("mechanism", "declared")), _plain(document))
-
-
-class DeclaredSpending(Request):
-    """A request that is the same for every dataset, checked."""
-
-
-def prepared(asked: Any) -> Any:
-    """Read and write what is the same for every dataset before others have to wait for it."""
-    found = DeclaredSpending(_checked(asked)) if isinstance(asked, Spending) else asked
-    return found if isinstance(found, DeclaredSpending) and found.body else asked
 
 
 def _check_it_is_about(

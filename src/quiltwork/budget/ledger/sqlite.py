@@ -1,10 +1,8 @@
 """A ledger in one SQLite file: write-ahead log, full sync, one writer at a time.
 
-A commit writes the log; `flush` waits until the log is on the disk, when the write lock was given
-to the next one already: so a granted debit survives a power loss, and one wait does for many.
-SQLite itself waits wherever order matters (`synchronous=NORMAL`): before the log is begun anew, and
-around copying it into the file. `BEGIN IMMEDIATE` takes the write lock before anything is read, so
-that what is decided rests on the last committed state.
+A commit waits until the write-ahead log is on the disk (`synchronous=FULL`), and only then others
+see it: so whatever anybody has read survives a power loss. `BEGIN IMMEDIATE` takes the write lock
+before anything is read, so that what is decided rests on the last committed state.
 
 An open file stays what it was when its name is given to another one. Then two processes would
 debit two files under one name, so every transaction compares the name's file, and those of the
@@ -27,13 +25,13 @@ from urllib.parse import quote
 
 from quiltwork.budget.ledger.databases import Connection, Database
 from quiltwork.budget.ledger.queueing import TurnsOfProcesses
-from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
+from quiltwork.budget.ledger.schema import SQLITE_TABLES
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY, sync_folder
 
 _PRAGMAS = (
     "journal_mode=WAL",
-    f"synchronous={'NORMAL' if os.name == 'posix' else 'FULL'}",  # elsewhere commits wait
+    "synchronous=FULL",
     *(("fullfsync=ON",) if sys.platform == "darwin" else ()),  # which no other system has
 )
 _LOOK = 0.0001
@@ -84,14 +82,13 @@ class SqliteDatabase(Database):
 
     errors: tuple[type[BaseException], ...] = (sqlite3.Error, UnicodeDecodeError)
     """The second is what a damaged name of a table, which SQLite quotes, makes of its message."""
-    migrations = SQLITE_MIGRATIONS
+    tables = SQLITE_TABLES
 
     def __init__(self, path: Path) -> None:
         """Remember the path; nothing is opened."""
         self.path = path
         self._names = self._found()
         self._opened: dict[int, list[_Identity]] = {}
-        self._logs: dict[int, int] = {}
         self._turns = TurnsOfProcesses()
         self._first: _Identity = None  # the file that was opened first, and then always
         self.url = f"sqlite:///{path}"
@@ -146,11 +143,6 @@ class SqliteDatabase(Database):
             self.rows(connection, "SELECT 1 FROM sqlite_master LIMIT 1")  # opens the log
             opened = self._opened[id(connection)] = self._identities()
             _opened.append(opened)
-            if opened[1] is not None and os.name == "posix":
-                log = self._logs[id(connection)] = os.open(self._names[1], os.O_RDONLY)
-                found = os.fstat(log)
-                if (found.st_dev, found.st_ino) != opened[1]:
-                    raise self._replaced()
             if opened[0] != before[0]:
                 raise self._replaced()
             self._first = opened[0]
@@ -176,9 +168,6 @@ class SqliteDatabase(Database):
         never freed, and the operating system closes its files when the process ends.
         """
         with _turns:
-            log = self._logs.pop(id(connection), None)
-            if log is not None:
-                os.close(log)
             opened = self._opened.pop(id(connection), None)
             if opened is not None and self._identities() != opened:
                 configure = getattr(connection, "setconfig", None)
@@ -190,21 +179,6 @@ class SqliteDatabase(Database):
                 connection.close()
             finally:
                 _opened[:] = [one for one in _opened if one is not opened]
-
-    def flush(self, connection: Connection) -> None:
-        """Wait until the log is on the disk.
-
-        Raises:
-            StorageError: if it cannot be written there.
-        """
-        log = self._logs.get(id(connection))
-        try:
-            if log is not None:
-                _to_disk(log)
-        except OSError:
-            raise StorageError(
-                f"The ledger {str(self.path)!r} {_SENTENCES['SQLITE_IOERR']}."
-            ) from None
 
     def check_in_place(self, connection: Connection) -> None:
         """Compare file, log and index with those that were opened. Cost: looking at three names.
@@ -362,13 +336,3 @@ def _identity(name: str) -> _Identity:
 def _overlaps(opened: list[_Identity], found: list[_Identity]) -> bool:
     """Whether a file was opened with another log or index than it has now."""
     return opened[0] == found[0] and opened != found
-
-
-def _to_disk(descriptor: int) -> None:
-    """Wait until a file is on the disk itself, for which macOS has a command of its own."""
-    if sys.platform == "darwin":
-        import fcntl
-
-        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-    else:
-        os.fdatasync(descriptor)

@@ -1,8 +1,9 @@
 """Transactions on a ledger's database: one writer at a time in a process, readers beside it.
 
-Who has committed lets the next one write, and only then waits for the disk: so one wait does for
-all who have committed meanwhile. Nothing is told before it is on the disk, also of what others
-have written.
+What threads ask while another one writes waits in a queue, and is done by the next of them in one
+transaction, with one wait for the disk: each request has its own result or error. Nothing is
+reported until it is durable, other writers' commits included, because a commit is visible to others
+only when it is on the disk.
 
 Each transaction borrows a connection, so that whoever reads waits for nobody who writes or waits
 to write. Connections are closed before a fork and opened again on both sides, because neither
@@ -19,13 +20,12 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from quiltwork.budget.ledger.databases import Connection, Database
 from quiltwork.budget.ledger.entries import Head
-from quiltwork.budget.ledger.log_tables import Tables, prepare, schema_version
-from quiltwork.budget.ledger.schema import VERSION
+from quiltwork.budget.ledger.log import Log, has_tables, make_tables
 from quiltwork.errors import StorageError
 
 Result = TypeVar("Result")
@@ -41,7 +41,7 @@ _MOST_IDLE = 4
 class _Borrowed(threading.local):
     """What this thread has of the store: its transaction, and how many connections."""
 
-    tables: Tables | None = None
+    log: Log | None = None
     connections = 0
 
 
@@ -56,14 +56,65 @@ _held = _Held()
 
 @dataclass(frozen=True)
 class _Access:
-    """How a transaction uses the log: as a writer, whether in a `new` ledger if there is none, and
-    whether somebody is told what it finds."""
+    """How a transaction uses the log: as a writer, whether in a `new` ledger if there is none."""
 
     write: bool = False
-    tells: bool = True
     new: bool = False
     ledger_id: str | None = None
-    about: str | None = None
+
+
+@dataclass(eq=False)
+class _Request:
+    """Work that waits for a transaction, and later its result or error."""
+
+    work: Callable[[Log], Any]
+    tried: bool = False  # by a thread that was interrupted, perhaps after its commit
+    done: bool = False
+    result: Any = None
+    error: Exception | None = None
+
+    def do(self, log: Log, lost: tuple[type[BaseException], ...]) -> None:
+        """Do the work; its own error is nobody else's, if nothing was written before."""
+        before, self.result, self.error = log.head, None, None
+        try:
+            self.result = self.work(log)
+        except lost:
+            raise
+        except Exception as error:
+            if log.head != before:
+                raise
+            self.error = error
+
+
+@dataclass(eq=False)
+class _Turn:
+    """Whose turn it is to write: a thread, by its number."""
+
+    changed: threading.Condition
+    owner: int | None = None
+    waiting: list[_Request] = field(default_factory=list)
+
+    def take(self, seconds: float, request: _Request | None) -> bool:
+        """Wait for the turn, or until a request is done; False if neither comes in time."""
+        with self.changed:
+            free = self.changed.wait_for(
+                lambda: self.owner is None or (request is not None and request.done), seconds
+            )
+            if free and self.owner is None:
+                self.owner = threading.get_ident()
+            return free
+
+    @property
+    def is_free_for_this_thread(self) -> bool:
+        """Whether no other thread has it."""
+        return self.owner in (None, threading.get_ident())
+
+    def give_up(self) -> None:
+        """Let the next one have it; nothing, if this thread has not, or no longer, its turn."""
+        with self.changed:
+            if self.owner == threading.get_ident():
+                self.owner = None
+                self.changed.notify_all()
 
 
 class Store:
@@ -73,47 +124,64 @@ class Store:
         """Open nothing yet; `pauses` are made before each new attempt after a lost connection."""
         self.database = database
         self._pauses = pauses
-        self._writer = threading.RLock()
         self._lock = threading.RLock()
         self._shared = threading.Condition(self._lock)
+        self._turn = _Turn(self._shared)
         self._idle: list[Connection] = []
         self._lent = 0
         self._is_forking = False
         self._own = _Borrowed()
-        self._seen: Head | None = None  # so many entries are on the disk, whoever wrote them
-        self._commits = self._flushed = 0  # of this process
+        self._seen: Head | None = None  # where the log ended, whoever wrote it
         _STORES.add(self)
         weakref.finalize(self, _close_all, self._idle, database)
 
-    def read(self, work: Callable[[Tables], Result]) -> Result:
+    def read(self, work: Callable[[Log], Result]) -> Result:
         """Do `work` on one committed state of the log; within other work, on what that sees.
 
         Raises:
             StorageError: if there is no ledger, or it cannot be read.
         """
-        if self._own.tables is not None:
-            return work(self._own.tables)
+        if self._own.log is not None:
+            return work(self._own.log)
         self._let_fork()
-        return self._attempt(work, _Access())
+        return self._attempt(work, _Access(), None)
 
-    def look(self, work: Callable[[Tables], Result]) -> Result:
-        """Do `work` as `read` does, without waiting for the disk: nobody may be told of it."""
-        self._let_fork()
-        return self._attempt(work, _Access(tells=False))
-
-    def write(self, work: Callable[[Tables], Result], about: str | None = None) -> Result:
-        """Do `work`, which is `about` a dataset, alone and commit it; what it raises undoes it.
+    def write(self, work: Callable[[Log], Result]) -> Result:
+        """Do `work` alone and commit it; what it raises undoes it.
 
         After a lost connection `work` runs again, so it must first look for its own entry.
 
         Raises:
             StorageError: if there is no ledger, or the outcome could not be made durable.
         """
-        return self._written(work, _Access(write=True, about=about))
+        return self._alone(work, _Access(write=True))
 
-    def begin(self, work: Callable[[Tables], Result], ledger_id: str | None = None) -> Result:
+    def begin(self, work: Callable[[Log], Result], ledger_id: str | None = None) -> Result:
         """Do `work` as `write` does, in a new ledger if there is none."""
-        return self._written(work, _Access(write=True, new=True, ledger_id=ledger_id))
+        return self._alone(work, _Access(write=True, new=True, ledger_id=ledger_id))
+
+    def write_together(self, work: Callable[[Log], Result]) -> Result:
+        """Do `work` as `write` does, in one transaction with what other threads ask meanwhile.
+
+        What it raises before it has written anything undoes nothing of theirs.
+        """
+        self.check_writable()
+        self._let_fork()
+        mine, end = _Request(work), time.monotonic() + self.database.timeout
+        try:
+            with self._shared:
+                self._turn.waiting.append(mine)
+            while not mine.done:
+                with self._my_turn(end, mine) as wait:
+                    if not mine.done:
+                        self._do_waiting(mine, wait)
+        finally:
+            with self._shared, suppress(ValueError):
+                self._turn.waiting.remove(mine)
+        if mine.error is not None:
+            raise mine.error
+        result: Result = mine.result
+        return result
 
     def close(self) -> None:
         """Let go of the database; the next use opens it again."""
@@ -132,20 +200,63 @@ class Store:
                 "written to it. Open it without read_only."
             )
 
-    def _written(self, work: Callable[[Tables], Result], access: _Access) -> Result:
+    def _alone(self, work: Callable[[Log], Result], access: _Access) -> Result:
         self.check_writable()
         self._let_fork()
-        return self._attempt(work, access)
+        with self._my_turn(time.monotonic() + self.database.timeout, None) as wait:
+            found = self._attempt(work, access, wait)
+            self._turn.give_up()
+            return found
 
-    def _attempt(self, work: Callable[[Tables], Result], access: _Access) -> Result:
-        """Do the work again after a lost connection; any other error becomes a sentence."""
-        again = False
+    def _do_waiting(self, mine: _Request, wait: float) -> None:
+        """Do everything that waits, in one transaction; alone, if something fails half-way."""
+        with self._shared:
+            taken, self._turn.waiting = self._turn.waiting, []
+        finished: list[_Request] = []
+        try:
+            finished = self._done_together(taken, wait)
+        finally:
+            with self._shared:
+                for one in finished:
+                    one.done = True
+                left = [one for one in taken if not one.done and one is not mine]
+                self._turn.waiting = left + self._turn.waiting  # if this thread was interrupted
+            self._turn.give_up()
+
+    def _done_together(self, requests: list[_Request], wait: float) -> list[_Request]:
+        def work(log: Log) -> None:
+            for one in requests:
+                one.do(log, self.database.errors)
+
+        again = any(one.tried for one in requests)
+        for one in requests:
+            one.tried = True
+        try:
+            self._attempt(work, _Access(write=True), wait, again=again)
+        except StorageError as error:
+            for one in requests:
+                one.error = StorageError(str(error))
+        except Exception as error:
+            if len(requests) == 1:
+                requests[0].error = error
+            else:
+                for one in requests:
+                    self._done_together([one], wait)
+        return requests
+
+    def _attempt(
+        self,
+        work: Callable[[Log], Result],
+        access: _Access,
+        wait: float | None,
+        *,
+        again: bool = False,
+    ) -> Result:
+        """Do the work, again after a lost connection; any other error becomes a sentence."""
         for pause in (*self._pauses, None):
             try:
-                with self._turn(access) as wait, self._borrowed(access) as connection:
-                    tables, result = self._transact(connection, work, access, wait, again=again)
-                    self._end_turn(access)
-                    self._wait_for_disk(connection, tables, access)
+                with self._borrowed(access) as connection:
+                    result = self._transact(connection, work, wait, again=again)
                     self.database.check_in_place(connection)
                     return result
             except self.database.errors as error:
@@ -158,26 +269,24 @@ class Store:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _turn(self, access: _Access) -> Iterator[float | None]:
-        """Let one thread write at a time, until `_end_turn`, or wherever it is interrupted.
+    def _my_turn(self, end: float, request: _Request | None) -> Iterator[float]:
+        """Let one thread write at a time, or wait until another has done its `request`.
 
-        Yields the seconds that it may still wait for other processes.
+        Gives up the turn wherever it is interrupted. Yields the seconds that it may still wait for
+        other processes. A request that somebody is at is waited for to its end.
         """
-        end = time.monotonic() + self.database.timeout
         try:
-            if access.write and not self._writer.acquire(timeout=self.database.timeout):
-                raise StorageError(
-                    f"The ledger {self.database.url!r} was used by other threads for "
-                    f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
-                )
-            yield max(end - time.monotonic(), 0.0) if access.write else None
+            while not self._turn.take(max(end - time.monotonic(), 0.0), request):
+                with self._shared:
+                    if request is None or request in self._turn.waiting:
+                        raise StorageError(
+                            f"The ledger {self.database.url!r} was used by other threads for "
+                            f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
+                        )
+                    end = time.monotonic() + self.database.timeout
+            yield max(end - time.monotonic(), 0.0)
         finally:
-            self._end_turn(access)
-
-    def _end_turn(self, access: _Access) -> None:
-        with suppress(RuntimeError):  # which says that this thread has not, or no longer, its turn
-            if access.write:
-                self._writer.release()
+            self._turn.give_up()
 
     @contextmanager
     def _borrowed(self, access: _Access) -> Iterator[Connection]:
@@ -193,7 +302,7 @@ class Store:
                     connection = self._idle[-1]
                     del self._idle[-1]
             if connection is None:
-                connection = self._open(new=access.new, ledger_id=access.ledger_id)
+                connection = self._open(access)
             yield connection
             intact = True
         except self.database.errors:
@@ -215,72 +324,42 @@ class Store:
     def _transact(
         self,
         connection: Connection,
-        work: Callable[[Tables], Result],
-        access: _Access,
+        work: Callable[[Log], Result],
         wait: float | None,
         *,
         again: bool,
-    ) -> tuple[Tables, Result]:
+    ) -> Result:
         """Begin, look that all is in place, work, and commit."""
-        tables = Tables(
-            *(self.database, connection),
-            wait=wait,
-            again=again,
-            seen=self._seen,  # before it begins, and sees all that was committed then
-            about=access.about,
-        )
+        seen = self._seen  # before it begins, and sees all that was committed then
+        log = Log(self.database, connection, wait=wait, again=again, seen=seen)
         self.database.check_in_place(connection)
         try:
-            self._own.tables = tables
-            result = work(tables)
+            self._own.log = log
+            result = work(log)
         finally:
-            self._own.tables = None
-        tables.commit()
+            self._own.log = None
+        log.commit()
         with self._lock:
-            self._commits += access.write
-        return tables, result
+            if self._seen is None or self._seen.count < log.head.count:
+                self._seen = log.head
+        return result
 
-    def _wait_for_disk(self, connection: Connection, tables: Tables, access: _Access) -> None:
-        """Wait until all that was written or seen is on the disk, if it may not be and is told.
-
-        Only then it must be there for good: a server that fails before may forget it.
-        """
-        commits, head, seen = self._commits, tables.head, self._seen
-        known = seen is not None and head.count <= seen.count
-        if not access.tells or (known and commits <= self._flushed):
-            return
-        if not (access.write and self.database.commit_flushes):
-            self.database.flush(connection)
-        with self._lock:
-            self._flushed = max(self._flushed, commits)
-            if self._seen is None or self._seen.count < head.count:
-                self._seen = head
-
-    def _open(self, *, new: bool, ledger_id: str | None) -> Connection:
-        """Return a new connection, with tables of the present version behind it."""
-        if not new and not self.database.exists():
+    def _open(self, access: _Access) -> Connection:
+        """Return a new connection, with tables behind it."""
+        if not access.new and not self.database.exists():
             raise self._no_ledger()
         connection = self.database.connect()
         try:
-            version = schema_version(self.database, connection)
-            if not new and version == 0:
-                raise self._no_ledger()
-            if version != VERSION:
-                self._migrate(connection, version, ledger_id)
+            if not has_tables(self.database, connection):
+                if not access.new:
+                    raise self._no_ledger()
+                self.database.begin(connection, wait=self.database.timeout)
+                make_tables(self.database, connection, access.ledger_id)
+                connection.execute("COMMIT")
         except BaseException:
             self.database.close(connection)
             raise
         return connection
-
-    def _migrate(self, connection: Connection, version: int, ledger_id: str | None) -> None:
-        if self.database.read_only:
-            raise StorageError(
-                f"The ledger {self.database.url!r} has schema version {version}, and this release "
-                f"reads {VERSION}: open it once for writing, which brings it there."
-            )
-        self.database.begin(connection, wait=self.database.timeout)
-        prepare(self.database, connection, ledger_id)
-        connection.execute("COMMIT")
 
     def _undone(self, connection: Connection) -> bool:
         """Roll back what may have begun; False if that fails, and the connection is of no use."""
@@ -305,17 +384,18 @@ class Store:
     def _hold(self) -> bool:
         """Keep other threads from everything, if all have given back their connections."""
         self._shared.acquire()
-        if self._lent <= self._own.connections and self._writer.acquire(blocking=False):
+        if self._lent <= self._own.connections and self._turn.is_free_for_this_thread:
             return True
         self._shared.release()
         return False
 
     def _let_go(self) -> None:
-        self._writer.release()
         self._shared.release()
 
-    def _after_fork(self) -> None:
+    def _after_fork(self, *, in_child: bool) -> None:
         self._is_forking = False
+        if in_child:  # where those who wait are not
+            self._turn.waiting.clear()
         self._shared.notify_all()
         self._let_go()
 
@@ -353,14 +433,16 @@ def _before_fork() -> None:
         store.close()
 
 
-def _after_fork() -> None:
+def _after_fork(*, in_child: bool) -> None:
     for store in _forking:
-        store._after_fork()
+        store._after_fork(in_child=in_child)
     _forking.clear()
     _fork_lock.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(in_child=False),
+        after_in_child=lambda: _after_fork(in_child=True),
     )

@@ -1,17 +1,22 @@
-"""Is the log what was written, and does it make sense? One pass over all entries."""
+"""Is the log what was written, and does it cost what was recorded?
+
+First the chain of hashes, in one pass over all entries, of which each must be a step forward. Then
+every dataset from its beginning: what its debits cost together must be within the bound that was
+recorded with them. Totals only rise, so a dataset is priced after some dozen debits and not after
+each. Snapshots that are not what the entries add up to are written anew.
+
+Theorem: docs/theory/ledger.md
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.ledger.account_rows import Kept, digest
-from quiltwork.budget.ledger.catching_up import added_up, loaded, settled_account
+from quiltwork.budget.ledger.bounds import VERSION, RecordedBound
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
-from quiltwork.budget.ledger.datasets import Analyst, DatasetState
 from quiltwork.budget.ledger.entries import (
     Entry,
     Head,
@@ -21,37 +26,57 @@ from quiltwork.budget.ledger.entries import (
     reading,
     scoped_key,
 )
-from quiltwork.budget.ledger.log_tables import Tables
-from quiltwork.budget.ledger.records import NOTES, Share, read_note, read_share
-from quiltwork.budget.ledger.total_rows import check_log_reaches, seal, summed
-from quiltwork.budget.ledger.totals import Totals
+from quiltwork.budget.ledger.log import Log
+from quiltwork.budget.ledger.records import NOTES, read_note
+from quiltwork.budget.ledger.snapshots import Snapshot, States, write_snapshot
+from quiltwork.budget.ledger.state import DatasetState, begun, folded
+from quiltwork.budget.ledger.store import Store
 from quiltwork.errors import StorageError
 from quiltwork.exact import float_down, float_up
 
 _SAME_TOTAL = Fraction(1, 2**26)
+_PRICED_AGAIN = Fraction(11, 10)
+"""A dataset is priced again when it has so many times the entries it had then."""
 
 
-def check_log(tables: Tables, checkpoint: Checkpoint | None) -> Checkpoint:
+def verified(store: Store, against: Checkpoint | None) -> Checkpoint:
+    """Check the log and all datasets; return where the log ends.
+
+    Raises:
+        StorageError: at the first thing that is not as it was written.
+    """
+
+    def work(log: Log) -> tuple[Checkpoint, list[str]]:
+        found = check_log(log, against)
+        return found, [name for name in log.datasets() if not _replayed(log, name)]
+
+    found, wrong = store.read(work)
+    if wrong and not store.database.read_only:
+        store.write_together(lambda log: _write_anew(log, wrong))
+    return found
+
+
+def check_log(log: Log, checkpoint: Checkpoint | None) -> Checkpoint:
     """Check pages, chain, columns, states and the checkpoint; return where the log ends.
 
     Raises:
         StorageError: at the first thing that is wrong.
     """
-    tables.check_pages()
+    log.check_pages()
     if checkpoint is not None:
-        found = tables.hash_at(checkpoint.count)
-        check_against(checkpoint, tables.ledger_id, tables.head.count, found)
-    head = _checked(tables, Head(0, origin(tables.ledger_id)), {})
-    return Checkpoint(tables.ledger_id, head.count, head.hash)
+        found = log.hash_at(checkpoint.count)
+        check_against(checkpoint, log.ledger_id, log.head.count, found)
+    head = _checked(log, Head(0, origin(log.ledger_id)), {})
+    return Checkpoint(log.ledger_id, head.count, head.hash)
 
 
-def _checked(tables: Tables, head: Head, datasets: dict[str, _Progress]) -> Head:
+def _checked(log: Log, head: Head, datasets: dict[str, _Progress]) -> Head:
     """Check chain, columns and states of the entries after `head`; return the last of them.
 
     `datasets` are as they were then.
     """
-    entries = follow(head, tables.all_entries(head.count))
-    marks = {seq: (key, debit) for seq, key, debit in tables.marks(head.count)}
+    entries = follow(head, log.all_entries(head.count))
+    marks = {seq: (key, debit) for seq, key, debit in log.marks(head.count)}
     for entry, body in check_states(entries, datasets):
         key, who = body.get("key"), body.get("analyst") if entry.kind == "debit" else None
         mark = None if key is None else scoped_key(key, who)
@@ -63,63 +88,124 @@ def _checked(tables: Tables, head: Head, datasets: dict[str, _Progress]) -> Head
     return head
 
 
-def verified_since(tables: Tables, totals: Totals, since: Checkpoint) -> Checkpoint:
+def _replayed(log: Log, name: str) -> bool:
+    """Add up a dataset from its beginning and compare it with the bounds that were recorded.
+
+    Returns whether its snapshot, if there is one, is what the entries add up to.
+
+    Raises:
+        StorageError: if it costs more than a bound, its budget, or the cap of an analyst.
+    """
+    row = log.snapshot(name)
+    stored = None if row is None else Snapshot(*row)
+    written = None if stored is None else stored.state(log, name)
+    at, is_right = (None if written is None else written.head.count), stored is None
+    steps = log.steps(name)
+    state, due, some = begun(next(steps)), Fraction(0), list[Entry]()
+    for entry in steps:
+        some.append(entry)
+        if entry.seq == at or state.steps + len(some) >= due:
+            state = _after(state, some)
+            is_right |= entry.seq == at and Snapshot.of(state) == stored
+            due, some = state.steps * _PRICED_AGAIN, []
+    state = _after(state, some)
+    state.check_budget()
+    for who in state.analysts:
+        _check_cap(state, who)
+    return is_right
+
+
+def _after(state: DatasetState, entries: Sequence[Entry]) -> DatasetState:
+    """The state after some entries, compared with the bound that the last debit of them records.
+
+    Raises:
+        StorageError: if it costs more.
+    """
+    after = folded(state, entries)
+    for entry in [one for one in entries if one.kind in ("debit", "extend")][-1:]:
+        _check_bound(after, entry)
+    return after
+
+
+def _check_bound(state: DatasetState, entry: Entry) -> None:
+    """Compare what a dataset costs after a debit with the bound that the debit records.
+
+    What was granted by another version may be dearer now: then the budget alone decides.
+
+    Raises:
+        StorageError: if it costs more.
+    """
+    with reading(entry):
+        bound = RecordedBound.from_body(entry.content["bound"])
+    if bound.version == VERSION and not bound.allows(state.account):
+        raise damaged(
+            entry,
+            f"it records that everything up to it costs {bound.total:.9g} at most, and by the same "
+            f"version of the bounds the entries cost {float_up(state.account.total):.9g} together",
+        )
+
+
+def _check_cap(state: DatasetState, analyst: str) -> None:
+    """Check that what was granted to an analyst fits the cap she had then, or has now.
+
+    Raises:
+        StorageError: if it does not, by more than rounding can explain.
+    """
+    known = state.analysts[analyst]
+    if known.held_to is None or known.cap is None:
+        return
+    cap = max(known.held_to, known.cap)
+    limit = cap * (1 + _SAME_TOTAL)
+    own = known.account
+    if known.charged > limit or (state.account.total > limit and not own.fits(limit)):
+        raise StorageError(
+            f"{analyst!r} was granted {float_up(max(known.charged, own.total)):.9g} of "
+            f"{state.name!r}, above the cap of {float_down(cap):.9g}, as this version of quiltwork "
+            "prices it. Nothing more is granted to this analyst."
+        )
+
+
+def _write_anew(log: Log, names: Iterable[str]) -> None:
+    """Add up datasets from their beginning and write their snapshots."""
+    for name in names:
+        steps = log.steps(name)
+        write_snapshot(log, folded(begun(next(steps)), steps))
+
+
+def verified_since(log: Log, states: States, since: Checkpoint) -> Checkpoint:
     """Check what was written since a checkpoint; return where the log ends.
 
     Raises:
         StorageError: at the first thing that is not as it was written.
     """
-    found = tables.hash_at(since.count)
-    check_against(since, tables.ledger_id, tables.head.count, found)
+    found = log.hash_at(since.count)
+    check_against(since, log.ledger_id, log.head.count, found)
     before = Head(since.count, since.hash)
-    new = list(follow(before, tables.all_entries(since.count)))
-    head = _checked(tables, before, _progress(tables, new, since.count))
-    for name in {entry.dataset: None for entry in new}:
-        if tables.last_step(name) is None:
-            continue  # a note may be of no dataset
-        if not _are_bound(tables, name):
-            raise StorageError(
-                f"The totals kept for {name!r} are not those of its last entry. verify() adds up "
-                "all entries and sets them right."
-            )
-        state = totals.found(tables, name)
+    new = list(follow(before, log.all_entries(since.count)))
+    head = _checked(log, before, _progress(log, new, since.count))
+    for name in {entry.dataset: None for entry in new if entry.kind not in (*NOTES, "answer")}:
+        state = states.found(log, name)
+        granted = [e for e in new if e.dataset == name and e.kind in ("debit", "extend")]
+        for entry in granted[-1:]:
+            _check_bound(state, entry)
         state.check_budget()
-        for who, cap in _held_to(tables, state, new).items():
-            _check_cap(state, who, cap, totals.alone(tables, state, who))
-    return Checkpoint(tables.ledger_id, head.count, head.hash)
+        for who in state.analysts.keys() & {e.content.get("analyst") for e in granted}:
+            _check_cap(state, who)
+    return Checkpoint(log.ledger_id, head.count, head.hash)
 
 
-def _held_to(
-    tables: Tables, state: DatasetState, new: Iterable[Entry]
-) -> dict[str, Fraction | None]:
-    """The cap that the last of the `new` debits of each analyst with a share was granted under.
-
-    Cost: none, if no share was set since; else the database looks at all entries.
-    """
-    own = [entry for entry in new if entry.dataset == state.name]
-    last = {one.content["analyst"]: one.seq for one in own if one.kind == "debit"}
-    if not any(one.kind == "allot" for one in own):
-        return {who: share.cap for who, share in state.shares.items() if who in last}
-    caps: dict[str, Fraction | None] = {}
-    for entry in tables.of_kind("allot") if any(last) else ():
-        who = entry.content["analyst"]
-        if entry.dataset == state.name and entry.seq < last.get(who, 0):
-            caps[who] = read_share(entry.content).cap
-    return caps
-
-
-def _progress(tables: Tables, new: Iterable[Entry], until: int) -> dict[str, _Progress]:
+def _progress(log: Log, new: Iterable[Entry], until: int) -> dict[str, _Progress]:
     """How far datasets had come at entry number `until`, as far as the `new` ones rest on it."""
     names = {entry.dataset for entry in new if entry.kind not in NOTES}
-    kinds = {name: tables.last_kind(name, until) for name in names}
+    kinds = {name: log.last_kind(name, until) for name in names}
     found = {name: _Progress(retired=one == "retire") for name, one in kinds.items() if one}
     for entry in new:
         if entry.kind == "debit" and entry.dataset in found:
-            found[entry.dataset].keys |= _used_before(tables, entry, until)
+            found[entry.dataset].keys |= _used_before(log, entry, until)
         debit = entry.content.get("debit")
         if entry.kind != "answer" or not isinstance(debit, int) or debit > until:
             continue
-        paid, answer = tables.at(debit), tables.answer_to(debit)
+        paid, answer = log.at(debit), log.answer_to(debit)
         if paid is None or answer is None or entry.dataset not in found:
             continue
         if (paid.dataset, paid.kind, answer.seq) == (entry.dataset, "debit", entry.seq):
@@ -127,12 +213,12 @@ def _progress(tables: Tables, new: Iterable[Entry], until: int) -> dict[str, _Pr
     return found
 
 
-def _used_before(tables: Tables, entry: Entry, until: int) -> set[str]:
+def _used_before(log: Log, entry: Entry, until: int) -> set[str]:
     """The key of a debit, if its analyst had used it by entry number `until`."""
     key, who = entry.content.get("key"), entry.content.get("analyst")
     if not isinstance(key, str) or not isinstance(who, str | None):
         return set()  # whoever reads the entry says what is wrong with it
-    earlier = tables.all_with_key(entry.dataset, key, who)
+    earlier = log.all_with_key(entry.dataset, key, who)
     return {scoped_key(key, who)} if any(one.seq <= until for one in earlier) else set()
 
 
@@ -190,117 +276,9 @@ def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
             if body["debit"] not in known.debits or body["debit"] in known.answered:
                 raise damaged(entry, "it answers no debit, or one that was answered before")
             known.answered.add(body["debit"])
-        case "retire":
-            known.retired = True
+        case "retire" | "reopen":
+            known.retired = entry.kind == "retire"
         case "extend" | "allot" | "register":
             pass
         case _:
             raise damaged(entry, f"nothing of kind {entry.kind!r} is ever written")
-
-
-def verified(totals: Totals, against: Checkpoint | None) -> Checkpoint:
-    """Check the log and all totals; return where the log ends.
-
-    Raises:
-        StorageError: at the first thing that is not as it was written. Totals that are wrong are
-            set right before.
-    """
-
-    def work(tables: Tables) -> tuple[Checkpoint, list[str]]:
-        found = check_log(tables, against)
-        return found, [name for name in tables.datasets() if not _are_right(tables, name)]
-
-    found, wrong = totals.store.read(work)
-    may_write = not totals.store.database.read_only
-    for name in wrong if may_write else ():
-        totals.set_right(name)
-    if wrong:
-        then = "have been" if may_write else "will, by whoever debits next, be"
-        raise StorageError(
-            f"The totals kept for {', '.join(map(repr, wrong))} are not what the entries add up "
-            "to; why is not known. The entries are intact, no budget is exceeded, and the totals "
-            f"{then} set right."
-        )
-    return found
-
-
-def _are_right(tables: Tables, name: str) -> bool:
-    """Add up a dataset's entries, check its budget and caps, and say whether its rows are right.
-
-    Totals that were never written, or not since an older version, are not wrong.
-
-    Raises:
-        StorageError: if an entry is damaged, or the debits exceed the budget or a cap.
-    """
-    expected, alone = added_up(name, tables.steps(name))
-    expected.check_budget()
-    for analyst, own in alone.items():
-        _check_cap(expected, analyst, expected.analysts[analyst].held_to, own)
-    stored = tables.total(name)
-    if stored is None:
-        return True
-    if stored[1] == seal(name, stored[0]):
-        check_log_reaches(tables, name, stored[0])
-    return _is_right(tables, stored, expected)
-
-
-def _check_cap(state: DatasetState, analyst: str, then: Fraction | None, own: Account) -> None:
-    """Check that what was granted to an analyst fits the cap she had then, or has now.
-
-    Raises:
-        StorageError: if it does not, by more than rounding can explain.
-    """
-    known, now = state.analysts[analyst], state.shares.get(analyst, Share()).cap
-    if then is None or now is None:
-        return
-    cap = max(then, now)
-    limit = cap * (1 + _SAME_TOTAL)
-    if known.charged > limit or (state.account.total > limit and not own.fits(limit)):
-        raise StorageError(
-            f"{analyst!r} was granted {float_up(max(known.charged, own.total)):.9g} of "
-            f"{state.name!r}, above the cap of {float_down(cap):.9g}, as this version of quiltwork "
-            "prices it. Nothing more is granted to this analyst."
-        )
-
-
-def _is_right(tables: Tables, stored: tuple[str, str], expected: DatasetState) -> bool:
-    """Whether a dataset's own row and its levels say what was added up, and nothing below."""
-    state = loaded(tables, expected.name, expected.last, stored, None, tuple)
-    if state is None or summed(replace(state, digest=0)) != summed(replace(expected, digest=0)):
-        return False
-    total, safe = expected.account.worst.exact, state.safe
-    return (
-        Kept.of(state.account)[0] == expected.kept
-        and state.ahead.peak >= expected.kept.peak
-        and abs(state.ahead.total - expected.ahead.total) * 2**200 <= 1
-        and (state.found is None or abs(state.found.worst.exact - total) <= total * _SAME_TOTAL)
-        and (not safe or expected.is_safe_level(safe))
-        and state.analysts.keys() == expected.analysts.keys()
-        and all(_is_own_right(tables, state, *one) for one in expected.analysts.items())
-    )
-
-
-def _is_own_right(tables: Tables, state: DatasetState, name: str, expected: Analyst) -> bool:
-    """Whether an analyst's row and her levels say what was added up."""
-    known = state.analysts[name]
-    try:
-        settled = settled_account(tables, state, name)
-    except (ArithmeticError, ValueError):
-        return False
-    kept = Kept.of(settled.plus(state.ahead.of(name)))[0]
-    return replace(known, kept=kept) == expected
-
-
-def _are_bound(tables: Tables, name: str) -> bool:
-    """Whether a dataset's rows are bound to its last entry, or were never written.
-
-    Cost: its rows. That they are what all entries add up to is for `_are_right`.
-    """
-    stored, last = tables.total(name), tables.last_step(name)
-    if stored is None or last is None:
-        return True
-    state = loaded(tables, name, last, stored, None, tuple)
-    if state is None:
-        return False
-    found = state.analysts.items()
-    return all(digest(tables.levels(name, who)) == one.kept.digest for who, one in found)

@@ -1,13 +1,11 @@
-"""Whatever a debit does not compute again, it is granted as an account from scratch would."""
+"""Whatever is remembered or not priced again, debits are granted as by an account from scratch."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import math
 import sqlite3
-import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,12 +16,8 @@ from hypothesis import strategies as st
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets, WorstPoint
-from quiltwork.budget.ledger import totals
-from quiltwork.budget.ledger.account_rows import PLACE, Kept
-from quiltwork.budget.ledger.ahead import Ahead, Recent
-from quiltwork.budget.ledger.entries import canonical
-from quiltwork.budget.ledger.total_rows import seal, sealed
+from quiltwork.budget.accounting.worst_point import Secrets
+from quiltwork.budget.ledger import snapshots
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from tests.sizes import sample
 
@@ -50,15 +44,12 @@ def spendings(draw, length=LENGTH):
 @settings(max_examples=sample(3, full=60), suppress_health_check=QUIET)
 @given(data=st.data())
 def test_processes_grant_what_fits_an_account_from_scratch(tmp_path_factory, monkeypatch, data):
-    """By turns, with few or many debits ahead of their rows, priced before the lock or under it."""
-    monkeypatch.setattr(totals, "MOST", data.draw(st.sampled_from([0, 2, 64])))
+    """By turns, with a snapshot after every second entry, or none."""
+    monkeypatch.setattr(snapshots, "TAIL", data.draw(st.sampled_from([1, 1000])))
     url = f"sqlite:///{tmp_path_factory.mktemp('turns') / 'budget.db'}"
     belief = data.draw(st.sampled_from(BELIEFS))
     budget = data.draw(st.sampled_from([Fraction(1, 2), Fraction(2)]))
     opened = [Ledger.open(url) for _ in range(3)]
-    for one in opened:
-        first = data.draw(st.booleans())
-        one._totals.price_first = lambda name, first=first: first
     opened[0].create("d", belief, LENGTH, budget)
     granted: list[Spending] = []
     for _ in range(data.draw(st.integers(2, 14))):
@@ -82,89 +73,65 @@ def test_processes_grant_what_fits_an_account_from_scratch(tmp_path_factory, mon
     Ledger.open(url).verify()
 
 
-@settings(max_examples=sample(8, full=100), suppress_health_check=QUIET)
-@given(
-    st.sampled_from(BELIEFS),
-    st.lists(spendings(), min_size=1, max_size=4),
-    st.lists(spendings(), max_size=3),
-    spendings(),
-)
-def test_what_was_priced_before_others_came_is_the_total_after_them(belief, first, others, asked):
-    secrets = Secrets.read(belief, LENGTH, 1)
-    then = Account(secrets).plus(first)
-    assert then.total > 0
-    priced = then.plus([asked])
-    assert priced.total >= then.total
-    now = then.plus(others)
-    assert now.total >= then.total
-    after = now.plus([asked]).as_priced(now, then, priced)
-    scratch = Account(secrets).plus([*first, *others, asked])
-    assert float(after.total) == pytest.approx(float(scratch.total), rel=2.0**-26)
-
-
-def test_a_price_is_taken_over_only_while_its_surroundings_are_the_same():
-    secrets = Secrets.read(BELIEFS[0], LENGTH, 1)
-    then = Account(secrets).plus([Spending.dp(0.1, 1, LENGTH), Spending.dp(0.2, 900, 1000)])
-    asked = Spending.dp(0.01, 100, 110)
-    assert then.total > 0
-    priced = then.plus([asked])
-    assert priced.total > 0
-    for other, is_taken in (
-        (Spending.dp(0.01, 1900, 1950), True),
-        (Spending.dp(0.01, 90, 95), False),
-    ):
-        now = then.plus([other])
-        assert now.total > 0
-        assert (now.plus([asked]).as_priced(now, then, priced).known is not None) is is_taken
-
-
-@given(st.sampled_from(BELIEFS), st.lists(spendings(), min_size=1, max_size=5), spendings())
-@settings(max_examples=sample(20, full=200), suppress_health_check=QUIET)
-def test_debits_ahead_of_the_rows_bound_what_every_time_point_is_charged(belief, debits, asked):
-    secrets = Secrets.read(belief, LENGTH, 1)
-    base, rest = Account(secrets).plus(debits[:1]), debits[1:]
-    ahead = Ahead(1, base.usage.total, Kept.of(base)[0].peak)
-    for number, one in enumerate(rest, start=2):
-        ahead = ahead.plus(Recent(number, None, one), ahead.peak_with(base, one))
-    full = base.plus(rest)
-    assert ahead.total == full.usage.total
-    assert ahead.peak >= max(full.usage.runs.own) / Fraction(full.usage.denominator)
-    with_it = full.plus([asked]).usage
-    assert ahead.peak_with(base, asked) >= max(with_it.runs.own) / Fraction(with_it.denominator)
-
-
 @given(st.lists(spendings(), max_size=8), st.sampled_from([30_000, 200_000]))
 @settings(max_examples=sample(20, full=200))
-def test_a_row_holds_what_was_written(asked, length):
+def test_an_account_is_read_as_it_was_written(asked, length):
     secrets = Secrets.read(BELIEFS[0], length, 1)
     account = Account(secrets).plus(asked)
-    kept, row = Kept.of(account)
-    again = kept.account({PLACE: row} if row else {}, secrets)
+    again = Account.from_body(json.loads(json.dumps(account.to_body())), secrets)
     assert (again.usage.times == account.usage.times).all()
     assert (again.usage.sums == account.usage.sums).all()
     assert again.usage.total == account.usage.total
-    assert Kept.of(again) == (kept, row)
+    assert again.to_body() == account.to_body()
 
 
-def test_a_level_that_is_safe_everywhere_needs_no_sweep(sqlite_url, monkeypatch):
-    """And what exceeds it is swept, up to the last bit of the budget."""
+def test_levels_that_are_safe_everywhere_need_no_sweep(sqlite_url, monkeypatch):
+    """And what exceeds them is swept, up to the last bit of the budget."""
     ledger = Ledger.open(sqlite_url)
     ledger.create("d", BELIEFS[0], 50_000, 1)
-    asked = [Spending.dp(Fraction(1, 1000), 1 + 200 * n, 400 + 200 * n) for n in range(100)]
+    asked = [Spending.dp(Fraction(1, 1000), 1 + 190 * n, 400 + 190 * n) for n in range(100)]
     ledger.debit_all("d", asked[:90])
-    ledger.debit("d", asked[90])
     with monkeypatch.context() as patched:
-        patched.setattr(Secrets, "found", None)
         patched.setattr(Secrets, "found_after", None)
+        ledger.debit("d", asked[90])
+        patched.setattr(Secrets, "found", None)
         for one in asked[91:]:
             ledger.debit("d", one)
+    assert [entry.content["bound"]["by"] for entry in ledger.log()[-9:]] == ["levels"] * 9
     scratch = Accountant(BELIEFS[0], 50_000)
     scratch.add_all(asked)
     assert ledger.status("d").total == pytest.approx(scratch.epsilon(), rel=2.0**-26)
     with pytest.raises(BudgetExceeded):
         ledger.debit("d", Spending.dp(1, 1, 50_000))
-    ledger.debit("d", Spending.dp(0.29, 1, 50_000))
+    ledger.debit("d", Spending.dp(0.4, 100, 101))
+    assert ledger.log()[-1].content["bound"]["by"] == "priced"
     ledger.verify()
+
+
+@given(st.sampled_from(BELIEFS), st.lists(spendings(), max_size=40), st.floats(0.3, 3))
+@settings(max_examples=sample(15, full=200), suppress_health_check=QUIET, deadline=None)
+def test_what_levels_tell_to_fit_does(belief, asked, share):
+    """At limits around the total, where it is decided."""
+    secrets = Secrets.read(belief, LENGTH, 1)
+    account = Account(secrets).plus([one for one in asked for _ in range(3)])
+    scratch = Account(secrets).plus([one for one in asked for _ in range(3)])
+    limit = scratch.total * Fraction(share)
+    bound, by = account.bound(limit)
+    assert bound >= scratch.total * (1 - Fraction(1, 2**26)) or bound >= limit
+    if by == "levels":
+        assert scratch.total <= limit
+    assert account.fits(limit) == (scratch.total <= limit)
+
+
+def test_a_peak_is_the_highest_level_however_it_was_added():
+    secrets = Secrets.read(BELIEFS[0], LENGTH, 1)
+    account = Account(secrets)
+    assert account.peak == 0
+    for n in range(200):
+        one = Spending(1 + 37 * n % 1900, 60 + 37 * n % 1900, Fraction(n % 7, 50), Fraction(1, 9))
+        account = account.plus([one])
+        usage = account.usage
+        assert account.peak == Fraction(int(max(usage.runs.own)), usage.denominator)
 
 
 def test_a_series_that_doubles_keeps_its_levels(ledger, url, chain):
@@ -178,24 +145,6 @@ def test_a_series_that_doubles_keeps_its_levels(ledger, url, chain):
         assert one.status("d").total == pytest.approx(before.total, rel=2.0**-26)
         one.debit("d", Spending.dp(0.1, 139_000, 140_000), analyst="ana")
         assert one.status("d").charged.keys() == {"ana"}
-    ledger.verify()
-
-
-def test_debits_by_the_row_alone_go_into_the_rows_of_levels_later(sqlite_url, monkeypatch):
-    """Nobody looks at levels meanwhile, and what is read then is an account from scratch."""
-    monkeypatch.setattr(totals, "MOST", 9)
-    ledger, other = Ledger.open(sqlite_url), Ledger.open(sqlite_url)
-    ledger.create("d", BELIEFS[1], LENGTH, 1)
-    asked = [Spending.dp(Fraction(1, 10**5), 1 + 30 * n, 90 + 30 * n) for n in range(49)]
-    for turn, one in enumerate(asked):
-        (ledger, other)[turn % 3 == 1].debit("d", one)
-    body = json.loads(ledger._store.read(lambda tables: tables.total("d"))[0])
-    assert (body["waiting"], body["count"]) == (9, 40)
-    scratch = Accountant(BELIEFS[1], LENGTH)
-    scratch.add_all(asked)
-    for reader in (ledger, other, Ledger.open(sqlite_url)):
-        assert reader.status("d").total == pytest.approx(scratch.epsilon(), rel=2.0**-26)
-        assert reader.accountant("d").spendings == tuple(asked)
     ledger.verify()
 
 
@@ -215,27 +164,6 @@ def test_windows_of_several_runs_go_into_the_rows_for_everybody(tmp_path):
     expected = Account(Secrets.read(MarkovChain(P), 300, 1)).plus(made).total
     assert [one.status("d").exact_total for one in turns] == [expected, expected]
     turns[1].verify()
-
-
-def test_who_reads_in_the_midst_of_many_debits_changes_nothing(tmp_path, monkeypatch):
-    """A thread that looks sees what is committed; the debits go on from what they have made."""
-    ledger = Ledger.open(f"sqlite:///{tmp_path / 'b.db'}")
-    ledger.create("d", MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 100, 1)
-    latest = ledger._totals.latest
-
-    def while_others_look(tables, before):
-        reader = threading.Thread(target=ledger.status, args=("d",))
-        reader.start()
-        reader.join()
-        return latest(tables, before)
-
-    monkeypatch.setattr(ledger._totals, "latest", while_others_look)
-    ledger.debit_all("d", [Spending.dp(0.3, 1, 100)] * 3)
-    fresh = Ledger.open(ledger.url)
-    assert (fresh.status("d").exact_total, fresh.status("d").debits) == (Fraction(9, 10), 3)
-    with pytest.raises(BudgetExceeded):
-        fresh.debit("d", Spending.dp(0.3, 1, 100))
-    fresh.verify()
 
 
 def test_levels_with_long_denominators_are_read_by_the_next_process(tmp_path):
@@ -267,34 +195,20 @@ def test_a_dear_request_under_the_key_of_a_cheap_one_that_waits_for_its_answer_i
             ledger.debit_all("d", [{**cheap, "dp_epsilon": 50}], keys=["k"])
 
 
-@pytest.mark.parametrize("change", [{"budget": "1000000"}, {"peak": "1/31"}, {"most": "1/31"}])
-def test_a_row_that_is_changed_and_sealed_again_is_found(sqlite_url, tmp_path, change):
+@pytest.mark.parametrize("kind", ["debit", "allot"])
+def test_entries_taken_out_of_the_midst_of_a_log_are_missed_at_once(sqlite_url, tmp_path, kind):
     with Ledger.open(sqlite_url) as ledger:
         ledger.create("d", MarkovChain(P), LENGTH, 1)
-        ledger.debit_all("d", [Spending.dp(Fraction(1, 30), 1, 200)])
-    with closing(sqlite3.connect(tmp_path / "budget.db")) as raw, raw:
-        (text,) = raw.execute("SELECT body FROM quiltwork_totals").fetchone()
-        forged = canonical({**json.loads(text), **change})
-        raw.execute("UPDATE quiltwork_totals SET body = ?, hash = ?", (forged, seal("d", forged)))
-    with (
-        Ledger.open(sqlite_url) as ledger,
-        pytest.raises(StorageError, match="are not what the entries"),
-    ):
-        ledger.verify()
-
-
-def test_debits_taken_out_of_the_log_before_they_were_in_rows_are_missed(sqlite_url, tmp_path):
-    with Ledger.open(sqlite_url) as ledger:
-        ledger.create("d", MarkovChain(P), LENGTH, 1)
+        ledger.allot("d", "ana")
         for number in range(6):
             spending = Spending.dp(Fraction(1, 30), 1, 200)
             ledger.debit("d", spending, key=f"{number}").complete("x")
     with closing(sqlite3.connect(tmp_path / "budget.db")) as raw, raw:
         raw.execute("DROP TRIGGER quiltwork_no_delete")
-        last = "(SELECT MAX(seq) FROM quiltwork_entries WHERE kind = 'debit')"
-        raw.execute(f"DELETE FROM quiltwork_entries WHERE kind = 'debit' AND seq < {last}")  # noqa: S608
-    with Ledger.open(sqlite_url) as ledger, pytest.raises(StorageError, match="were taken out"):
-        ledger.debit("d", Spending.dp(Fraction(1, 5), 1, 200))
+        first = f"(SELECT MIN(seq) FROM quiltwork_entries WHERE kind = '{kind}')"  # noqa: S608
+        raw.execute(f"DELETE FROM quiltwork_entries WHERE seq = {first}")  # noqa: S608
+    with Ledger.open(sqlite_url) as ledger, pytest.raises(StorageError, match="damaged"):
+        ledger.debit("d", Spending.dp(Fraction(1, 50), 1, 200))
 
 
 def test_levels_of_any_denominators_add_up_in_a_short_row(sqlite_url):
@@ -315,17 +229,75 @@ def test_what_was_never_committed_prices_nothing(sqlite_url, tmp_path):
         ):
             one.create("d", belief, LENGTH, budget)
         lost.status("d")
-        ledger._totals._known = dict(lost._totals._known)
+        ledger._states._known = dict(lost._states._known)
         with pytest.raises(BudgetExceeded):
             ledger.debit("d", Spending.dp(Fraction(1, 4), 1, LENGTH))
 
 
-def test_a_worst_point_without_bound_is_not_written_down(sqlite_url):
-    """Next to a state that is never left a part of the leakage may be infinite, and JSON is not."""
-    with Ledger.open(sqlite_url) as ledger:
-        ledger.create("d", MarkovChain([[1, 0], [0.5, 0.5]], [0.3, 0.7]), 40, 1)
-        state = ledger._store.read(lambda tables: ledger._totals.found(tables, "d"))
-    worst = WorstPoint(Fraction(1, 2), 3, 0.1, math.inf, 0.1, ())
-    for one in (worst, replace(worst, before=1.0)):
-        text, _ = sealed(replace(state, found=FoundTotal(one, Fraction(1))))
-        assert (json.loads(text)["found"] is None) == (one is worst)
+NUMBERS = itertools.count()
+COUNTS = {"histories": 0, "debits": 0, "refused": 0}
+
+
+@settings(max_examples=sample(12, full=2500), suppress_health_check=QUIET, deadline=None)
+@given(data=st.data())
+def test_a_fold_is_a_fresh_accountant(ledger, data):
+    """Of any history: growth, shares, analysts, keys, refusals, answers, retirement, snapshots."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshots, "TAIL", data.draw(st.sampled_from([0, 2, 1000])))
+        _check_a_history(ledger, data)
+
+
+def _check_a_history(ledger, data):
+    name, belief = f"d{next(NUMBERS)}", data.draw(st.sampled_from(BELIEFS))
+    budget, length = data.draw(st.sampled_from([Fraction(1, 4), Fraction(3)])), 60
+    ledger.create(name, belief, length, budget)
+    opened = [ledger, Ledger.open(ledger.url)]
+    granted: dict[str | None, list[Spending]] = {None: [], "ana": [], "ben": []}
+    for step in range(data.draw(st.integers(1, 12))):
+        one = data.draw(st.sampled_from(opened))
+        match data.draw(st.integers(0, 8)):
+            case 0:
+                length += 3
+                one.extend(name, length)
+            case 1:
+                with suppress(BudgetExceeded, InvalidInputError):
+                    share = data.draw(st.sampled_from([None, Fraction(1, 10), Fraction(1)]))
+                    one.allot(name, data.draw(st.sampled_from(["ana", "ben"])), cap=share)
+            case 2:
+                opened[1] = Ledger.open(ledger.url)
+            case _:
+                asked = data.draw(spendings(60))
+                who = data.draw(st.sampled_from([None, "ana", "ben"]))
+                scratch = Accountant(belief, length)
+                scratch.add_all([*itertools.chain(*granted.values()), asked])
+                try:
+                    one.debit(name, asked, f"{step}", who).complete("seen")
+                except BudgetExceeded:
+                    COUNTS["refused"] += 1
+                except InvalidInputError:
+                    assert one.status(name).shares
+                else:
+                    assert scratch.exact_epsilon <= budget * (1 + Fraction(1, 2**26))
+                    granted[who].append(asked)
+                    COUNTS["debits"] += 1
+    COUNTS["histories"] += 1
+    scratch = Accountant(belief, length)
+    scratch.add_all(itertools.chain(*granted.values()))
+    for one in (*opened, Ledger.open(ledger.url)):
+        state = one._store.read(lambda log, one=one: one._states.found(log, name))
+        assert state.account.usage.total == scratch._account.usage.total
+        assert (state.account.usage.sums == scratch._account.usage.sums).all()
+        for who in ("ana", "ben"):
+            alone = Accountant(belief, length)
+            alone.add_all(granted[who])
+            assert state.analyst(who).account.usage.total == alone._account.usage.total
+        assert float(one.status(name).exact_total) == pytest.approx(
+            float(scratch.exact_epsilon), rel=2.0**-26
+        )
+        one.close()
+
+
+def test_the_histories_had_something_to_test():
+    if COUNTS["histories"] > 10:
+        assert COUNTS["debits"] > COUNTS["histories"]
+        assert COUNTS["refused"] > 0

@@ -1,24 +1,28 @@
-"""Totals that are kept beside the log are those of the log, or are not used."""
+"""What a process remembers, and what it reads from a snapshot, is what the log adds up to."""
 
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evidence.faults.raw import raw
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage
-from quiltwork.budget.ledger import totals
-from quiltwork.budget.ledger.account_rows import digest
+from quiltwork.budget.ledger import snapshots
 from quiltwork.budget.ledger.entries import canonical
-from quiltwork.budget.ledger.total_rows import seal
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError, UnsupportedError
-from tests.budget.ledger.raw import raw
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    """Snapshots are written after every third entry, so that these short histories have some."""
+    monkeypatch.setattr(snapshots, "TAIL", 2)
 
 
 def some_spending(draw: np.random.Generator, length: int) -> Spending:
@@ -115,40 +119,44 @@ def test_releases_by_other_theorems_are_kept(ledger, url, chain):
     cold.verify()
 
 
-@pytest.fixture(params=[0, 64], ids=["in rows", "ahead of rows"])
-def nearly_spent(ledger, independent, monkeypatch, request):
-    """0.9 of 1, of which ana, who may use 0.6, was charged 0.5."""
-    monkeypatch.setattr(totals, "MOST", request.param)
+@pytest.fixture
+def nearly_spent(ledger, url, independent):
+    """0.9 of 1, of which ana, who may use 0.6, was charged 0.5; the snapshot lacks the last."""
     ledger.create("d", independent, 4, 1)
     ledger.debit("d", Spending.dp(0.4, 2, 4))
     ledger.allot("d", "ana", cap=0.6)
     ledger.allot("d", "ben")
-    ledger.debit("d", Spending.dp(0.5, 1, 4), analyst="ana")
+    ledger.debit("d", Spending.dp(0.3, 1, 4), analyst="ana")
+    ledger.register("d", "some data")
+    ledger.debit("d", Spending.dp(0.2, 1, 4), analyst="ana")
+    with raw(url) as connection:
+        (body,) = connection.execute("SELECT body FROM quiltwork_snapshots").fetchall()
+        assert json.loads(body[0])["steps"] == 6
     return ledger
 
 
 DAMAGE = [
-    "DELETE FROM quiltwork_totals",
-    "DELETE FROM quiltwork_totals WHERE analyst = ''",
-    "DELETE FROM quiltwork_totals WHERE analyst = 'ana'",
-    "DELETE FROM quiltwork_levels",
-    "DELETE FROM quiltwork_levels WHERE time = 0",
-    "DELETE FROM quiltwork_levels WHERE analyst = 'ana'",
-    "UPDATE quiltwork_levels SET change = '1000 bAAEAAAA=' WHERE time = 0",
-    "UPDATE quiltwork_levels SET change = 'x' WHERE time = 0",
-    "UPDATE quiltwork_levels SET time = time + 1000",
-    "INSERT INTO quiltwork_levels VALUES ('d', '', 3, '2 bAf8AAAA=')",
-    "UPDATE quiltwork_totals SET body = '{}'",
-    "UPDATE quiltwork_totals SET body = 'x'",
-    "UPDATE quiltwork_totals SET hash = 'x'",
-    "UPDATE quiltwork_totals SET body = replace(body, '\"denominator\":10', '\"denominator\":100')",
-    'UPDATE quiltwork_totals SET body = replace(body, \'"charged":"1/2"\', \'"charged":"0"\')',
-    "UPDATE quiltwork_totals SET body = replace(body, '\"length\":4', '\"length\":400')",
+    "DELETE FROM quiltwork_snapshots",
+    "UPDATE quiltwork_snapshots SET body = '{}'",
+    "UPDATE quiltwork_snapshots SET body = 'x'",
+    "UPDATE quiltwork_snapshots SET digest = 'x'",
+    "UPDATE quiltwork_snapshots SET dataset = 'e'",
+    "UPDATE quiltwork_snapshots SET body = replace(body, '\"over\":10', '\"over\":100')",
+    'UPDATE quiltwork_snapshots SET body = replace(body, \'"charged":"3/10"\', \'"charged":"0"\')',
 ]
 
 
+def sealed(url, change):
+    """Change a snapshot and its digest with it, as somebody would who knows how."""
+    with raw(url) as connection:
+        (text,) = connection.execute("SELECT body FROM quiltwork_snapshots").fetchone()
+        body = canonical(change(json.loads(text)))
+        row = f"'{body}', digest = '{snapshots._digest('d', body)}'"
+        connection.execute(f"UPDATE quiltwork_snapshots SET body = {row}")  # noqa: S608
+
+
 @pytest.mark.parametrize("statement", DAMAGE)
-def test_damaged_totals_never_grant(nearly_spent, url, statement):
+def test_damaged_snapshots_grant_nothing_and_accuse_nobody(nearly_spent, url, statement):
     with raw(url) as connection:
         connection.execute(statement)
     for one in (Ledger.open(url), nearly_spent):
@@ -164,37 +172,79 @@ def test_damaged_totals_never_grant(nearly_spent, url, statement):
     cold.verify()
 
 
+UNREADABLE = [
+    {"head": [3, "0" * 64]},
+    {"head": [99, "0" * 64]},
+    {"head": None},
+    {"created": 2},
+    {"created": "1"},
+    {"length": None},
+    {"analysts": []},
+    {"account": {}},
+]
+
+
+@pytest.mark.parametrize("change", UNREADABLE)
+def test_a_sealed_snapshot_that_is_none_of_this_log_is_not_used(nearly_spent, url, change):
+    sealed(url, lambda body: {**body, **change})
+    cold = Ledger.open(url)
+    assert cold.status("d").exact_total == Fraction(9, 10)
+    with pytest.raises(BudgetExceeded):
+        cold.debit("d", Spending.dp(0.2, 1, 4), analyst="ben")
+    cold.verify()
+    with raw(url) as connection:
+        (text,) = connection.execute("SELECT body FROM quiltwork_snapshots").fetchone()
+    assert json.loads(text)["steps"] == 7  # written anew by verify
+
+
+def test_verify_finds_what_a_forged_snapshot_granted(nearly_spent, url):
+    """Whoever can seal a snapshot can have too much granted once; the log tells."""
+
+    def forged(body):
+        usage = {"over": 1, "steps": [], "rises": [[], [], [], []], "narrowest": None}
+        return {**body, "account": {**body["account"], "usage": usage}}
+
+    nearly_spent.verify()
+    sealed(url, forged)
+    fooled = Ledger.open(url)
+    fooled.debit("d", Spending.dp(0.5, 1, 4), analyst="ben")
+    for one in (fooled, Ledger.open(url), Ledger.open(url, read_only=True)):
+        with pytest.raises(StorageError, match=r"it records that everything .* 1\.4 together"):
+            one.verify()
+
+
 @pytest.fixture
-def forged_away(ledger, url, independent):
-    """Of a cap of 0.4, ana was granted 0.6 by a row that was forged, and is as it was again."""
+def capped_away(ledger, url, independent):
+    """Of a cap of 0.4, ana was granted 0.6 by a snapshot that was forged, and is gone again."""
     ledger.create("d", independent, 4, 2)
     ledger.allot("d", "ana", cap=0.4)
+    ledger.allot("d", "ben")
     ledger.debit("d", Spending.dp(0.3, 1, 1), analyst="ana")
     before = ledger.checkpoint()
-    with raw(url) as connection:
-        find = "SELECT body FROM quiltwork_totals ORDER BY analyst"
-        own, hers = (json.loads(body) for (body,) in connection.execute(find).fetchall())
-        forged = canonical({**hers, "cap": "2"})
-        text = canonical({**own, "analysts": f"{digest({'ana': forged}):064x}"})
-        put = "UPDATE quiltwork_totals SET body = '{}', hash = '{}' WHERE analyst = '{}'"
-        connection.execute(put.format(forged, "", "ana"))
-        connection.execute(put.format(text, seal("d", text), ""))
+
+    def forged(body):
+        body["analysts"]["ana"]["share"]["cap"] = "2"
+        return body
+
+    sealed(url, forged)
     with Ledger.open(url) as fooled:
         fooled.debit("d", Spending.dp(0.3, 1, 1), analyst="ana")
     with raw(url) as connection:
-        connection.execute("DELETE FROM quiltwork_totals")
-        connection.execute("DELETE FROM quiltwork_levels")
+        connection.execute("DELETE FROM quiltwork_snapshots")
     return Ledger.open(url), before
 
 
-def test_a_cap_that_was_forged_away_for_a_while_is_found(forged_away):
+def test_a_cap_that_was_forged_away_for_a_while_is_found(capped_away):
     """Until its owner says that she may have so much."""
-    ledger, before = forged_away
+    ledger, before = capped_away
 
     def check(match=None):
         for verify in (ledger.verify, lambda: ledger.verify_since(before)):
-            with nullcontext() if match is None else pytest.raises(StorageError, match=match):
+            if match is None:
                 verify()
+            else:
+                with pytest.raises(StorageError, match=match):
+                    verify()
 
     check(r"'ana' was granted 0\.6.* above the cap of 0\.4,")
     ledger.allot("d", "ana", cap=0.59)
@@ -207,68 +257,50 @@ def test_a_cap_that_was_forged_away_for_a_while_is_found(forged_away):
     check()
 
 
-FORGED = [("denominator", 0), ("safe", "-1"), ("others", "-1"), ("most", "-1"), ("all", "-1")]
-
-
-@pytest.mark.parametrize(("field", "value"), [*FORGED, ("analysts", None), ("length", None)])
-def test_a_sealed_row_that_says_what_is_never_written_is_not_used(
-    sqlite_url, independent, field, value
-):
-    with Ledger.open(sqlite_url) as ledger:
-        ledger.create("d", independent, 4, 1)
-        ledger.debit("d", Spending.dp(0.9, 1, 4))
-    with raw(sqlite_url) as connection:
-        find = "SELECT body FROM quiltwork_totals"
-        text = canonical({**json.loads(connection.execute(find).fetchone()[0]), field: value})
-        new = text, seal("d", text)
-        connection.execute("UPDATE quiltwork_totals SET body = ?, hash = ?", new)
-    with pytest.raises(StorageError, match="will, by whoever debits next, be set right"):
-        Ledger.open(sqlite_url, read_only=True).verify()
-    ledger = Ledger.open(sqlite_url)
-    with pytest.raises(BudgetExceeded):
-        ledger.debit("d", Spending.dp(0.2, 4, 4))
-    ledger.debit("d", Spending.dp(0.1, 4, 4))
-    ledger.verify()
-
-
-def test_wrong_totals_are_found_and_set_right_by_verify(nearly_spent, url):
-    for statement in DAMAGE[1:]:
-        with raw(url) as connection:
-            connection.execute(statement)
-        if "analyst = ''" not in statement:
-            with pytest.raises(StorageError, match="the totals have been set right"):
-                Ledger.open(url).verify()
-        Ledger.open(url).verify()
-        nearly_spent.allot("d", "ana", cap=0.6)  # writes totals that were missing
-
-
-def test_totals_of_an_earlier_moment_are_not_taken_for_the_present(sqlite_url, independent):
+def test_a_snapshot_of_an_earlier_moment_is_added_to(sqlite_url, independent):
     ledger = Ledger.open(sqlite_url)
     ledger.create("d", independent, 4, 1)
-    ledger.debit("d", Spending.dp(0.4, 1, 4))
+    for _ in range(3):
+        ledger.debit("d", Spending.dp(0.1, 1, 4))
     with raw(sqlite_url) as connection:
-        connection.execute("CREATE TABLE totals AS SELECT * FROM quiltwork_totals")
-        connection.execute("CREATE TABLE levels AS SELECT * FROM quiltwork_levels")
-    ledger.debit("d", Spending.dp(0.5, 1, 4))
+        connection.execute("CREATE TABLE older AS SELECT * FROM quiltwork_snapshots")
+    for _ in range(6):
+        ledger.debit("d", Spending.dp(0.1, 1, 4))
     with raw(sqlite_url) as connection:
-        connection.execute("DELETE FROM quiltwork_totals")
-        connection.execute("DELETE FROM quiltwork_levels")
-        connection.execute("INSERT INTO quiltwork_totals SELECT * FROM totals")
-        connection.execute("INSERT INTO quiltwork_levels SELECT * FROM levels")
+        assert connection.execute("SELECT count(*) FROM older").fetchone()[0] == 1
+        connection.execute("DELETE FROM quiltwork_snapshots")
+        connection.execute("INSERT INTO quiltwork_snapshots SELECT * FROM older")
     cold = Ledger.open(sqlite_url)
     with pytest.raises(BudgetExceeded):
-        cold.debit("d", Spending.dp(0.5, 1, 4))
+        cold.debit("d", Spending.dp(0.2, 1, 4))
     assert cold.status("d").exact_total == Fraction(9, 10)
+    cold.verify()
 
 
-def test_what_a_debit_writes_does_not_grow_with_the_history(sqlite_url, chain):
-    """Nor does what a new process reads: statements are counted, and the rows they return."""
+def test_a_snapshot_is_written_when_the_tail_is_long_and_a_tenth_of_all(
+    sqlite_url, independent, monkeypatch
+):
+    monkeypatch.setattr(snapshots, "TAIL", 10)
+    ledger, seen = Ledger.open(sqlite_url), []
+    ledger.create("d", independent, 4, 1)
+    for _ in range(300):
+        ledger.debit("d", Spending.dp(1e-6, 1, 4))
+        with raw(sqlite_url) as connection:
+            row = connection.execute("SELECT body FROM quiltwork_snapshots").fetchone()
+        seen.append(0 if row is None else json.loads(row[0])["steps"])
+    steps = sorted(set(seen))
+    assert steps[:4] == [0, 11, 22, 33]
+    assert all(b - a == max(10, b // 10) + 1 for a, b in pairwise(steps))
+    assert 15 < len(steps) < 30
+
+
+def test_what_a_new_process_reads_does_not_grow_with_the_history(sqlite_url, chain, monkeypatch):
+    """Its statements are counted; entries come by pages of a thousand."""
     counts = []
     with Ledger.open(sqlite_url) as ledger:
         ledger.create("d", chain, 40, 99)
-        for history in (300, 600):
+        for history in (300, 3000):
             ledger.debit_all("d", [Spending.dp(1e-6, 1 + n % 9, 20) for n in range(history)])
-            ledger.debit("d", Spending.dp(1e-6, 1, 20))
             cold, seen = Ledger.open(sqlite_url), []
             database = cold._store.database
             usual = database.connect
@@ -280,8 +312,7 @@ def test_what_a_debit_writes_does_not_grow_with_the_history(sqlite_url, chain):
 
             database.connect = connect
             cold.debit("d", Spending.dp(1e-6, 1, 20))
-            rows = cold._store.read(lambda tables: len(tables.levels("d", "")))
-            counts.append((len(seen), rows))
+            counts.append(len(seen))
             cold.close()
     assert counts[0] == counts[1]
 
