@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 
 import pytest
@@ -75,6 +76,17 @@ def test_conditions_and_errors_can_be_asked(cli, folder):
     ask = ["holdout", "ask", "study", "--predictions", "rents.csv"]
     error = cli(*ask, "--metric", "neg_mean_absolute_error", "--limits", "0:200", "--json")
     assert error.document["value"] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_the_noise_of_an_error_is_told_in_its_own_units(cli, folder):
+    """A mean of losses in [0, 1] carries √2·4σ, the error as many times that as its range."""
+    assert create(cli, "--noise", "0.005", target="rent").code == 0
+    rows = [f"{i},{100 + i % 2}" for i in range(ROWS)] + [f"{i},300" for i in range(ROWS, 2 * ROWS)]
+    (folder / "far.csv").write_text("\n".join(["id,prediction", *rows]) + "\n")
+    ask = ["holdout", "ask", "study", "--predictions", "far.csv", "--metric", "mae"]
+    shown = cli(*ask, "--limits", "0:400").out.splitlines()[0]
+    assert shown.endswith("(from the holdout, noise of standard deviation 11.3)")
+    assert math.isclose(400 * math.sqrt(2) * 4 * 0.005, 11.3, rel_tol=2e-3)
 
 
 def test_groups_become_clusters_without_their_names(cli, folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
     from quiltwork.holdout.metrics import Metric, Scoring
     from quiltwork.holdout.studies import Study
-    from quiltwork.holdout.transcript import Transcript
+    from quiltwork.holdout.transcript import Answer, Transcript
 
 
 _LARGEST_CLUSTER = 10**6
@@ -240,7 +241,7 @@ def ask(
         "remaining": answers[-1].remaining,
     }
     lines = [
-        f"{label or words}: {value:.6g} ({' and '.join({one.source: 0 for one in answers})})",
+        f"{label or words}: {value:.6g} ({_source(answers, whole, means)})",
         "The promise is vacuous: the truth may be anywhere."
         if promise.vacuous
         else f"In truth, with probability {promise.confidence:g}, between {body['low']:.4g} and "
@@ -248,6 +249,21 @@ def ask(
         f"{answers[-1].remaining} of {opened.budget} rounds left",
     ]
     emit(files.dump("holdout-answer", 1, body), lines)
+
+
+def _source(answers: Sequence[Answer], metric: Metric, means: Sequence[float]) -> str:
+    """Say where an answer comes from, and in units of the metric how exact it is."""
+    overfit = {one.overfit for one in answers}
+    places = {True: "from the holdout", False: "as on the training set"}
+    words = [" and ".join(text for found, text in places.items() if found in overfit)]
+    for what, width in (
+        ("noise of standard deviation", max(one.noise_sd for one in answers)),
+        ("rounded to", max(one.step for one in answers)),
+    ):
+        ends = metric.interval(means, width)
+        about = "" if len(means) == 1 else "about "  # a metric made of several means
+        words += [f"{what} {about}{(ends.high - ends.low) / 2:.3g}"] if width else []
+    return ", ".join(words)
 
 
 def _about_predictions(
