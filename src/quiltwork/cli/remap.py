@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,7 @@ from quiltwork.cli.command import argument, command, confidence_option, option
 from quiltwork.cli.output import as_json, check_targets, emit, progress, text_table
 from quiltwork.cli.tabulate import header_of
 from quiltwork.delimited import column_position, csv_text, even_rows, with_csv
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import integer, typed_fraction, written_fraction
 
 if TYPE_CHECKING:
@@ -209,8 +210,11 @@ def _readings(
     import numpy as np
 
     counts = np.array(released)
-    low, high = remap.interval(counts, confidence)
-    columns = (released, remap(counts).tolist(), low.tolist(), high.tolist())
+    read = remap(counts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuiltworkWarning)  # said of the readings already
+        low, high = remap.interval(counts, confidence)
+    columns = (released, read.tolist(), low.tolist(), high.tolist())
     return list(zip(*columns, strict=True))
 
 

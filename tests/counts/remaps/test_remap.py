@@ -116,6 +116,7 @@ def test_remapping_applies_to_values_and_columns():
 
 
 @settings(max_examples=30)
+@pytest.mark.filterwarnings("ignore:.*contradicts the prior")
 @given(cases(), st.sampled_from([0.5, 0.9, 0.99]))
 def test_intervals_hold_the_posterior_probability_they_name(case, confidence):
     prior, alpha = case
@@ -218,6 +219,8 @@ def test_a_release_that_contradicts_the_prior_is_read_with_a_warning():
         assert remap(384) == 98
     with pytest.warns(QuiltworkWarning, match=r"384 contradicts .* \(2 more contradict it\)"):
         remap([50, 200, 384, 200])
+    with pytest.warns(QuiltworkWarning, match="count 384 contradicts the prior"):
+        remap.interval(384)
     assert remap([0, 50, 99, 110]).tolist() == remap.table[[0, 50, 99, 110]].tolist()
 
 

@@ -195,19 +195,24 @@ class Remap(ChartedResult):
         Warns where a released count contradicts the prior; see `surprise`.
         """
         at = self._clipped(released)
-        remapped, surprise = self.table[at], self.surprise(released)
+        remapped = self.table[at]
+        self._warn_of_contradictions(released)
+        return int(remapped) if at.ndim == 0 else remapped
+
+    def _warn_of_contradictions(self, released: ArrayLike) -> None:
+        surprise = self.surprise(released)
         if (surprise < _CONTRADICTION).any():
             worst = np.argmin(surprise)
-            which, reading = np.asarray(released).flat[worst], remapped.flat[worst]
+            which = np.asarray(released).flat[worst]
+            reading = self.table[self._clipped(released).flat[worst]]
             others = int((surprise < _CONTRADICTION).sum()) - 1
             warnings.warn(
                 f"Released count {which} contradicts the prior: under this prior and noise, an "
                 f"answer so far out has probability below 1e-6{_and_others(others)}. Its reading, "
                 f"{reading}, rests on a prior that all but rules the release out. Check the prior.",
                 QuiltworkWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return int(remapped) if at.ndim == 0 else remapped
 
     def surprise(self, released: ArrayLike) -> FloatArray:
         """Return how improbable answers at least so far out are, under the prior and the noise.
@@ -233,10 +238,12 @@ class Remap(ChartedResult):
         """Return (low, high) with at least this posterior probability, for one answer or a column.
 
         Both tails have at most half of what is left out. The consumer's prior counts here; an
-        interval that holds whatever the count is comes from `GeometricMechanism.interval`.
+        interval that holds whatever the count is comes from `GeometricMechanism.interval`. Warns
+        as a reading does.
         """
         tail = (1 - proper_fraction(confidence, "confidence")) / 2
         at = self._clipped(released)
+        self._warn_of_contradictions(released)
         low = quantile(self.posteriors, tail)[at]
         high = quantile(self.posteriors, 1 - tail)[at]
         return Interval(int(low), int(high)) if at.ndim == 0 else Interval(low, high)
