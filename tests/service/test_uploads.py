@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -72,7 +74,7 @@ def padded(number, length):
     return bytes([*parts[:-1], parts[-1] & 0x7F])
 
 
-def test_a_parquet_file_that_lies_about_its_sizes_is_refused_unread(team, survey, monkeypatch):
+def test_a_parquet_file_that_lies_about_its_sizes_is_refused(team, survey):
     file = io.BytesIO()
     rows = {"who": ["p"] * 200, "sex": ["r" * 49] * 200, "smoker": ["yes"] * 200}
     pq.write_table(pa.table(rows), file, compression="zstd", use_dictionary=False)
@@ -81,11 +83,21 @@ def test_a_parquet_file_that_lies_about_its_sizes_is_refused_unread(team, survey
     for size in sizes:  # twice the number, for the sign
         content = content.replace(padded(2 * size, 3), padded(20, 3))
     assert pq.read_metadata(io.BytesIO(content)).row_group(0).total_byte_size == 10 < min(sizes)
-    monkeypatch.setattr(
-        pq.ParquetFile, "read_row_group", lambda *_, **__: pytest.fail("it is read")
-    )
     answer = sent(team, content, **{"Content-Type": "application/vnd.apache.parquet"})
     assert "unpacks" in answer.json()["detail"]
+
+
+def test_a_child_that_reads_a_file_cannot_take_all_memory():
+    """The head of a page says how large it is unpacked, and whoever reads it takes that much."""
+    taken = "import pyarrow; from quiltwork.service import parquet, settings; {limit} "
+    taken += "pyarrow.allocate_buffer(2**30)"
+    limited = "parquet._limit_memory(settings.Limits(bytes=10_000));"
+    codes = []
+    for limit in ("", limited):
+        command = [sys.executable, "-c", taken.format(limit=limit)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        codes.append((ran.returncode, "MemoryError" in ran.stderr))
+    assert codes == [(0, False), (1, True)]
 
 
 @pytest.mark.parametrize(

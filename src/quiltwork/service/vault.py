@@ -178,7 +178,13 @@ class Vault:
 
     @contextmanager
     def plain(self, name: str, suffix: str) -> Iterator[Path]:
-        """Lend a path at which other code can read the file as it was sent.
+        """Lend a path at which other code can read the file as it was sent (`lent`)."""
+        with self.lent(self.read(name), suffix) as path:
+            yield path
+
+    @contextmanager
+    def lent(self, parts: Iterable[bytes], suffix: str) -> Iterator[Path]:
+        """Lend a path at which other code can read some bytes.
 
         On Linux it is in memory only; elsewhere it is on the disk while it is lent. Errors that
         quote the path leave as sentences about "the file".
@@ -192,7 +198,7 @@ class Vault:
         )
         try:
             with os.fdopen(descriptor, "wb", closefd=False) as file:
-                for part in self.read(name):
+                for part in parts:
                     file.write(part)
             if create is not None:
                 lent.symlink_to(f"/proc/{os.getpid()}/fd/{descriptor}")
