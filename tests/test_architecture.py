@@ -19,7 +19,6 @@ ROOMS_WITH_CIRCLES = {
     "holdout",
     "influence",
     "series",
-    "service",
 }
 """Rooms whose modules still need each other; the list only becomes shorter."""
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it

@@ -132,7 +132,9 @@ class ApiFace:
         admitted = partial(_admitted, service, route, bearer(request), path)
         if route.upload:
             encoding = request.headers.get("content-encoding", "").strip().lower()
-            sent = partial(received, service, _parts(stream), suffix_of(media_type), encoding)
+            sent = partial(
+                received, service.vault, limits, _parts(stream), suffix_of(media_type), encoding
+            )
         else:
             content = b"".join([part async for part in stream])
             sent = partial(_read_json, route, content, media_type, limits.depth)

@@ -266,7 +266,7 @@ class Service:
             return None if route.request is None else converted(dict(body or {}), route.request)
 
         asked = None if route.query is None else converted(dict(query or {}), route.query, False)
-        sent = partial(received, self, parts, suffix)
+        sent = partial(received, self.vault, self.settings.limits, parts, suffix)
         return route.carry_out(self, admitted, where, asked, key, sent if route.upload else read)
 
     def belongs(self, caller: Caller, parameter: str, value: str) -> bool | None:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quiltwork import delimited
 from quiltwork.errors import InvalidInputError
@@ -22,9 +21,6 @@ from quiltwork.service import parquet
 from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 from quiltwork.service.vault import Vault
-
-if TYPE_CHECKING:
-    from quiltwork.service.routes import Service
 
 MEDIA_TYPES = {"text/csv": ".csv", "application/vnd.apache.parquet": ".parquet"}
 _UNPACKED_FREELY = 1 << 20
@@ -103,10 +99,9 @@ def suffix_of(media_type: str) -> str:
 
 @contextmanager
 def received(
-    service: Service, parts: Iterable[bytes], suffix: str, encoding: str = ""
+    vault: Vault, limits: Limits, parts: Iterable[bytes], suffix: str, encoding: str = ""
 ) -> Iterator[Upload]:
     """Keep what comes, unpacked, for a block; 413, 415 or 400 for what cannot be unpacked."""
-    limits, vault = service.settings.limits, service.vault
     if encoding not in ("", "identity", "gzip"):
         raise Problem(415, "unsupported-media", "Send it as it is, or in gzip.")
     name = vault.write(_unpacked(parts, limits) if encoding == "gzip" else parts)
