@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -45,22 +46,76 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_only(wheel):
     assert "License-Expression: Apache-2.0" in metadata
 
 
-def test_the_wheel_runs_in_a_clean_environment(wheel, tmp_path):
-    """Core requirements only, from the lock, in a folder that is not the checkout."""
-    environment = tmp_path / "env"
+@pytest.fixture(scope="module")
+def core(wheel, tmp_path_factory):
+    """The Python of an environment with the wheel and what its core needs, from the lock."""
+    environment = tmp_path_factory.mktemp("core") / "env"
     venv.create(environment)
     python = environment / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
-    install = [*pip, "install", "--quiet", "--no-compile"]
-    run([*install, "--require-hashes", "-r", str(REQUIREMENTS / "core.txt")], tmp_path)
-    run([*install, "--no-deps", str(wheel)], tmp_path)
-    run([*pip, "check"], tmp_path)
-    quiltwork_command = str(environment / "bin" / "quiltwork")
+    install = [*pip(python), "install", "--quiet", "--no-compile"]
+    run([*install, "--require-hashes", "-r", str(REQUIREMENTS / "core.txt")], environment)
+    run([*install, "--no-deps", str(wheel)], environment)
+    return python
+
+
+def pip(python: Path) -> list[str]:
+    return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
+
+
+def test_the_wheel_runs_in_a_clean_environment(core, tmp_path):
+    """Core requirements only, in a folder that is not the checkout."""
+    run([*pip(core), "check"], tmp_path)
+    quiltwork_command = str(core.with_name("quiltwork"))
     version = run([quiltwork_command, "--version"], tmp_path)
     assert version.strip() == f"quiltwork {quiltwork.__version__}"
-    where = run([str(python), "-c", "import quiltwork; print(quiltwork.__file__)"], tmp_path)
-    assert str(environment.resolve()) in where
+    where = run([str(core), "-c", "import quiltwork; print(quiltwork.__file__)"], tmp_path)
+    assert str(core.parents[1].resolve()) in where
     assert run([quiltwork_command, "demo"], tmp_path).strip()
+
+
+NUMBERS = ROOT / "tests" / "every_number.py"
+OTHER_LIBRARIES = {"OPENBLAS_CORETYPE": "Prescott", "OPENBLAS_NUM_THREADS": "1"}
+"""Loops for an old processor in NumPy's and SciPy's linear algebra, which sum in another order."""
+
+
+def test_no_number_depends_on_what_is_installed_nor_on_the_linear_algebra(core, tmp_path):
+    """The core alone beside the environment with everything, to the last digit."""
+    works = [
+        started([str(core), str(NUMBERS)], tmp_path, OTHER_LIBRARIES),
+        started([sys.executable, str(NUMBERS)], tmp_path, {"PYTHONPATH": str(ROOT / "src")}),
+    ]
+    bare, full = (json.loads(finished(work)) for work in works)
+    answered = [name for name, value in full.items() if not str(value).endswith("Error")]
+    assert len(answered) > 240
+    assert {name: bare[name] for name in bare if bare[name] != full.get(name)} == {}
+    assert bare.keys() == full.keys()
+
+
+def test_a_ledger_filled_in_one_environment_is_verified_in_the_other(core, tmp_path):
+    """Spent to the last that fits: what a total gained by rounding would be above the budget."""
+    source = {"PYTHONPATH": str(ROOT / "src")}
+    environments = [(str(core), OTHER_LIBRARIES), (sys.executable, source)]
+    for number, (writer, reader) in enumerate(zip(environments, environments[::-1], strict=True)):
+        path = str(tmp_path / f"{number}.db")
+        finished(started([writer[0], str(NUMBERS), "--ledger", path], tmp_path, writer[1]))
+        totals = [
+            json.loads(finished(started([python, str(NUMBERS), "--verify", path], tmp_path, more)))
+            for python, more in (reader, writer)
+        ]
+        assert totals[0] == totals[1]
+        assert min(totals[0].values()) > 0.99
+
+
+def started(command: list[str], folder: Path, more: dict[str, str]) -> subprocess.Popen[str]:
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=clean | more, **pipes)
+
+
+def finished(work: subprocess.Popen[str]) -> str:
+    written, errors = work.communicate()
+    assert work.returncode == 0, errors
+    return written
 
 
 def run(command: list[str], folder: Path) -> str:

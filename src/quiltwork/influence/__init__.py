@@ -6,7 +6,7 @@ methods and for networks.
 """
 
 from quiltwork.influence.bayesian.conversion import bayesian_dp, dp_for_bayesian_dp
-from quiltwork.influence.calibration import Calibration, calibrate
+from quiltwork.influence.calibration import ActiveQuilt, Calibration, calibrate
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
 from quiltwork.influence.fitted import driving_states, fit_warnings
 from quiltwork.influence.gaussian_noise import GaussianCalibration
@@ -18,6 +18,7 @@ from quiltwork.influence.quilts.max_influence import max_influence
 from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
 
 __all__ = [
+    "ActiveQuilt",
     "Calibration",
     "GaussianCalibration",
     "InfluenceCurve",

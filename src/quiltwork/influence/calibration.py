@@ -35,12 +35,32 @@ from quiltwork.influence.calibration_arguments import (
 from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.influence.profile import Profile, combined
 from quiltwork.influence.quilts.protocol import InfluenceMethod
+from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
     from quiltwork.influence.gaussian_noise import GaussianCalibration
     from quiltwork.queries.base import Query
     from quiltwork.report.charts import LineChart
+
+
+@dataclass(frozen=True)
+class ActiveQuilt:
+    """The quilt with which a node needs the least noise, under one belief.
+
+    Attributes:
+        belief: counted from 1.
+        node: 1-based.
+        quilt: what separates the nearby nodes from the rest; () if all are nearby.
+        influence: its max-influence, rounded up.
+        scale: the noise that the node needs with it, as in `Calibration.scale`.
+    """
+
+    belief: int
+    node: int
+    quilt: tuple[int, ...]
+    influence: float
+    scale: float
 
 
 @dataclass(frozen=True)
@@ -131,6 +151,36 @@ class Calibration(ChartedResult):
         level = positive_fraction(self.epsilon, "epsilon")
         needed = [one.scale_profile(self.problem, level) for one in self.bounds]
         return combined(needed, np.maximum).times(self.unit)
+
+    def active_quilts(self) -> tuple[ActiveQuilt, ...]:
+        """Return the active quilt of each node under each belief (Definition 3.2).
+
+        That is the quilt with which the node needs the least noise at this level; () is the empty
+        one. Nodes that are known need none and are left out. Cost: a search of quilts per node.
+
+        Raises:
+            UnsupportedError: for methods that work without quilts.
+
+        >>> from quiltwork.beliefs import MarkovChain
+        >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+        >>> found = calibrate(chain, 100, 1, "exact").active_quilts()
+        >>> found[0].quilt, found[49].quilt, found[99].quilt
+        ((5,), (45, 55), (96,))
+        """
+        if not all(isinstance(one, QuiltBound) for one in self.bounds) or not self.bounds:
+            raise UnsupportedError(
+                f"method={self.method!r} works without quilts, so none is active; calibrate with "
+                "method='exact', 'approx' or 'spectral'."
+            )
+        level, found = positive_fraction(self.epsilon, "epsilon"), []
+        for number, bound in enumerate(self.bounds, start=1):
+            for node in self.problem.nodes:
+                alone = replace(self.problem, nodes=range(node, node + 1))
+                worst = bound.required_scale(alone, level)
+                if worst.scale:
+                    scale = float_up(worst.scale * self.unit)
+                    found.append(ActiveQuilt(number, node, worst.quilt, worst.influence, scale))
+        return tuple(found)
 
     def explain(self) -> str:
         """Say in a few lines which node needs this much noise and why."""

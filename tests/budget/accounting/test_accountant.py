@@ -355,13 +355,16 @@ def test_the_explanation_lists_every_theorem_with_its_scope():
     assert found.epsilon == account.epsilon()
     assert by_name["Theorem 3.1 (parallel)"].scope == "1..30 and 61..90 only"
     assert by_name["Theorem 3.7 (sum)"].epsilon >= found.epsilon
-    assert by_name["Theorem 2.6 (K·max)"].epsilon is None
+    assert by_name["Theorem 2.6 (K·max)"].epsilon == by_name["Theorem 3.7 (sum)"].epsilon
     assert "every time point" in str(found)
     assert json.dumps(found.body())
     same = Accountant(CHAIN, 100)
     same.add_all([Spending.dp(0.02, 1, 100)] * 3)
     names = {bound.theorem: bound.epsilon for bound in same.explain().bounds}
     assert names["Theorem 2.6 (K·max)"] == names["Theorem 3.7 (sum)"]
+    same.spend(0.005)  # of another level
+    names = {bound.theorem: bound.epsilon for bound in same.explain().bounds}
+    assert names["Theorem 2.6 (K·max)"] > names["Theorem 3.7 (sum)"] * 1.05
 
 
 @given(spendings(length=20, most=4))

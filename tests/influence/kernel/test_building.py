@@ -90,7 +90,7 @@ def test_a_machine_without_a_compiler_is_told_what_to_install(checkout, monkeypa
     with pytest.raises(KernelError, match=r"no compiler.*apt install gcc.*100 MB: pip install zig"):
         library.load(checkout)
     monkeypatch.setattr(building, "find_spec", lambda name: name)
-    assert building.compilers() == [[sys.executable, "-m", "ziglang", "cc"]]
+    assert building.compilers() == [[sys.executable, "-m", "ziglang", "cc", *building.ZIG_FLAGS]]
 
 
 def test_a_compiler_that_refuses_is_quoted_and_the_next_one_tried(checkout, monkeypatch, tmp_path):

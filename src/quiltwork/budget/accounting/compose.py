@@ -14,15 +14,23 @@ from fractions import Fraction
 from typing import Any
 
 from quiltwork.arguments import flag, listed
-from quiltwork.beliefs import Belief
+from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
 from quiltwork.budget.accounting.account import EXAMPLE
 from quiltwork.budget.accounting.divergence import count_divergence
 from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
-from quiltwork.influence import Calibration, max_influence
+from quiltwork.influence import Calibration, calibrate, max_influence
 
-__all__ = ["count_divergence", "general", "influence_between", "parallel", "sequential"]
+__all__ = [
+    "count_divergence",
+    "distant",
+    "general",
+    "influence_between",
+    "parallel",
+    "same_quilts",
+    "sequential",
+]
 
 Window = tuple[int, int]
 
@@ -65,6 +73,87 @@ def sequential(
     return float_up(sum(_levels(given), Fraction(0)))
 
 
+def same_quilts(releases: Iterable[Number | HasSpending | Spending | Calibration]) -> float:
+    """Theorem 2.6: K releases whose quilts come from the same sets cost K times the largest level.
+
+    The sets are fixed beforehand, one for each time point; levels may differ. Holds for every time
+    point, and is never below `sequential`, which asks for less: it is the first paper's theorem.
+
+    Raises:
+        InvalidInputError: for what is no level.
+        UnsupportedError: for releases calibrated by "sweep" or "optimal-scale".
+
+    >>> same_quilts([0.25, 0.5, 0.25])
+    1.5
+    """
+    levels = _levels(listed(releases, "releases"))
+    return float_up(len(levels) * max(levels, default=Fraction(0)))
+
+
+def distant(
+    eps_a: Number,
+    eps_b: Number,
+    beliefs: Belief | Sequence[Belief],
+    window_a: Window,
+    window_b: Window,
+    length: int,
+) -> float:
+    """Theorem 3.3: MQMApprox releases from windows far apart cost the larger of their levels.
+
+    Holds for secrets in A or B, as Theorem 3.1 does. Each release is calibrated for its window
+    alone, by `calibrate(belief, points of the window, level, "spectral")`. Cost: as these.
+
+    Args:
+        eps_a: the level of the release from A.
+        eps_b: the level of the release from B.
+        beliefs: one chain or several.
+        window_a: the first and the last time point of A.
+        window_b: those of B, which comes later.
+        length: of the series.
+
+    Raises:
+        InvalidInputError: for levels and windows that make no sense.
+        UnsupportedError: where the theorem does not apply: the windows are nearer to each other
+            than the longer one is long, or under a belief no time point of a window has an active
+            quilt with an end on both sides.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.65, 0.35], [0.4, 0.6]])
+    >>> distant(2, 3, chain, (1, 30), (61, 90), 90)
+    3.0
+    """
+    levels = [positive_fraction(one, f"eps_{w}") for one, w in ((eps_a, "a"), (eps_b, "b"))]
+    windows = _two_windows(window_a, window_b, length)
+    (first_a, last_a), (first_b, last_b) = windows
+    least = max(last_a - first_a, last_b - first_b)
+    if first_b - last_a < least:
+        raise UnsupportedError(
+            f"The windows are {first_b - last_a} time points apart; Theorem 3.3 asks for {least}, "
+            "as many as the longer one has steps. Theorem 3.1 (parallel) or an Accountant take any."
+        )
+    for belief in as_beliefs(beliefs):
+        if not isinstance(belief, MarkovChain):
+            raise UnsupportedError(
+                "Theorem 3.3 is about MQMApprox on chains, with one matrix each; an Accountant "
+                "takes other beliefs."
+            )
+        for level, (first, last) in zip(levels, windows, strict=True):
+            _require_quilt_on_both_sides(belief, level, first, last)
+    return float_up(max(levels))
+
+
+def _require_quilt_on_both_sides(
+    chain: MarkovChain, level: Fraction, first: int, last: int
+) -> None:
+    """Refuse a window without a time point whose active quilt has an end before and after it."""
+    found = calibrate(chain, last - first + 1, level, "spectral")
+    if not any(len(one.quilt) == 2 for one in found.active_quilts()):
+        raise UnsupportedError(
+            f"At this level no time point of {first}..{last} has an active quilt on both sides, "
+            "which Theorem 3.3 asks for: take longer windows or higher levels, or Theorem 3.1."
+        )
+
+
 def parallel(eps_a: Number, eps_b: Number, influence_ab: float, influence_ba: float) -> float:
     """Theorem 3.1: two releases from disjoint windows A before B, for secrets in A or B.
 
@@ -97,13 +186,7 @@ def influence_between(
     >>> [round(e, 4) for e in influence_between(chain, (1, 10), (21, 30), 100)]
     [0.0024, 0.0024]
     """
-    _, end = _window(window_a, "window_a")
-    begin, _ = _window(window_b, "window_b")
-    if begin <= end:
-        raise InvalidInputError(
-            f"Window A ends at {end} and window B begins at {begin}; they must be disjoint, A "
-            "first."
-        )
+    (_, end), (begin, _) = _two_windows(window_a, window_b, length)
     return (
         max_influence(beliefs, end, (begin,), length),
         max_influence(beliefs, begin, (end,), length),
@@ -179,6 +262,18 @@ def _not_negative(value: Number, name: str) -> Fraction:
     if exact < 0:
         raise InvalidInputError(f"{name} must not be negative, not {shortened(value)}.")
     return exact
+
+
+def _two_windows(window_a: Window, window_b: Window, length: int) -> tuple[Window, Window]:
+    one, other = _window(window_a, "window_a"), _window(window_b, "window_b")
+    if other[0] <= one[1]:
+        raise InvalidInputError(
+            f"Window A ends at {one[1]} and window B begins at {other[0]}; they must be disjoint, "
+            "A first."
+        )
+    if other[1] > integer(length, "length", 1):
+        raise InvalidInputError(f"Window B ends at {other[1]}, but the series has {length}.")
+    return one, other
 
 
 def _window(window: Window, name: str) -> Window:

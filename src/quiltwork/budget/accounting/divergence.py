@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
+from quiltwork.beliefs.products import ordered_product
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Count
@@ -146,8 +147,9 @@ def _log_ratio(
 
     Infinite where the noise is so small that densities are below the least float.
     """
-    joint = first @ law @ second.T
-    product = np.outer(first @ law.sum(axis=1), second @ law.sum(axis=0))
+    joint = ordered_product(ordered_product(first, law), second.T)
+    alone = ordered_product(first, law.sum(axis=1)), ordered_product(second, law.sum(axis=0))
+    product = np.outer(*alone)
     with np.errstate(divide="ignore", invalid="ignore"):
         worst = float(np.abs(np.log(joint / product)).max())
     return math.inf if math.isnan(worst) else worst

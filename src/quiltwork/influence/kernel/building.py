@@ -22,6 +22,9 @@ FOLDER = Path(__file__).resolve().parent
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-fast-math", "-fno-math-errno")
 """No fused operations and nothing reordered, so that digits are the same on every machine."""
 LIBRARIES = {"linux": ("-lm",)}
+ZIG_FLAGS = ("-s", "-mcpu=baseline")
+"""No names of this machine's folders, and no instructions that another machine may lack: without a
+target Zig compiles for the processor that it runs on, and containers move."""
 NO_COMPILER = (
     "quiltwork has a small C program to compile, and found no compiler (CC, cc, gcc, clang). "
     "Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install), or "
@@ -103,7 +106,7 @@ def compilers() -> list[list[str]]:
 
 def zig() -> list[str]:
     """The compiler of the package `ziglang`."""
-    return [sys.executable, "-m", "ziglang", "cc"]
+    return [sys.executable, "-m", "ziglang", "cc", *ZIG_FLAGS]
 
 
 def build(folder: Path = FOLDER, target: Target | None = None, into: Path | None = None) -> Path:

@@ -19,6 +19,7 @@ from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import QuiltworkError
 from quiltwork.influence.diameters import diameters
+from quiltwork.influence.kernel import product
 from quiltwork.influence.ratios import product_margin
 from quiltwork.influence.tradeoffs.curves import FloatArray
 
@@ -105,7 +106,7 @@ class ChainKernels:
             ahead: FloatArray = np.eye(self.size)
             steps = self.period * -(-_STEPS // self.period)
             for step in range(steps):
-                ahead = ahead @ self.right[step % self.period]
+                ahead = product(ahead, self.right[step % self.period])
             apart = np.abs(ahead[:, None] - ahead[None]).sum(axis=2).max() / 2
             kept = max(float(apart), 0.0) ** (1 / steps)
         return 1 / max(1 - kept, 1 / FORGETS_NOTHING)
@@ -237,7 +238,7 @@ def _laws(
     while True:
         yield law, states
         step = matrices[node % len(matrices)]
-        law, states = law @ step, (states[:, None] & (step > 0)).any(axis=0)
+        law, states = product(law, step), (states[:, None] & (step > 0)).any(axis=0)
         law = np.where(states, np.maximum(law, 1e-300), 0.0)
         node += 1
 
