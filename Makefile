@@ -43,7 +43,8 @@ docs: $(VENV)/.dev ## the documentation site in docs/_build/html; a warning is a
 wheel: $(VENV)/.dev ## the wheel and the source archive in dist
 	@$(BIN)/python -m build --no-isolation --outdir dist
 
-wheels: $(VENV)/.dev $(VENV)/.zig ## wheels for Linux, macOS and Windows on x86-64 and arm64, all from here
+wheels: $(VENV)/.dev $(VENV)/.zig ## the source archive, and wheels for Linux, macOS and Windows on x86-64 and arm64, all from here
+	@$(BIN)/python -m build --sdist --no-isolation --outdir dist
 	@for tag in $$($(KERNEL) --tags); do \
 		QUILTWORK_TARGET=$$tag $(BIN)/python -m build --wheel --no-isolation --outdir dist || exit 1; done
 
