@@ -28,6 +28,7 @@ from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
 from quiltwork.tables.joint import JointVerdict
+from quiltwork.tables.look import look_at
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -46,6 +47,13 @@ def accountant():
     account = qw.Accountant(CHAIN, 20, budget=2)
     account.spend(dp_epsilon=0.1)
     return account
+
+
+def look():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "patients.csv"
+        path.write_text("age\n30\n40\n50\n60\nforty\n")
+        return look_at([str(path)])
 
 
 def gaussian_account():
@@ -138,6 +146,9 @@ MAKERS = {
     "Intersection": lambda: qw.tables.risk.intersection(table(), table()),
     "Ladder": ladder,
     "OneBit": lambda: ladder(OneBit),
+    "ColumnLook": lambda: look().columns[0],
+    "FilesLook": look,
+    "Stray": lambda: look().columns[0].strays[0],
     "Certificate": lambda: Certificate(
         *("accuracy", None, 0.8, 0.7, 0.9, 0.95, 9, 3, "ladder", "a page"),
         *("us", "0" * 64, "1" * 64, "2"),

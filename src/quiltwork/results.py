@@ -84,7 +84,7 @@ class ResultBase:
         lines = []
         for name, value in self.body().items():
             shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-            lines.append(f"{name.replace('_', ' ')}: {'–' if shown is None else shown}")
+            lines.append(f"{name.replace('_', ' ')}: {'–' if shown in (None, '') else shown}")
         return "\n".join(lines)
 
     def to_json(self) -> str:

@@ -194,7 +194,9 @@ def test_values_far_apart_are_followed_sparsely():
     [
         (qw.MarkovChain(CHAIN.transition, "any"), {}, "initial='any'"),
         (qw.ChainBox([[0.8, 0.1], [0.3, 0.5]], [[0.9, 0.2], [0.5, 0.7]]), {}, "ChainBox"),
-        (CHAIN, {"noise": "gaussian"}, "'laplace' or 'geometric'"),
+        (CHAIN, {"noise": "uniform"}, "'laplace', 'geometric' or 'gaussian'"),
+        (CHAIN, {"noise": "gaussian"}, "give delta"),
+        (CHAIN, {"delta": 1e-6}, "leave it out"),
         (CHAIN, {"releases": []}, r"\(query, scale\) pairs"),
         (CHAIN, {"releases": [(queries.count(1),)]}, r"pair \(query, scale\)"),
         (CHAIN, {"releases": [(queries.count(1), -1)]}, "must not be negative"),

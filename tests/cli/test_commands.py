@@ -38,7 +38,7 @@ def test_help_shows_an_example_that_parses(path):
         if line.strip().startswith(path):
             words = shlex.split(line.strip().rstrip("\\"), comments=True)
             words = words[: words.index(">")] if ">" in words else words
-            flags = [word for word in words if word.startswith("--")]
+            flags = [word.partition("=")[0] for word in words if word.startswith("--")]
             known = {name for option in ALL[path].params for name in option.opts}
             assert set(flags) <= known
 

@@ -105,7 +105,7 @@ CALLS = {
     ),
     "assess": (
         risk.assess,
-        {"table": TABLE, "against": None, "learned": None, "cuts": None, "downcoded": None},
+        {"released": TABLE, "against": None, "learned": None},
     ),
     "definetti": (risk.definetti, {"publication": MADE}),
     "definetti_on": (risk.definetti_on, {"published": TABLE, "original": TABLE}),

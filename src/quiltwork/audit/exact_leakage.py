@@ -171,6 +171,8 @@ def leakage(
 def _read_delta(noise: str, delta: Number) -> float:
     """δ of Gaussian noise, rounded down; 0 for the others, which have none."""
     if choice(noise, (*NOISES, "gaussian"), "noise") == "gaussian":
+        if not isinstance(delta, bool) and delta == 0:
+            raise InvalidInputError("Gaussian noise keeps (ε, δ): give delta, such as 1e-6.")
         return float_down(proper_fraction(delta, "delta"))
     if delta:
         raise InvalidInputError("delta goes with noise='gaussian'; leave it out.")

@@ -18,7 +18,7 @@ def check(
     text: str = option("Columns that are text, whatever they look like.", "COLUMNS", default=""),
     reading: ReadingOptions = gathered(ReadingOptions),
 ) -> None:
-    """Look at your own files: how each column is read, and what is odd.
+    """Look at your own files: how they are read, what is odd.
 
     FILES are CSV or Parquet, of one table or of several providers. For each column: its type as
     the other commands read it, the cells that decided that, spellings that differ by case or

@@ -109,7 +109,7 @@ def _kept_reading(paths: Sequence[str]) -> dict[str, str]:
     """Return what all of some files of beliefs keep, where none of them says otherwise."""
     found: dict[str, set[str]] = {}
     for path in paths:
-        kept = files.parse(files.contents(path)).get("reading", {})
+        kept = files.parse(_belief_document(path)).get("reading", {})
         for name in _KEPT if isinstance(kept, dict) else ():
             if isinstance(kept.get(name), str):
                 found.setdefault(name, set()).add(kept[name])
@@ -173,13 +173,21 @@ def read(
     return series
 
 
+def _belief_document(path: str) -> bytes:
+    """Return a file of beliefs whole, read once per command: a pipe has nothing left after that."""
+    documents = click.get_current_context().meta.setdefault("quiltwork.belief_documents", {})
+    if path not in documents:
+        documents[path] = files.contents(path)
+    return bytes(documents[path])
+
+
 def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:
     """Read belief files; several, or a file with several, make a finite set."""
     from quiltwork.beliefs import as_beliefs, beliefs_from_json
 
     if not paths:
         raise click.UsageError("Give what an adversary may believe: --belief belief.json")
-    return as_beliefs([one for path in paths for one in beliefs_from_json(files.contents(path))])
+    return as_beliefs([one for path in paths for one in beliefs_from_json(_belief_document(path))])
 
 
 def step_lines(beliefs: Sequence[Belief]) -> list[str]:

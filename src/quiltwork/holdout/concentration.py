@@ -71,7 +71,7 @@ class Concentration:
         Theorem: docs/theory/concentration.md (Binomial tails)
 
         >>> round(concentration(None).upper(12_000, 0.85, 100), 4)
-        0.892
+        0.8921
         """
         seen = min(mean + _ROUNDING, 1.0)
         end = min(seen + math.sqrt(exponent / (self.rate * rows)) * (1 + 2.0**-40), 1.0)

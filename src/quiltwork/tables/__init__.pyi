@@ -19,6 +19,7 @@ from .generalization.hierarchies import Hierarchy as Hierarchy
 from .metrics.query_error import query_error as query_error
 from .originals import verify_published as verify_published
 from .provider_side import own_view as own_view
+from .report_page import report as report
 from .table import Table as Table
 from .verification import Verdict as Verdict
 from .verification import max_m as max_m

@@ -8,6 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from quiltwork.arguments import instance
 from quiltwork.exact import percent
 from quiltwork.files import named, write
 from quiltwork.report import (
@@ -278,6 +279,7 @@ def write_page(path: str | Path, text: str) -> Path:
 
 def report(assessment: Assessment, name: str = "the table") -> TableReport:
     """Return the report on what was assessed: a publication, or a table as it stands."""
+    assessment, name = instance(assessment, Assessment, "assessment"), instance(name, str, "name")
     records = f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
     if assessment.kept is None:
         lead = f"{records}, measured as they stand in the table."

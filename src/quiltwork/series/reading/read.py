@@ -375,12 +375,13 @@ def read_sequence(
     beliefs: Belief | Sequence[Belief] = (),
 ) -> CodedSequence:
     """Read what `read_states` reads, as codes."""
+    declared = () if states is None else list_states(states)
     known = (
         []
-        if beliefs == ()
+        if isinstance(beliefs, tuple) and not beliefs
         else [one for belief in as_beliefs(beliefs) for one in belief.states or ()]
     )
-    name = column if column is not None else only_column(source, states=[*known, *(states or ())])
+    name = column if column is not None else only_column(source, states=[*known, *declared])
     read = read_series(source, name, states=states, beliefs=beliefs)
     (sequence,) = read.data.coded.values()
     return sequence
