@@ -280,6 +280,7 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("audit.odds", "length"): lambda: 6,
     ("series.clip", "release"): lambda: RELEASE,
     ("Accountant", "length"): lambda: 20,
+    ("Spending.gaussian", "rho"): lambda: 0.01,
     ("Accountant.spend", "dp_epsilon"): lambda: 0.1,
     ("Accountant.add", "release"): lambda: SPENDING,
     ("Accountant.add_all", "releases"): lambda: [SPENDING],
