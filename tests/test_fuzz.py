@@ -24,6 +24,7 @@ READERS = {
 PARTIAL = {
     *("Release.shortfall", "Network.from_bif", "Ledger.complete", "Ledger.restore"),
     *("ReusableHoldout.from_plan", "ReusableHoldout.resume", "Ladder.resume"),
+    *("Ladder.interval", "Calibration.active_quilts"),
     *(
         "holdout.create_leaderboard",
         "holdout.end_leaderboard",

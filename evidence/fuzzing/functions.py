@@ -198,6 +198,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "source": lambda: FRAME,
     "spending": lambda: SPENDING,
     "spendings": lambda: [SPENDING],
+    "standing": lambda: 0.5,
     "start": lambda: 1,
     "state": lambda: "walk",
     "states": lambda: None,
