@@ -14,7 +14,7 @@ from quiltwork.beliefs import Belief
 from quiltwork.influence.problem import CalibrationProblem, WorstSecret
 from quiltwork.influence.profile import Profile
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
-from quiltwork.influence.sweep import Charge, Endless, Levels
+from quiltwork.influence.sweep import Charge, Levels
 
 if TYPE_CHECKING:
     from quiltwork.influence.gaussian.worst_stretch import SumLevels
@@ -96,12 +96,6 @@ class BeliefBound(Protocol):
 
     def leakage_at(self, charges: Charges, nodes: range, episode: int) -> WorstPoint:
         """The worst secret of all that was spent."""
-
-    def with_horizon(
-        self, charges: Charges, nodes: range, episode: int
-    ) -> tuple[WorstPoint, Endless | None]:
-        """The same, with what later totals may use of it."""
-        return self.leakage_at(charges, nodes, episode), None
 
     def profile(self, charges: Charges, nodes: range, episode: int) -> tuple[IntArray, FloatArray]:
         """Where runs of secrets begin and what each of them leaks at most."""

@@ -35,8 +35,6 @@ from quiltwork.influence.sweep.endless import MOST_WARM_UP, SHORT
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact
 
-_ROOM = 1.25
-"""So many times the highest level is looked at, so that the next releases need not look again."""
 _TIE = 2.0**-40
 _ALIKE = 2.0**-30
 _ROUNDING = 1 + Fraction(1, 2**50)
@@ -137,14 +135,8 @@ class SweepBound(BeliefBound):
 
     def leakage_at(self, charges: Charges, nodes: range, episode: int) -> WorstPoint:
         """The worst node of all that was spent."""
-        return self.with_horizon(charges, nodes, episode)[0]
-
-    def with_horizon(
-        self, charges: Charges, nodes: range, episode: int
-    ) -> tuple[WorstPoint, Endless | None]:
-        """The worst node, and what it rests on, unless that is all levels at once."""
         levels = charges.levels(self.length)
-        found, endless = _worst_of_levels(self.sweep(episode), levels, nodes)
+        found = _worst_of_levels(self.sweep(episode), levels, nodes)
         if found.before + found.after:
             exact = Fraction(found.leak)
         else:
@@ -152,7 +144,7 @@ class SweepBound(BeliefBound):
             if found.leak:
                 exact = _largest_charge(charges, levels, nodes, episode, found.own)
         exact = min(exact, charges.total)
-        return WorstPoint(exact, found.node, found.own, found.before, found.after), endless
+        return WorstPoint(exact, found.node, found.own, found.before, found.after)
 
     def profile(self, charges: Charges, nodes: range, episode: int) -> tuple[IntArray, FloatArray]:
         """Where runs of nodes begin and what each of them leaks at most."""
@@ -262,14 +254,13 @@ def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
     return int(x), int(y)
 
 
-def _worst_of_levels(sweep: Sweepable, levels: Levels, nodes: range) -> tuple[Leak, Endless | None]:
-    """The worst node of a chain or tree, and what it rests on, unless that is all levels at once.
+def _worst_of_levels(sweep: Sweepable, levels: Levels, nodes: range) -> Leak:
+    """The worst node of a chain or tree.
 
     Of states with many behind them the highest levels on all nodes are looked at too, and alone
     where they are everywhere, or a sweep would take minutes. Few runs are swept from end to end,
     which says no more than stretches do and is several times quicker.
     """
-    endless = None
     highest, is_flat = at_highest_levels(sweep, levels, nodes), len(levels.first) == 1
     if not isinstance(sweep, Sweep):
         found = sweep.worst(levels, nodes)
@@ -279,7 +270,7 @@ def _worst_of_levels(sweep: Sweepable, levels: Levels, nodes: range) -> tuple[Le
     elif highest is not None and (runs := worst_of_runs(sweep, levels, nodes)) is not None:
         found = highest if highest.leak < runs.leak else runs
     else:
-        endless = _looked_at(sweep, levels, _ROOM)
+        endless = Endless(sweep, sweep.charged(levels))
         found = sweep.worst(levels, nodes, endless)
         if not endless.short and (highest is not None or not endless.settles):  # noise is found so
             other = worst_between_ends(sweep, levels, nodes)
@@ -287,20 +278,10 @@ def _worst_of_levels(sweep: Sweepable, levels: Levels, nodes: range) -> tuple[Le
             longest = int((flat.last - flat.first)[flat.own > 0].max())
             rounding = _ALIKE if longest > 2 * endless.warm_up else 0.0  # of ends that are unfelt
             if other is not None and other.leak < found.leak * (1 - rounding):
-                found, endless = other, None
+                found = other
         if highest is not None and highest.leak < found.leak:
-            found, endless = highest, None
-    return found, endless
-
-
-def _looked_at(sweep: Sweep, levels: Levels, room: float) -> Endless:
-    """Endless series of levels up to `room` times the highest, or up to it where room would cost.
-
-    Slow chains do not forget the bounds that a sweep begins with, which then are to be the lowest.
-    """
-    charged = sweep.charged(levels)
-    found = Endless(sweep, charged, room)
-    return found if found.short or found.settles else Endless(sweep, charged)
+            found = highest
+    return found
 
 
 def _largest_charge(

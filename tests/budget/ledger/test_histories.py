@@ -92,9 +92,8 @@ def test_levels_that_are_safe_everywhere_need_no_sweep(sqlite_url, monkeypatch):
     asked = [Spending.dp(Fraction(1, 1000), 1 + 190 * n, 400 + 190 * n) for n in range(100)]
     ledger.debit_all("d", asked[:90])
     with monkeypatch.context() as patched:
-        patched.setattr(Secrets, "found_after", None)
         ledger.debit("d", asked[90])
-        patched.setattr(Secrets, "found", None)
+        patched.setattr(Secrets, "worst", None)
         for one in asked[91:]:
             ledger.debit("d", one)
     assert [entry.content["bound"]["by"] for entry in ledger.log()[-9:]] == ["levels"] * 9

@@ -11,13 +11,13 @@ Theorem: docs/theory/sweep.md, docs/theory/composition.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from quiltwork.budget.accounting.usage import Usage, least_span
-from quiltwork.budget.accounting.worst_point import FoundTotal, Secrets
+from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Composition, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction, written_fraction
@@ -34,8 +34,6 @@ _MANY = 64
 """With fewer changes of levels pricing costs as little as a bound by levels."""
 _FEW = 64
 """So many releases are looked at one by one, and not all levels for them."""
-_FOUND = ("found", "peak")
-"""What was found about the levels, and holds whoever keeps the history."""
 _LONGEST_DENOMINATOR_BITS = 1024
 _FINE = 1 << 256
 
@@ -54,12 +52,9 @@ class Account:
     count: int = 0
     by_theorem_3_6: Fraction = Fraction(0)
     latest: Composition | None = None
-    grown: tuple[FoundTotal, int, int] | None = None
-    """What was found before the latest releases, if it was asked for, and the time points from the
-    first to the last that these use."""
 
     def plus(self, spendings: Iterable[Spending]) -> Account:
-        """Add releases.
+        """Add releases. Cost: some milliseconds after 10⁵ others.
 
         Raises:
             InvalidInputError: if a window lies outside the series.
@@ -81,20 +76,12 @@ class Account:
             if spending.composes_by == "levels":
                 levels.append(self.secrets.charged(spending, narrowest))
                 narrowest = least_span(narrowest, levels[-1])
-        usage, grown = self.usage.plus(*levels), self._grown(levels)
-        after = Account(self.secrets, usage, history, count, others, latest, grown)
+        usage = self.usage.plus(*levels)
+        after = Account(self.secrets, usage, history, count, others, latest)
         if "peak" in self.__dict__ and len(levels) <= _FEW:
             here = (usage.highest(one.start, one.stop) for one in levels)
             after.__dict__["peak"] = max([self.peak, *here])
         return after
-
-    def _grown(self, levels: Sequence[Spending]) -> tuple[FoundTotal, int, int] | None:
-        known = self.__dict__.get("found")
-        before = self.grown if known is None else (known, self.secrets.length, 1)
-        if before is None:
-            return None
-        start = min([before[1], *(one.start for one in levels)])
-        return before[0], start, max([before[2], *(one.stop for one in levels)])
 
     def plus_scaled(self, others: Account, factor: Number) -> Account:
         """Add the releases of another account with all their charges times `factor`.
@@ -102,7 +89,7 @@ class Account:
         For totals only: the releases are not in the history. Cheaper than adding them one by one.
         """
         times = positive_fraction(factor, "factor")
-        return replace(self, usage=self.usage.combined(others.usage, times), grown=None)
+        return replace(self, usage=self.usage.combined(others.usage, times))
 
     @cached_property
     def spendings(self) -> tuple[Spending, ...]:
@@ -117,56 +104,14 @@ class Account:
         """The same account, whose releases are kept elsewhere, where a function may find them."""
         same = replace(self, history=earlier)
         same.__dict__.update(
-            {name: self.__dict__[name] for name in _FOUND if name in self.__dict__}
+            {name: self.__dict__[name] for name in ("worst", "peak") if name in self.__dict__}
         )
         return same
 
-    @property
-    def known(self) -> FoundTotal | None:
-        """The worst time point, if it was looked for."""
-        known: FoundTotal | None = self.__dict__.get("found")
-        return known
-
-    def knowing(self, found: FoundTotal | None) -> Account:
-        """This account, of which the worst time point is known from elsewhere."""
-        if found is not None:
-            self.__dict__["found"] = found
-        return self
-
-    def as_priced(self, before: Account, then: Account, priced: Account) -> Account:
-        """This account, after releases that were added to `then` before, and `priced` there.
-
-        `before` is this account without them. What was looked at holds if the levels around them
-        are still the same: then only others are higher, of which the worst is known.
-        """
-        known, found = before.known, priced.known
-        if known is None or found is None or found.near is None or not known.peaks:
-            return self
-        near, first, last = found.near
-        if (
-            before.secrets is not then.secrets
-            or not found.covers(known.peaks)
-            or known.worst.exact
-            >= known.everything  # bounded by what all charge, which is more now
-            or near.exact >= found.everything
-            or not before.usage.same_between(then.usage, first, last)
-        ):
-            return self
-        worst = max(known.worst, near, key=lambda one: one.exact)
-        peaks = tuple(map(max, known.peaks, found.peaks))
-        return self.knowing(replace(found, worst=worst, everything=self.usage.total, peaks=peaks))
-
     @cached_property
-    def found(self) -> FoundTotal:
-        """The worst time point; where one was found before, only what changed is looked at."""
-        if self.grown is None or not self.usage.everything:
-            return self.secrets.found(self.usage)
-        return self.secrets.found_after(self.usage, *self.grown)
-
-    @property
     def worst(self) -> WorstPoint:
         """The time point about which the releases with levels tell most."""
-        return self.found.worst
+        return self.secrets.worst(self.usage)
 
     @property
     def total(self) -> Fraction:
@@ -188,7 +133,7 @@ class Account:
         left = limit - self.by_theorem_3_6
         if self.usage.total <= left:
             return self.usage.total + self.by_theorem_3_6, "levels"
-        asks = self.known is None and len(self.usage.times) >= _MANY
+        asks = "worst" not in self.__dict__ and len(self.usage.times) >= _MANY
         if asks and left > 0 and self.peak <= self.secrets.safe_level(left):
             return limit, "levels"
         return self.total, "priced"
@@ -227,7 +172,7 @@ class Account:
             UnsupportedError: if one without levels was made while the series was a single point.
         """
         _check_stretch("nothing" if self.by_theorem_3_6 else self.latest, secrets)
-        return replace(self, secrets=secrets, grown=None)
+        return replace(self, secrets=secrets)
 
 
 def by_theorem_3_6(spending: Spending) -> Fraction:

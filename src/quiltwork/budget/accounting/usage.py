@@ -13,7 +13,7 @@ Theorem: docs/theory/joint-quilt-accountant.md
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -101,7 +101,7 @@ class Usage:
         common = _common(self.denominator, other.denominator * factor.denominator)
         times = math.ceil(factor * common / other.denominator)
         everything = common // self.denominator * self.everything + times * other.everything
-        changes, rises = other.rises(0, len(other.times))
+        changes, rises = other.rises()
         if everything >= _SAFE:
             rises = rises.astype(object)
         narrowest = _least(self.narrowest, other.narrowest)
@@ -137,15 +137,14 @@ class Usage:
             times, sums = np.delete(times, flat), np.delete(sums, flat, axis=0)
         return Usage(common, times, sums, everything, narrowest)
 
-    def rises(self, begin: int, end: int) -> tuple[Times, Integers]:
-        """The times of some rows, and how charges change at each. O(end − begin).
+    def rises(self) -> tuple[Times, Integers]:
+        """The times of all rows, and how charges change at each. O(rows).
 
         By how much those per point and per pair rise from the time before, and what the windows
         that begin and that end there are charged once.
         """
-        earlier = self._earlier(begin, end)[:, :2]
-        risen = self.sums[begin:end, :2] - earlier
-        return self.times[begin:end], np.concatenate([risen, self.sums[begin:end, 3:]], axis=1)
+        risen = self.sums[:, :2] - self._earlier(0, len(self.sums))[:, :2]
+        return self.times, np.concatenate([risen, self.sums[:, 3:]], axis=1)
 
     def _earlier(self, begin: int, end: int) -> Integers:
         """The row before each of some rows."""
@@ -177,7 +176,7 @@ class Usage:
 
     def to_body(self) -> dict[str, Any]:
         """Write it as JSON values: when charges change, and by how much. O(changes)."""
-        times, rises = self.rises(0, len(self.times))
+        times, rises = self.rises()
         columns = [row.tolist() if (row != 0).any() else [] for row in rises.T]
         span = None if self.narrowest is None else str(self.narrowest)
         steps = np.diff(times, prepend=0).tolist()
@@ -198,43 +197,9 @@ class Usage:
         narrowest = None if span is None else written_fraction(span, "narrowest")
         return cls.of_rises(int(body["over"]), times, rises, narrowest)
 
-    def within(self, first: int, last: int) -> Usage:
-        """What is charged for the time points first..last alone: no higher levels. O(rows between).
-
-        A pair of `last` and the next one stays, a window from before `first` is charged once
-        nowhere, and one that goes on after `last` for all runs beyond.
-        """
-        begin, end = self._rows(first, last)
-        times, sums = np.maximum(self.times[begin:end], first), self.sums[begin:end].copy()
-        sums[self.times[begin:end] < first, 3:] = 0
-        times, sums = (
-            np.append(times, last + 1),
-            np.append(sums, np.zeros_like(sums, shape=(1, 5)), 0),
-        )
-        usage = Usage(self.denominator, times, sums, 0, self.narrowest)
-        everything = int(usage.charges(np.array([1]), times[-1:])[0])
-        return replace(usage, everything=everything) if everything else Usage()
-
     def highest(self, first: int, last: int) -> Fraction:
         """The most that is spent on a time point of first..last itself. O(rows between)."""
         return Fraction(int(self.between(first, last).own.max()), self.denominator)
-
-    def same_between(self, other: Usage, first: int, last: int) -> bool:
-        """Whether both charge the time points first..last alike. O(rows between)."""
-        ours, theirs = self.between(first, last), other.between(first, last)
-        if len(ours.first) != len(theirs.first) or (ours.first != theirs.first).any():
-            return False
-        if self.denominator != other.denominator:
-            ours = Runs(ours[0], *(row.astype(object) * other.denominator for row in ours[1:]))
-            theirs = Runs(theirs[0], *(row.astype(object) * self.denominator for row in theirs[1:]))
-        return all(map(np.array_equal, ours, theirs))
-
-    def busiest(self, first: int, last: int) -> int:
-        """One of first..last with the highest charge per point. O(rows between), but quick."""
-        begin, end = self._rows(first, last)
-        if begin == end:
-            return first
-        return max(first, int(self.times[begin + int(np.argmax(self.sums[begin:end, 0]))]))
 
     def _rows(self, first: int, last: int) -> tuple[int, int]:
         """The rows from the one that holds at `first` to the last one up to `last`."""
@@ -274,28 +239,8 @@ class Usage:
 
     def levels(self, length: int) -> Levels:
         """What is spent on each time point, rounded up. O(rows)."""
-        return self.levels_between(1, length, length, ())
-
-    @cached_property
-    def peaks(self) -> tuple[float, ...]:
-        """The highest own, forward and backward level, as `levels` rounds them. O(rows)."""
-        most = np.array([row.max() for row in self.runs[1:]], dtype=self.sums.dtype)
-        return tuple(_floats(most, self.denominator).tolist())
-
-    def levels_between(self, first: int, last: int, length: int, peaks: Sequence[float]) -> Levels:
-        """What is spent on the time points first..last; all others count as high as `peaks`.
-
-        O(rows between), and so quick for one window among many.
-        """
-        starts, *charged = self.between(first, last)
-        rows = [_floats(row, self.denominator) for row in charged]
-        if first > 1:
-            starts = np.append(1, starts)
-            rows = [np.append(peak, row) for peak, row in zip(peaks, rows, strict=True)]
-        if last < length:
-            starts = np.append(starts, last + 1)
-            rows = [np.append(row, peak) for peak, row in zip(peaks, rows, strict=True)]
-        own, forward, backward = rows
+        starts, *charged = self.between(1, length)
+        own, forward, backward = (_floats(row, self.denominator) for row in charged)
         return Levels(starts, own, forward, backward, length, float_up(self.total)).joined()
 
     def sum_levels(self, length: int) -> SumLevels:

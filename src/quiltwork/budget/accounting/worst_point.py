@@ -10,8 +10,7 @@ Theorem: docs/theory/sweep.md, docs/theory/gaussian.md, docs/theory/joint-quilt-
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -28,7 +27,6 @@ from quiltwork.influence.belief_bound import BeliefBound, WorstPoint
 from quiltwork.influence.calibration_arguments import bounds_for
 from quiltwork.influence.gaussian import no_sum
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
-from quiltwork.influence.sweep import Endless
 from quiltwork.lazy import cached_property
 from quiltwork.results import ResultBase
 
@@ -36,34 +34,6 @@ _ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
 _HALVINGS = 40
 """How far below the largest level of noise a safe one is looked for, where it is not safe."""
 _ADD = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
-
-
-@dataclass(frozen=True, eq=False)
-class FoundTotal:
-    """The worst time point of some releases, and what the next total can use of it.
-
-    `everything` is what all releases charge and `peaks` bound their levels. `endless` holds for
-    every series of levels up to `covered`; none for beliefs other than chains, and for short
-    series. If only the time points around the latest releases were looked at, `near` is the worst
-    of these, and the first and the last whose levels it rests on.
-    """
-
-    worst: WorstPoint
-    everything: Fraction = Fraction(0)
-    peaks: tuple[float, ...] = ()
-    endless: tuple[Endless, ...] = ()
-    covered: tuple[float, ...] = ()
-    near: tuple[WorstPoint, int, int] | None = None
-
-    def covers(self, peaks: Sequence[float]) -> bool:
-        """Whether `endless` holds for series of such levels."""
-        return bool(self.endless) and all(map(operator.le, peaks, self.covered))
-
-    def with_endless_of(self, other: FoundTotal | None) -> FoundTotal:
-        """The same, to be added to by what another has looked at, if that is enough."""
-        if other is None or not self.peaks or not other.covers(self.peaks):
-            return self
-        return replace(self, endless=other.endless, covered=other.covered)
 
 
 @dataclass(frozen=True)
@@ -107,57 +77,12 @@ class Secrets:
         """The secret time points."""
         return range(self.first, self.last + 1)
 
-    def found(self, usage: Usage) -> FoundTotal:
-        """The time point that leaks most, with a bound on what any of them leaks. O(changes)."""
+    def worst(self, usage: Usage) -> WorstPoint:
+        """The time point that leaks most, under the worst belief. O(changes of levels)."""
         if not usage.everything:
-            return FoundTotal(WorstPoint())
-        found = [one.with_horizon(usage, self.nodes, self.episode) for one in self.bounds]
-        worst = max((one for one, _ in found), key=lambda one: one.exact)
-        kept = [bounds for _, bounds in found if bounds is not None and not bounds.short]
-        watched = len(kept) == len(self.bounds) and bool(worst.before + worst.after)
-        if not watched:
-            return FoundTotal(worst, usage.total)
-        room = min(bounds.room for bounds in kept)
-        covered = tuple(peak * room for peak in usage.peaks)
-        return FoundTotal(worst, usage.total, usage.peaks, tuple(kept), covered)
-
-    def found_after(self, usage: Usage, before: FoundTotal, start: int, stop: int) -> FoundTotal:
-        """The same after more releases on start..stop, from what was found before them.
-
-        What is spent on a time point enters the bounds of those around it, as far as an end is
-        felt (`Endless.felt`), and no others. So unless levels are higher than those looked at the
-        others keep theirs, and the cost is that of the changes around the window. The result is
-        what `found` says, to a relative 2⁻²⁸.
-        """
-        if not before.covers(before.peaks) or before.worst.exact >= before.everything:
-            return self.found(usage)
-        found, peaks, seen = [WorstPoint()], before.peaks, [start, stop]
-        for bounds in before.endless:
-            felt, early = bounds.felt, len(bounds.sweep.walk.possible)
-            first, last = max(start - felt, 1), min(stop + felt, self.length)
-            if first <= early:  # the first nodes are swept from the start, in one piece
-                first, last = 1, min(max(last, early + felt), self.length)
-            near = max(first - felt, 1), min(last + felt, self.length)
-            seen += near
-            levels = usage.levels_between(*near, self.length, before.peaks)
-            rows = levels.own, levels.forward, levels.backward
-            peaks = tuple(
-                max(float(row.max()), peak) for row, peak in zip(rows, peaks, strict=True)
-            )
-            if not before.covers(peaks):
-                return self.found(usage)
-            nodes = range(max(first, self.first), min(last + self.episode, self.last + 1))
-            if nodes:
-                leak = bounds.sweep.worst(levels, nodes, bounds, float(before.worst.exact))
-                parts = leak.node, leak.own, leak.before, leak.after
-                found.append(WorstPoint(min(Fraction(leak.leak), usage.total), *parts))
-        worst = max(found, key=lambda one: one.exact)
-        higher = worst.exact > before.worst.exact
-        if higher and not all(bounds.settles for bounds in before.endless):
-            return self.found(usage)  # the highest levels on all nodes may tell less by now
-        near_window = worst, min(seen), max(seen)
-        total = max(before.worst, worst, key=lambda one: one.exact)
-        return replace(before, worst=total, everything=usage.total, peaks=peaks, near=near_window)
+            return WorstPoint()
+        found = [one.leakage_at(usage, self.nodes, self.episode) for one in self.bounds]
+        return max(found, key=lambda one: one.exact)
 
     def safe_level(self, limit: Fraction) -> Fraction:
         """A level that costs at most `limit` on all time points together; 0 if none is known.
@@ -186,7 +111,7 @@ class Secrets:
         level = Fraction(float_down(most * (1 - 2 * _ROUNDING_OF_SWEEPS)))
         for _ in range(_HALVINGS if level else 0):
             flat = Usage().plus(Spending.dp(level, 1, self.length))
-            if self.found(flat).worst.exact <= limit * (1 - _ROUNDING_OF_SWEEPS):
+            if self.worst(flat).exact <= limit * (1 - _ROUNDING_OF_SWEEPS):
                 return level
             level /= 2
         return Fraction(0)

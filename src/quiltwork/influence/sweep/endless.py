@@ -16,7 +16,7 @@ import numpy as np
 from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray
 from quiltwork.influence.sweep.sides import Exact, Side
-from quiltwork.influence.sweep.stretches import SMALL_PIECE, agree, endless
+from quiltwork.influence.sweep.stretches import agree, endless
 from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
@@ -31,18 +31,16 @@ MOST_WARM_UP = 4096
 
 
 class Endless:
-    """Endless series of the levels of one series, or of some that are at least as high."""
+    """Endless series of the levels of one series."""
 
-    def __init__(self, sweep: Sweep, levels: Levels, room: float = 1.0) -> None:
-        """Look at levels up to the highest, or to `room` times it."""
-        self.sweep, self.length, self.room = sweep, levels.length, room
+    def __init__(self, sweep: Sweep, levels: Levels) -> None:
+        """Look at levels up to the highest."""
+        self.sweep, self.length = sweep, levels.length
         self.short = levels.length <= SHORT or _felt_everywhere(sweep, levels)
         """Whether the series is swept from end to end, in one piece."""
         most = max(4, min(_GRID, 64 * _GRID // sweep.walk.size**2))
         self.grids = tuple(
-            row.max(keepdims=True)
-            if self.short
-            else few_levels(np.append(row, row.max() * room), most)
+            row.max(keepdims=True) if self.short else few_levels(row, most)
             for row in (levels.backward, levels.forward)
         )
 
@@ -50,11 +48,6 @@ class Endless:
     def warm_up(self) -> int:
         """How many nodes further out a sweep begins."""
         return self.length if self.short else self.probes[2]
-
-    @property
-    def felt(self) -> int:
-        """What is further away from a node than this has not entered its bounds."""
-        return self.warm_up + max(SMALL_PIECE, self.warm_up) + self.sweep.episode
 
     @cached_property
     def outer(self) -> tuple[FloatArray | None, FloatArray | None]:

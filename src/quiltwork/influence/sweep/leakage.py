@@ -64,14 +64,9 @@ class Sweep:
     episode: int = 1
     coarse: Contracted | None = None
 
-    def worst(
-        self, levels: Levels, nodes: range, endless: Endless | None = None, least: float = -1.0
-    ) -> Leak:
-        """The node among `nodes` that leaks most; stretches that leak at most `least` are skipped.
-
-        `endless` may be that of other levels of this series, which these do not exceed.
-        """
-        return Swept(self, levels, nodes, endless).worst(least)
+    def worst(self, levels: Levels, nodes: range, endless: Endless | None = None) -> Leak:
+        """The node among `nodes` that leaks most; `endless` is that of these levels, if known."""
+        return Swept(self, levels, nodes, endless).worst()
 
     def profile(self, levels: Levels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
         """Runs of nodes (first, last) and a bound on what each of their nodes leaks."""
@@ -280,15 +275,12 @@ class Swept:
         longest = int((pieces.stop - pieces.start).max(initial=0)) + 1
         return max(1, self.sweep.affordable(longest + self.endless.warm_up))
 
-    def worst(self, least: float = -1.0) -> Leak:
-        """Pieces in order of their bounds, until no other can be worse or too many are left.
-
-        Those that leak no more than `least` are left out.
-        """
+    def worst(self) -> Leak:
+        """Pieces in order of their bounds, until no other can be worse or too many are left."""
         pieces = self.pieces()
         bounds = self.bounds(pieces)
         order = np.argsort(-bounds, kind="stable")
-        best = Leak(least, self.nodes.start, 0.0, 0.0, 0.0)
+        best = Leak(-1.0, self.nodes.start, 0.0, 0.0, 0.0)
         done, most = 0, self.affordable(pieces)
         while done < len(order) and bounds[order[done]] > best.leak:
             if done >= most:  # what is left leaks no more than the quick bound of the next
