@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.tables.constraints import KAnonymity, LDiversity
-from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords, places, records_of
+from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords, records_of
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.table import Table
 
@@ -66,4 +66,4 @@ def random_table(seed: int, rows: int = 80, providers: int = 4, **more: Any) -> 
     )
 
 
-__all__ = ["places", "random_frame", "random_records", "random_table", "records_of"]
+__all__ = ["random_frame", "random_records", "random_table", "records_of"]

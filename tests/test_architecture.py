@@ -307,3 +307,56 @@ def test_no_room_imports_what_only_the_papers_need():
             for alias in node.names
         ]
         assert not [name for name in names if name.split(".")[0] == "papers"], path
+
+
+WAY_OF_A_ROW = (
+    "input",
+    "codes",
+    "table",
+    "generalization",
+    "constraints",
+    "verification",
+    "partitioning",
+    "publishing",
+    "metrics",
+    "risk",
+    "publication",
+    "spark",
+    "m_privacy",
+    "anonymization",
+    "providers",
+)
+"""The folders and modules of `tables` in the order in which a row passes through them."""
+
+
+def steps_back(edges: dict[str, set[str]]) -> list[tuple[str, str]]:
+    """Imports of a step of the way from a later one."""
+    step = {name: number for number, name in enumerate(WAY_OF_A_ROW)}
+
+    def step_of(module: str) -> int | None:
+        _, room, part, *_ = *module.split("."), ""
+        return step.get(part) if room == "tables" else None
+
+    found = []
+    for module, imported in edges.items():
+        here = step_of(module)
+        for other in imported:
+            there = step_of(other)
+            if here is not None and there is not None and there > here:
+                found.append((module, other))
+    return sorted(found)
+
+
+def test_tables_show_the_way_a_row_takes():
+    tables = [path for path in sources() if room_of(path) == "tables"]
+    edges = module_edges(tables)
+    assert not steps_back(edges)
+    folders = {path.relative_to(PACKAGE / "tables").parts[0] for path in tables}
+    named = {name.removesuffix(".py") for name in folders}
+    assert set(WAY_OF_A_ROW) <= named
+    assert {name for name in folders if not name.endswith(".py")} <= set(WAY_OF_A_ROW)
+
+
+def test_a_step_back_would_be_seen():
+    assert steps_back({"quiltwork.tables.input.x": {"quiltwork.tables.risk.y"}})
+    assert not steps_back({"quiltwork.tables.risk.y": {"quiltwork.tables.input.x"}})

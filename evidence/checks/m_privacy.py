@@ -18,6 +18,7 @@ from evidence import coalition_reference as reference
 from evidence.random_groups import even_group, frame, random_group, random_people
 from quiltwork.errors import NotPrivateError
 from quiltwork.tables.anonymization import anonymize
+from quiltwork.tables.codes.group import Group
 from quiltwork.tables.constraints import (
     Constraint,
     EntropyLDiversity,
@@ -26,9 +27,9 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.group import Group
+from quiltwork.tables.m_privacy import verify_m_privacy
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import METHODS, Verdict, find_breach, verify_m_privacy
+from quiltwork.tables.verification import METHODS, Verdict, find_breach
 
 NAME = "m-privacy"
 CLAIM = (

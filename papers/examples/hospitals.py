@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quiltwork.tables.frames import arrow
+from quiltwork.tables.input.frames import arrow
 from quiltwork.tables.table import Table
 
 PATIENTS = (

@@ -22,7 +22,7 @@ from quiltwork.report.charts import Line, LineChart
 if TYPE_CHECKING:
     import numpy as np
 
-    from quiltwork.tables.group import Group
+    from quiltwork.tables.codes.group import Group
 
 Shares: TypeAlias = Literal["uniform", "exponential"]
 SHARES: tuple[Shares, ...] = ("uniform", "exponential")
@@ -238,7 +238,7 @@ def _group(shares: Shares, providers: int, records: int, seed: int) -> Group:
     """Draw records with Adult's occupations and providers of equal or falling size."""
     import numpy as np
 
-    from quiltwork.tables.group import Group
+    from quiltwork.tables.codes.group import Group
 
     rng = np.random.default_rng([providers, records, seed, SHARES.index(shares)])
     weights = np.ones(providers) if shares == "uniform" else np.exp(-np.arange(providers) / 5)

@@ -207,7 +207,7 @@ def _guessed_encoding(sample: bytes, *, by_rows: bool) -> str:
     return "utf-8"
 
 
-class Opened:
+class CsvSource:
     """A file, or standard input (`-`), that can be read from its beginning as often as needed.
 
     `.gz` is decompressed within limits (`files.Unpacked`). A pipe is kept in memory. `parts` are
@@ -230,7 +230,7 @@ class Opened:
         self._told_encoding = given is not None and given.encoding is not None
         if path != "-" and whole is None:
             files.refuse_device(path)
-        with _told(path):
+        with _ReadErrors(path):
             if whole is not None:
                 pass
             elif path == "-":
@@ -259,7 +259,7 @@ class Opened:
                 "example encoding='shift_jis'."
             )
 
-    def turns_out_as_windows(self) -> bool:
+    def fall_back_to_cp1252(self) -> bool:
         """Whether a file that begins as UTF-8 has other letters later, which is said from now."""
         if self._told_encoding or self.dialect.encoding != "utf-8":
             return False
@@ -293,7 +293,7 @@ class Opened:
         codec = self.dialect.encoding
         if codec == "utf-8":
             codec = "utf-8-sig" if self._told_encoding else _BY_LETTER
-        with _told(self.path), io.TextIOWrapper(self.stream(), codec, newline="") as file:
+        with _ReadErrors(self.path), io.TextIOWrapper(self.stream(), codec, newline="") as file:
             reader = csv.reader(file, strict=True, delimiter=self.dialect.delimiter)
             try:
                 with suppress(UnicodeError):  # which would carry the bytes of the file
@@ -309,13 +309,13 @@ class Opened:
         )
 
 
-def joined(paths: Sequence[str], given: GivenDialect) -> Opened | None:
+def joined(paths: Sequence[str], given: GivenDialect) -> CsvSource | None:
     """Return plain small files of one header as one; None if they are others.
 
     One line is one row in them: nothing is quoted, no line is empty, and all of it is UTF-8.
     """
     texts = []
-    with _told(paths[0]):
+    with _ReadErrors(paths[0]):
         for path in paths:
             with open(path, "rb") as file:
                 texts.append(file.read())
@@ -330,7 +330,7 @@ def joined(paths: Sequence[str], given: GivenDialect) -> Opened | None:
         return None
     if whole.count(b"\r") not in (0, lines) or not _is_utf8(whole):
         return None
-    opened = Opened(paths[0], given, whole)
+    opened = CsvSource(paths[0], given, whole)
     opened.parts = [(p, body.count(b"\n")) for p, body in zip(paths, bodies, strict=True)]
     return opened
 
@@ -341,7 +341,7 @@ def _is_utf8(whole: bytes) -> bool:
     return False
 
 
-class _told:  # noqa: N801  (reads as a phrase)
+class _ReadErrors:
     """Tells the troubles of reading a file in a sentence."""
 
     def __init__(self, path: str) -> None:
@@ -371,7 +371,7 @@ def with_csv(
     the others are read.
 
     Raises:
-        InvalidInputError: as `Opened` does.
+        InvalidInputError: as `CsvSource` does.
     """
     asked = given or GivenDialect(by_rows=False)
     paths = [path] if path == "-" else files.listed_files(path)
@@ -379,7 +379,7 @@ def with_csv(
     def one(place: int, reader: Callable[[Iterator[list[str]]], Any]) -> Any:
         if paths[place].endswith(files.TABLES):
             return reader(_table_rows(paths[place]))
-        return Opened(paths[place], asked).rows(reader)
+        return CsvSource(paths[place], asked).rows(reader)
 
     if len(paths) == 1:
         return one(0, read)  # type: ignore[no-any-return]

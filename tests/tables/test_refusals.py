@@ -16,7 +16,7 @@ from quiltwork.tables import (
     query_error,
     verify_m_privacy,
 )
-from quiltwork.tables.histogram import SecretCounts
+from quiltwork.tables.codes.histogram import SecretCounts
 
 FRAME = pandas.DataFrame({"p": [*"AB"] * 4, "q": range(8), "s": [*"aabbccdd"]})
 TABLE = Table(FRAME, "p", ["q"], "s")

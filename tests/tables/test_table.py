@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.encoding import group_rows
+from quiltwork.tables.codes.encoding import group_rows
 from quiltwork.tables.table import Table
 
 ROWS = {

@@ -30,7 +30,7 @@ from quiltwork.files import dump
 
 if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
-    from quiltwork.tables.writing import Formulas
+    from quiltwork.tables.publishing.writing import Formulas
 
 
 @command(
@@ -78,8 +78,8 @@ def anonymize(
     1: no such table was found, and nothing is written.
     """
     from quiltwork.tables.anonymization import anonymize as run
-    from quiltwork.tables.for_providers import write_row_groups
-    from quiltwork.tables.writing import check_ending, check_formulas
+    from quiltwork.tables.publishing.for_providers import write_row_groups
+    from quiltwork.tables.publishing.writing import check_ending, check_formulas
 
     require_provider(source, m)
     formulas: Formulas = "escape" if escape_formulas else "keep"

@@ -38,8 +38,8 @@ def hierarchy(
     hierarchy is a value and its generalizations up to `*`, separated by semicolons. Values that
     occur in no file are not covered: add their lines by hand.
     """
-    from quiltwork.tables.frames import opened_alike
-    from quiltwork.tables.generalization.hierarchies import Hierarchy
+    from quiltwork.tables.codes.hierarchies import Hierarchy
+    from quiltwork.tables.input.frames import opened_alike
 
     if sum(rule is not None for rule in (intervals, prefixes, dates)) != 1:
         raise click.UsageError("give one of --intervals, --prefixes and --dates")

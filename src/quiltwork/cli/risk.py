@@ -48,8 +48,8 @@ def risk(
     --original the deFinetti attack is carried out and scored. --ordinal and --hierarchy say how
     labels are read.
     """
-    from quiltwork.tables.report_page import report
     from quiltwork.tables.risk import assess, definetti_on
+    from quiltwork.tables.risk.report_page import report
 
     read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
     check_targets(None, target, None, read)
@@ -86,7 +86,7 @@ def _of_sensitive(
 def _compared(
     table: Table, against: str, source: TableFiles, declared: dict[str, dict[str, Any]]
 ) -> Intersection:
-    from quiltwork.tables.frames import opened
+    from quiltwork.tables.input.frames import opened
     from quiltwork.tables.risk import intersection
     from quiltwork.tables.table import Table
 

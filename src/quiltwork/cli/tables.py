@@ -30,7 +30,7 @@ from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
-    from quiltwork.tables.frames import FileReading
+    from quiltwork.tables.input.frames import FileReading
     from quiltwork.tables.table import Table
 
 PROVIDER = "provider"
@@ -68,7 +68,7 @@ class ReadingOptions:
 
     def of(self, files: Sequence[str]) -> list[FileReading]:
         """Return how each of some files is read."""
-        from quiltwork.tables.frames import FileReading
+        from quiltwork.tables.input.frames import FileReading
 
         typed = [*files, *_typed_texts(click.get_current_context().params)]
         for one in self.each:
@@ -211,7 +211,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     On Spark, Parquet files become a table that is never brought here; other files are read here.
     """
     from quiltwork.cli.tables_spark import all_parquet
-    from quiltwork.tables.frames import opened, opened_alike
+    from quiltwork.tables.input.frames import opened, opened_alike
     from quiltwork.tables.table import Table
 
     files, provider, as_text = source.files, source.provider, split_list(source.text)

@@ -83,9 +83,10 @@ def verify(
     file, and the answer is what you can tell alone. --ordinal and --hierarchy say how its labels
     are read. Exit code 1: not private, or not shown to be.
     """
-    from quiltwork.tables.originals import verify_published
-    from quiltwork.tables.provider_side import own_view
-    from quiltwork.tables.verification import LIMIT, verify_m_privacy
+    from quiltwork.tables.m_privacy import verify_m_privacy
+    from quiltwork.tables.providers.originals import verify_published
+    from quiltwork.tables.providers.own_view import own_view
+    from quiltwork.tables.verification import LIMIT
 
     bound = LIMIT if limit is None else limit
     m_is_given = (
@@ -156,7 +157,7 @@ def verify(
 
 
 def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
-    from quiltwork.tables.verification.verify import max_m
+    from quiltwork.tables.verification.max_m import max_m
 
     found = max_m(table, constraint, limit)
     breach = found.breach

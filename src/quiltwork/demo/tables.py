@@ -52,7 +52,7 @@ def patients() -> Table:
     import numpy as np
 
     from quiltwork.tables import Table
-    from quiltwork.tables.frames import arrow
+    from quiltwork.tables.input.frames import arrow
 
     rng = np.random.default_rng(SEED)
     hospital = rng.choice(HOSPITALS, PATIENTS, p=[0.4, 0.3, 0.2, 0.1])

@@ -81,7 +81,7 @@ class TableRules(Document, frozen=True):
         Raises:
             InvalidInputError: for a column of two roles, and a hierarchy that is none.
         """
-        from quiltwork.tables.generalization.hierarchies import Hierarchy
+        from quiltwork.tables.codes.hierarchies import Hierarchy
 
         if len(set(self.columns)) < len(self.columns):
             raise InvalidInputError("A column is either a quasi-identifier or sensitive, once.")

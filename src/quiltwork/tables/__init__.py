@@ -1,9 +1,10 @@
 """Tables of many providers: checking and making tables that colluding providers cannot undo.
 
-`meanings` says which spellings may be one value, `constraints` what a group must satisfy,
-`verification` whether every coalition leaves enough, `partitioning` how records become groups,
-`generalization` how groups become published texts, `metrics`, `risk` and `report_page` what a table
-keeps and tells. `spark` does the same where records do not fit one machine.
+The folders are the way a row takes: `input` (files and frames, what cells mean), `codes` (columns
+as integers, counts), `partitioning` into groups that `verification` finds to keep the
+`constraints`, `generalization` of groups to published texts and `publishing` of these. `metrics`
+and `risk` assess what a table keeps and reveals, `providers` is what providers check themselves,
+and `spark` does the same where records do not fit one machine.
 """
 
 from quiltwork._offered import offered

@@ -6,6 +6,7 @@ from . import risk as risk
 from . import spark as spark
 from . import verification as verification
 from .anonymization import anonymize as anonymize
+from .codes.hierarchies import Hierarchy as Hierarchy
 from .comparison import compare as compare
 from .constraints import Constraint as Constraint
 from .constraints import Custom as Custom
@@ -14,13 +15,12 @@ from .constraints import KAnonymity as KAnonymity
 from .constraints import LDiversity as LDiversity
 from .constraints import RecursiveLDiversity as RecursiveLDiversity
 from .constraints import TCloseness as TCloseness
-from .for_providers import write_row_groups as write_row_groups
-from .generalization.hierarchies import Hierarchy as Hierarchy
+from .m_privacy import verify_m_privacy as verify_m_privacy
 from .metrics.query_error import query_error as query_error
-from .originals import verify_published as verify_published
-from .provider_side import own_view as own_view
-from .report_page import report as report
+from .providers.originals import verify_published as verify_published
+from .providers.own_view import own_view as own_view
+from .publishing.for_providers import write_row_groups as write_row_groups
+from .risk.report_page import report as report
 from .table import Table as Table
 from .verification import Verdict as Verdict
 from .verification import max_m as max_m
-from .verification import verify_m_privacy as verify_m_privacy

@@ -17,10 +17,10 @@ import numpy as np
 from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
+from quiltwork.tables.codes.encoding import CodedTable, some_rows
+from quiltwork.tables.codes.group import count_groups
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.encoding import CodedTable, some_rows
-from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.coded_records import Counts, records_of
 from quiltwork.tables.partitioning.guards import held_anyhow
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
@@ -34,11 +34,15 @@ from quiltwork.tables.partitioning.recipe import (
     partition,
 )
 from quiltwork.tables.publication import LocalPublication, Publication
-from quiltwork.tables.published_records import PublishedRecords, assemble, boxes_of_groups
+from quiltwork.tables.publishing.published_records import (
+    PublishedRecords,
+    assemble,
+    boxes_of_groups,
+)
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, verify_counts
 from quiltwork.tables.verification.bounds import groups_withstand
-from quiltwork.tables.verification.group_search import refuse_whole
+from quiltwork.tables.verification.search import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
 
 Backend: TypeAlias = Literal["local", "spark"]

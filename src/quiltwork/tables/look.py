@@ -17,10 +17,10 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import counted, percent
 from quiltwork.results import ResultBase
-from quiltwork.tables.csv_files import ColumnReading
-from quiltwork.tables.encoding import group_rows
-from quiltwork.tables.frames import FileReading, arrow, is_table_file, read_files
-from quiltwork.tables.meanings import meaning
+from quiltwork.tables.codes.encoding import group_rows
+from quiltwork.tables.input.canonical_values import canonical_value
+from quiltwork.tables.input.csv_files import ColumnReading
+from quiltwork.tables.input.frames import FileReading, arrow, is_table_file, read_files
 
 _SHOWN = 5
 """Cells, spellings or names that are shown of as many as there are."""
@@ -208,7 +208,7 @@ def _look(name: str, columns: dict[str, Any], text: Collection[str]) -> ColumnLo
                 cells[entry["values"]] += entry["counts"]
     ways = defaultdict(list)
     for cell in cells:
-        ways[meaning(cell)].append(cell)
+        ways[canonical_value(cell)].append(cell)
     several = [sorted(one, key=lambda cell: -cells[cell]) for one in ways.values() if len(one) > 1]
     look = ColumnLook(
         name=name,
@@ -223,7 +223,7 @@ def _look(name: str, columns: dict[str, Any], text: Collection[str]) -> ColumnLo
     found = ColumnReading.of(list(texts.values()))
     if found.type == "text":
         strays = found.strays
-        words = tuple(sorted({cell for cell in cells if meaning(cell) is None} - {""}))
+        words = tuple(sorted({cell for cell in cells if canonical_value(cell) is None} - {""}))
         look = replace(look, words=words[:_SHOWN])
         if strays is None:
             return replace(look, type="text")
@@ -235,10 +235,10 @@ def _look(name: str, columns: dict[str, Any], text: Collection[str]) -> ColumnLo
         look,
         type=_PLURAL[found.type],
         missing=absent + found.worded,
-        distinct=len(cells) - len([cell for cell in cells if meaning(cell) is None]),
+        distinct=len(cells) - len([cell for cell in cells if canonical_value(cell) is None]),
         words=found.words,
         ends=(ends[0][1], ends[-1][1]) if ends else (),
-        spellings=tuple(one for one in look.spellings if meaning(one[0]) is not None),
+        spellings=tuple(one for one in look.spellings if canonical_value(one[0]) is not None),
     )
 
 

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from quiltwork.results import plain
-from quiltwork.tables.for_providers import ForProviders, for_providers
 from quiltwork.tables.metrics.loss import publication_loss
-from quiltwork.tables.published_records import PublishedRecords, PublishedTable, require_local
-from quiltwork.tables.report_page import TableReport
-from quiltwork.tables.report_page import report as report_on
+from quiltwork.tables.publishing.for_providers import ForProviders, for_providers
+from quiltwork.tables.publishing.published_records import (
+    PublishedRecords,
+    PublishedTable,
+    require_local,
+)
+from quiltwork.tables.publishing.writing import Formulas
 from quiltwork.tables.risk.assessment import assess
+from quiltwork.tables.risk.report_page import TableReport
+from quiltwork.tables.risk.report_page import report as report_on
 from quiltwork.tables.table import Table
-from quiltwork.tables.writing import Formulas
 
 __all__ = ["LocalPublication", "Publication", "require_local"]
 

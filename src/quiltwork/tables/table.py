@@ -16,8 +16,7 @@ from quiltwork.arguments import by_column, choice, hashable, listed
 from quiltwork.delimited import GivenDialect, columns_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
-from quiltwork.tables.csv_files import ColumnType
-from quiltwork.tables.encoding import (
+from quiltwork.tables.codes.encoding import (
     CodedTable,
     GroupIndex,
     Missing,
@@ -29,8 +28,16 @@ from quiltwork.tables.encoding import (
     refuse_endless,
     refuse_written_apart,
 )
-from quiltwork.tables.frames import ArrowFrame, FileReading, Kind, opened_alike, orders_of, stacked
-from quiltwork.tables.generalization.hierarchies import Hierarchy
+from quiltwork.tables.codes.hierarchies import Hierarchy
+from quiltwork.tables.input.csv_files import ColumnType
+from quiltwork.tables.input.frames import (
+    ArrowFrame,
+    FileReading,
+    Kind,
+    opened_alike,
+    orders_of,
+    stacked,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from evidence import coalition_reference as reference
 from quiltwork.errors import InvalidInputError
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints import (
     Custom,
     EntropyLDiversity,
@@ -22,7 +23,6 @@ from quiltwork.tables.constraints import (
     as_constraint,
 )
 from quiltwork.tables.constraints.constraint import score
-from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.table import Table
 from tests.sizes import sample
 

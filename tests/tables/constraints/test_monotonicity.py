@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints import (
     Custom,
     EntropyLDiversity,
@@ -16,7 +17,6 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.histogram import SecretCounts
 
 ALL = [
     KAnonymity(3),

@@ -91,7 +91,7 @@ def test_one_provider_per_record_needs_no_search():
 def test_the_guard_decides_as_each_group_alone(seed, m, loose, people):
     """Settled together, part after part, as the verification decides one group at a time."""
     from evidence.random_tables import random_frame, records_of
-    from quiltwork.tables.group import count_groups
+    from quiltwork.tables.codes.group import count_groups
     from quiltwork.tables.table import Table
 
     frame = random_frame(seed, rows=30)
@@ -115,8 +115,8 @@ def test_the_guard_decides_as_each_group_alone(seed, m, loose, people):
     ids=str,
 )
 def test_the_guard_scores_whole_groups(subject, asked):
+    from quiltwork.tables.codes.group import count_groups
     from quiltwork.tables.constraints.constraint import score
-    from quiltwork.tables.group import count_groups
     from quiltwork.tables.partitioning.coded_records import records_of
     from quiltwork.tables.table import Table
 

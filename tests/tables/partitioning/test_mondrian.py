@@ -46,7 +46,7 @@ def test_partitions_are_those_of_the_reference(shape, k, l, m):  # noqa: E741
     labels = mondrian.mondrian(records, guard_of(k, l, m), CutRules())
     expected = reference.mondrian(
         records.codes.tolist(),
-        [p.tolist() for p in records.axes.places],
+        [p.tolist() for p in records.axes.positions],
         is_private(records, k, l, m),
     )
     assert as_sets(labels) == expected
@@ -58,7 +58,7 @@ def test_batches_and_sorted_counts_change_nothing(shape, l):  # noqa: E741
     records = random_records(**shape)
     guard = guard_of(2, l, 1)
     usual = mondrian.mondrian(records, guard, CutRules())
-    places = tuple(np.repeat(places, 5000) for places in records.axes.places)
+    places = tuple(np.repeat(places, 5000) for places in records.axes.positions)
     apart = replace(  # too far for bins
         records, codes=records.codes * np.int32(5000), axes=Axes(places, records.axes.trees)
     )
@@ -139,7 +139,7 @@ def test_the_best_cut_is_best_of_all_cuts(shape, least, values, node_of, parted)
         for at, number in enumerate(np.unique(node)):
             rows = np.flatnonzero(node == number)
             expected = reference.best_cut(
-                records.codes.tolist(), records.axes.places, axis, rows.tolist(), allowed
+                records.codes.tolist(), records.axes.positions, axis, rows.tolist(), allowed
             )
             assert loss[axis, at] == pytest.approx(expected)
             if np.isfinite(expected):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evidence.mondrian_reference import withstands
 from evidence.random_tables import guard_of, random_records
-from quiltwork.tables.encoding import Column
+from quiltwork.tables.codes.encoding import Column
 from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
 from quiltwork.tables.partitioning.provider_aware import UtilityProbe, provider_aware
@@ -18,7 +18,7 @@ from tests.sizes import sample
 
 
 def questions_about(records, kind=UtilityProbe) -> UtilityProbe:
-    values = tuple(range(len(records.axes.places[0])))
+    values = tuple(range(len(records.axes.positions[0])))
     return kind.of(tuple(Column("q", "numeric", values, codes) for codes in records.codes))
 
 

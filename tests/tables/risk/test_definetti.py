@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize
-from quiltwork.tables.encoding import Column
+from quiltwork.tables.codes.encoding import Column
 from quiltwork.tables.risk import assess, definetti, definetti_on
 from tests.sizes import sample
 

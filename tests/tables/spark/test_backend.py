@@ -14,12 +14,12 @@ from evidence.checks.spark_scale import measured
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
+from quiltwork.tables.m_privacy import verify_m_privacy
 from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.spark import anonymize_spark, domains, tree, verify_spark, workers
 from quiltwork.tables.spark.tree import Router
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import verify_m_privacy
 from tests.tables.spark.comparing import collected, sorted_rows
 
 pytestmark = [

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quiltwork.tables.codes.encoding import CodedTable
+from quiltwork.tables.codes.group import Group, one_group
 from quiltwork.tables.constraints import KAnonymity, LDiversity
-from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.group import Group, one_group
 from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.spark.domains import Domains

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from evidence import coalition_reference as reference
 from evidence.random_groups import even_group, frame, random_group, random_people
+from quiltwork.tables.codes.group import Group, count_groups
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints import (
     EntropyLDiversity,
     KAnonymity,
@@ -24,8 +26,6 @@ from quiltwork.tables.constraints import (
 from quiltwork.tables.constraints.coalition_bounds import BROKEN, OPEN, SAFE
 from quiltwork.tables.constraints.corners import violations_of_group, worst_corners
 from quiltwork.tables.constraints.t_closeness import ExcessDistance
-from quiltwork.tables.group import Group, count_groups
-from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import find_breach
 from quiltwork.tables.verification.bounds import groups_withstand

@@ -14,6 +14,7 @@ from evidence import coalition_reference as reference
 from papers.examples.hospitals import table_a, table_b
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.tables import anonymize, max_m, verify_m_privacy
+from quiltwork.tables.codes.group import Group
 from quiltwork.tables.constraints import (
     Custom,
     EntropyLDiversity,
@@ -22,12 +23,11 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.group import Group
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import METHODS, find_breach, group_is_private
 from quiltwork.tables.verification.coalitions import Checks
-from quiltwork.tables.verification.group_search import violating_set
 from quiltwork.tables.verification.paper_searches import search
+from quiltwork.tables.verification.search import violating_set
 from tests.sizes import sample
 
 GROUPS = st.lists(

@@ -23,9 +23,9 @@ import numpy as np
 from quiltwork import files
 from quiltwork.delimited import (
     MISSING_WORDS,
+    CsvSource,
     Dialect,
     GivenDialect,
-    Opened,
     column_position,
     even_rows,
 )
@@ -61,10 +61,10 @@ def read_columns(
     if there is nothing to say. `begins` gets how many rows are before each of several files.
     """
     given = given or GivenDialect()
-    if not isinstance(source, (str, os.PathLike, Opened)):
+    if not isinstance(source, (str, os.PathLike, CsvSource)):
         _read_frame(source, collectors)
         return ""
-    found = [source] if isinstance(source, Opened) else files.listed_files(os.fspath(source))
+    found = [source] if isinstance(source, CsvSource) else files.listed_files(os.fspath(source))
     notes: dict[str, str] = {}
     for path in found:
         for one in collectors:
@@ -74,12 +74,12 @@ def read_columns(
         if isinstance(path, str) and path.endswith(files.TABLES):
             _read_table_file(path, collectors)
             continue
-        opened = Opened(path, given) if isinstance(path, str) else path
+        opened = CsvSource(path, given) if isinstance(path, str) else path
         if not _has_arrow():
             _read_rows(opened, collectors)
         else:
             read = _read_arrow(opened, collectors)
-            if not read and given.by_rows and opened.turns_out_as_windows():
+            if not read and given.by_rows and opened.fall_back_to_cp1252():
                 _undo(collectors)
                 read = _read_arrow(opened, collectors)
             if not read:
@@ -110,7 +110,7 @@ def _has_arrow() -> bool:
     return find_spec("pyarrow") is not None
 
 
-def _read_arrow(opened: Opened, collectors: Sequence[Collector]) -> bool:
+def _read_arrow(opened: CsvSource, collectors: Sequence[Collector]) -> bool:
     """Read a CSV file by Arrow; False if it refuses, be it for a cell that is no number.
 
     Its errors show cells, so none of them is passed on, not even behind another.
@@ -169,7 +169,7 @@ def _spellings(dialect: Dialect) -> list[str]:
 
 
 def _begun(
-    opened: Opened, collectors: Sequence[Collector], looked: int = _SAMPLE_ROWS
+    opened: CsvSource, collectors: Sequence[Collector], looked: int = _SAMPLE_ROWS
 ) -> tuple[list[str], list[Collector], dict[str, Any]]:
     """Show collectors how a file begins; return its header, those with a column, and their types.
 
@@ -227,7 +227,7 @@ def _give(
         one.add((codes, names))
 
 
-def _read_rows(opened: Opened, collectors: Sequence[Collector]) -> None:
+def _read_rows(opened: CsvSource, collectors: Sequence[Collector]) -> None:
     """Read a CSV file by the standard library.
 
     An empty line of a file with one column is a row whose value is missing; among several columns
@@ -338,7 +338,7 @@ def header_of(source: Any, given: GivenDialect | None = None) -> list[str]:
     path = files.listed_files(os.fspath(source))[0]
     if path.endswith(files.TABLES):
         return list(files.table_file(path, 1).schema.names)
-    return Opened(path, given).rows(lambda reader: next(reader, []))
+    return CsvSource(path, given).rows(lambda reader: next(reader, []))
 
 
 def only_column(path: Any, beside: Collection[str] = (), states: Collection[object] = ()) -> str:

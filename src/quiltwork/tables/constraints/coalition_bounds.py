@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import counted, distinct_rows
-from quiltwork.tables.group import SparseCounts, values_of_entries
+from quiltwork.tables.codes.distinct import counted, distinct_rows
+from quiltwork.tables.codes.group import SparseCounts, values_of_entries
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]

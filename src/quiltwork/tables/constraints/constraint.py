@@ -19,13 +19,13 @@ import numpy as np
 from quiltwork.arguments import flag, instance
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, proper_fraction, shortened
+from quiltwork.tables.codes.group import Group, SparseCounts, Weights
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import OPEN, Flags, Ints, Status
 from quiltwork.tables.constraints.corners import Corners
-from quiltwork.tables.group import Group, SparseCounts, Weights
-from quiltwork.tables.histogram import SecretCounts
 
 if TYPE_CHECKING:
-    from quiltwork.tables.encoding import CodedTable
+    from quiltwork.tables.codes.encoding import CodedTable
 
 Counter: TypeAlias = Callable[[int], None]
 """Is told how much was looked at; raises where that is too much."""

@@ -18,6 +18,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.codes.group import Group, SparseCounts, by_value, subset, values_of_entries
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import (
     BROKEN,
     OPEN,
@@ -26,8 +28,6 @@ from quiltwork.tables.constraints.coalition_bounds import (
     coalition_sizes,
     sum_of_largest,
 )
-from quiltwork.tables.group import Group, SparseCounts, by_value, subset, values_of_entries
-from quiltwork.tables.histogram import SecretCounts
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

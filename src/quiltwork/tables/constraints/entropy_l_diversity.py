@@ -11,6 +11,8 @@ import numpy as np
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened, to_fraction
+from quiltwork.tables.codes.group import SparseCounts
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import Status
 from quiltwork.tables.constraints.constraint import Constraint, agreeing
 from quiltwork.tables.constraints.corners import (
@@ -21,8 +23,6 @@ from quiltwork.tables.constraints.corners import (
     bound_histograms,
     worst_corners,
 )
-from quiltwork.tables.group import SparseCounts
-from quiltwork.tables.histogram import SecretCounts
 
 _CLOSE = 1e-11
 _MOST = 10**15

@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from quiltwork.exact import integer
+from quiltwork.tables.codes.group import Group, SparseCounts, Weights
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import (
     BROKEN,
     OPEN,
@@ -18,8 +20,6 @@ from quiltwork.tables.constraints.coalition_bounds import (
     most_known,
 )
 from quiltwork.tables.constraints.constraint import MOST, Constraint, Counter
-from quiltwork.tables.group import Group, SparseCounts, Weights
-from quiltwork.tables.histogram import SecretCounts
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from quiltwork.exact import integer
+from quiltwork.tables.codes.group import Group, SparseCounts, Weights, subset
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import (
     BROKEN,
     OPEN,
@@ -29,8 +31,6 @@ from quiltwork.tables.constraints.coalition_bounds import (
     sum_of_largest,
 )
 from quiltwork.tables.constraints.constraint import MOST, Constraint, Counter
-from quiltwork.tables.group import Group, SparseCounts, Weights, subset
-from quiltwork.tables.histogram import SecretCounts
 
 _SLACK = 1e-6
 _NODE, _CELLS_PER_CHECK = 3, 1365

@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from quiltwork.exact import Number, integer, positive_fraction
+from quiltwork.tables.codes.group import SparseCounts
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import Status
 from quiltwork.tables.constraints.constraint import MOST, Constraint, agreeing
 from quiltwork.tables.constraints.corners import Corners, Flags, Ints, at_least, bound_histograms
-from quiltwork.tables.group import SparseCounts
-from quiltwork.tables.histogram import SecretCounts
 
 
 @dataclass(frozen=True)

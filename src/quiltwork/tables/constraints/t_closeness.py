@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened, to_fraction
+from quiltwork.tables.codes.group import SparseCounts
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import Status
 from quiltwork.tables.constraints.constraint import Constraint, agreeing
 from quiltwork.tables.constraints.corners import (
@@ -26,11 +28,9 @@ from quiltwork.tables.constraints.corners import (
     bound_histograms,
     worst_corners,
 )
-from quiltwork.tables.group import SparseCounts
-from quiltwork.tables.histogram import SecretCounts
 
 if TYPE_CHECKING:
-    from quiltwork.tables.encoding import CodedTable
+    from quiltwork.tables.codes.encoding import CodedTable
 
 Distance: TypeAlias = Literal["equal", "ordered"]
 _LARGEST_INTEGER = 2.0**53

@@ -13,12 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import NumberSets, counted
-from quiltwork.tables.encoding import Column
-from quiltwork.tables.generalization.hierarchies import Hierarchy
-from quiltwork.tables.generalization.reading import MISSING, range_text, set_text, value_text
-from quiltwork.tables.metrics.range_queries import Covers
-from quiltwork.tables.partitioning.coded_records import is_unordered, places
+from quiltwork.tables.codes.distinct import NumberSets, counted
+from quiltwork.tables.codes.encoding import Column
+from quiltwork.tables.codes.hierarchies import Hierarchy
+from quiltwork.tables.generalization.labels import MISSING, range_text, set_text, value_text
+from quiltwork.tables.generalization.range_queries import Covers
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -120,7 +119,7 @@ def boxes_of(columns: tuple[Column, ...], order: Counts, starts: Counts) -> Boxe
 
 def column_boxes(column: Column, codes: NDArray[np.int32], starts: Counts) -> ColumnBoxes:
     """Return the boxes of runs of codes in one quasi-identifier; no text is written yet."""
-    if is_unordered(column):
+    if column.unordered:
         return _set_side(column, codes, starts)
     last = len(column.values) - 1
     low = np.minimum.reduceat(codes, starts).astype(np.int64)
@@ -136,7 +135,7 @@ def column_boxes(column: Column, codes: NDArray[np.int32], starts: Counts) -> Co
 
 
 def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> ColumnBoxes:
-    where = places(column)
+    where = column.positions
     widths = np.where(mixed, where[-1], where[high]) - where[low]
     values = column.values
 

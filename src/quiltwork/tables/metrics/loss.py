@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from quiltwork.tables.published_records import PublishedRecords
+    from quiltwork.tables.publishing.published_records import PublishedRecords
 
 
 @dataclass(frozen=True)

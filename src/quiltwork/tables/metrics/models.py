@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import distinct_rows
-from quiltwork.tables.encoding import Column, merge_spellings
+from quiltwork.tables.codes.distinct import distinct_rows
+from quiltwork.tables.codes.encoding import Column, merge_spellings
 from quiltwork.tables.table import Table
 
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
+from quiltwork.tables.codes.distinct import NumberSets
+from quiltwork.tables.codes.encoding import Column
 from quiltwork.tables.constraints.constraint import MOST
-from quiltwork.tables.distinct import NumberSets
-from quiltwork.tables.encoding import Column
-from quiltwork.tables.generalization.reading import LabelReader
-from quiltwork.tables.metrics.range_queries import (
+from quiltwork.tables.generalization.labels import LabelReader
+from quiltwork.tables.generalization.range_queries import (
     LEAST_SHARE,
     Coverage,
     Covers,
@@ -34,7 +34,7 @@ from quiltwork.tables.metrics.range_queries import (
     small_codes,
     true_count,
 )
-from quiltwork.tables.published_records import PublishedTable, require_local
+from quiltwork.tables.publishing.published_records import PublishedTable, require_local
 from quiltwork.tables.table import Table, read_table
 
 _TRIES = 1000  # draws per query before giving up on finding one that is not empty

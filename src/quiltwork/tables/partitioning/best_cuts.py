@@ -128,8 +128,8 @@ def _binned(
     records: CodedRecords, nodes: Nodes, codes: NDArray[Any], axis: int
 ) -> tuple[NDArray[np.int32], int]:
     """Return each row's bin: its code, the least block of few enough, or one of `BINS` parts."""
-    places, blocks = records.axes.places[axis], records.axes.trees[axis]
-    size = len(places)
+    positions, blocks = records.axes.positions[axis], records.axes.trees[axis]
+    size = len(positions)
     if blocks is not None:
         low, high = (end.reduceat(codes, nodes.starts) for end in (np.minimum, np.maximum))
         few = blocks[:, high] - blocks[:, low] < BINS
@@ -139,7 +139,7 @@ def _binned(
         return within.astype(np.int32), int(within.max()) + 1
     if size <= BINS:
         return codes.astype(np.int32), size
-    where = places[codes]
+    where = positions[codes]
     low = np.minimum.reduceat(where, nodes.starts)
     span = np.maximum.reduceat(where, nodes.starts) - low
     scale = (BINS - 1) / np.where(span > 0, span, 1.0)

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.encoding import code_type, group_rows
-from quiltwork.tables.generalization.hierarchies import block_ends, common_label
+from quiltwork.tables.codes.encoding import code_type, group_rows
+from quiltwork.tables.codes.hierarchies import block_ends, common_label
 
 if TYPE_CHECKING:
-    from quiltwork.tables.encoding import CodedTable, Column
+    from quiltwork.tables.codes.encoding import CodedTable, Column
 
 
 Counts = NDArray[np.int64]
@@ -37,13 +37,13 @@ class Axes:
     """The quasi-identifiers as directions of cuts.
 
     Attributes:
-        places: for each of them, where each code lies in 0..1; ascending.
+        positions: for each of them, where each code lies in 0..1; ascending.
         trees: for each of them, level × code: the block of its hierarchy that the code belongs to;
             None without a hierarchy.
         weights: for each of them, how much its width counts; all alike if there are none.
     """
 
-    places: tuple[Reals, ...]
+    positions: tuple[Reals, ...]
     trees: tuple[Counts | None, ...]
     weights: tuple[float, ...] = ()
 
@@ -59,11 +59,11 @@ class Axes:
 
     def width(self, axis: int, low: NDArray[Any], high: NDArray[Any]) -> Reals:
         """Return the same along one quasi-identifier; under a hierarchy, of the lowest label."""
-        place, blocks, ends = self.places[axis], self.trees[axis], self.ends[axis]
-        width: Reals = place[high] - place[low]
+        position, blocks, ends = self.positions[axis], self.trees[axis], self.ends[axis]
+        width: Reals = position[high] - position[low]
         if blocks is not None and ends is not None:
             level = common_label(blocks, low, high)
-            width = (ends[1][level, low] - ends[0][level, low]) / max(1, len(place) - 1)
+            width = (ends[1][level, low] - ends[0][level, low]) / max(1, len(position) - 1)
         return width * self.weights[axis] if self.weights else width
 
     def lost(self, axis: int, low: NDArray[Any], high: NDArray[Any]) -> Reals:
@@ -72,7 +72,7 @@ class Axes:
         The root of the width. Of a label its width and, as it takes several cuts to come to a lower
         one, the share of those below it that are touched. For low > high anything.
         """
-        low = np.minimum(low, len(self.places[axis]) - 1)
+        low = np.minimum(low, len(self.positions[axis]) - 1)
         width, blocks, ends = self.width(axis, low, high), self.trees[axis], self.ends[axis]
         if blocks is None or ends is None:
             return np.sqrt(np.maximum(width, 0.0, out=width), out=width)
@@ -171,7 +171,7 @@ class CodedRecords:
     def first(self) -> NDArray[np.bool_]:
         """Which rows are the first with their quasi-identifiers and provider. A sort, once."""
         columns = [*self.codes, self.provider]
-        sizes = [*map(len, self.axes.places), self.providers]
+        sizes = [*map(len, self.axes.positions), self.providers]
         found = np.zeros(self.count, dtype=np.bool_)
         found[group_rows(columns, sizes).first] = True
         return found
@@ -200,13 +200,11 @@ def records_of(encoded: CodedTable) -> CodedRecords:
         encoded.sensitive,
         len(encoded.sensitive_values),
         np.arange(encoded.rows, dtype=code_type(encoded.rows)),
-        Axes(tuple(map(places, encoded.quasi)), tuple(map(_tree, encoded.quasi))),
+        Axes(
+            tuple(column.positions for column in encoded.quasi),
+            tuple(map(_tree, encoded.quasi)),
+        ),
     )
-
-
-def is_unordered(column: Column) -> bool:
-    """Tell whether groups publish sets of this column's values: no order, no hierarchy."""
-    return column.kind == "categorical" and column.hierarchy is None
 
 
 def _tree(column: Column) -> NDArray[np.int64] | None:
@@ -224,20 +222,6 @@ def _tree(column: Column) -> NDArray[np.int64] | None:
 
 def working_order(column: Column, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return code → working code: categories without an order come by falling frequency."""
-    if not is_unordered(column):
+    if not column.unordered:
         return np.arange(len(counts))
     return np.argsort(np.argsort(-counts, kind="stable"))
-
-
-def places(column: Column) -> NDArray[np.float64]:
-    """Return where each working code lies between the least (0) and the largest (1)."""
-    if column.kind == "numeric" and column.hierarchy is None:
-        numbers = column.numbers
-        known = numbers[~np.isnan(numbers)]
-        low, high = (known[0], known[-1]) if len(known) else (0.0, 0.0)
-        # A missing value is as far from every number as they can be from each other.
-        filled = np.where(np.isnan(numbers), 2 * high - low, numbers) - low
-    else:
-        filled = np.arange(len(column.values), dtype=np.float64)
-    span = float(filled[-1]) if len(filled) else 0.0
-    return filled / span if span > 0 else np.zeros(len(filled))

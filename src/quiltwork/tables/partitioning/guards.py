@@ -21,12 +21,12 @@ from functools import cached_property
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.tables.codes.distinct import bincount_is_cheaper
+from quiltwork.tables.codes.encoding import CodedTable
+from quiltwork.tables.codes.group import SparseCounts, by_value, count_groups, count_records
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import most_known
 from quiltwork.tables.constraints.constraint import Constraint, score
-from quiltwork.tables.distinct import bincount_is_cheaper
-from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.group import SparseCounts, by_value, count_groups, count_records
-from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.partitioning.coded_records import (
     CodedRecords,
     Counts,

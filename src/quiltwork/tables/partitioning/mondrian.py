@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from quiltwork.tables.encoding import code_type
+from quiltwork.tables.codes.encoding import code_type
 from quiltwork.tables.partitioning.best_cuts import best_cuts
 from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, Flags
 from quiltwork.tables.partitioning.guards import Guard

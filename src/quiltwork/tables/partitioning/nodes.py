@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import concatenated_ranges, counted, starts_of
+from quiltwork.tables.codes.distinct import concatenated_ranges, counted, starts_of
 from quiltwork.tables.partitioning.coded_records import (
     CodedRecords,
     Counts,

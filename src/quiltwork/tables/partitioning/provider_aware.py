@@ -17,11 +17,11 @@ from itertools import islice
 
 import numpy as np
 
+from quiltwork.tables.codes.distinct import concatenated_ranges, starts_of
+from quiltwork.tables.codes.encoding import Column, code_type
 from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.distinct import concatenated_ranges, starts_of
-from quiltwork.tables.encoding import Column, code_type
 from quiltwork.tables.generalization.boxes import column_boxes
-from quiltwork.tables.metrics.range_queries import (
+from quiltwork.tables.generalization.range_queries import (
     LEAST_SHARE,
     Coverage,
     RangeQuery,

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.codes.encoding import CodedTable
 from quiltwork.tables.constraints import Constraint, KAnonymity
-from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.partitioning.coded_records import CodedRecords, Counts, RowNumbers
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian

@@ -23,7 +23,6 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.report.charts import BarChart
 from quiltwork.results import ChartedResult, plain
-from quiltwork.tables.for_providers import ForProviders, for_providers
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.models import (
     Models,
@@ -33,7 +32,8 @@ from quiltwork.tables.metrics.models import (
     privacy_models,
 )
 from quiltwork.tables.metrics.query_error import query_error
-from quiltwork.tables.published_records import PublishedRecords, PublishedTable
+from quiltwork.tables.publishing.for_providers import ForProviders, for_providers
+from quiltwork.tables.publishing.published_records import PublishedRecords, PublishedTable
 from quiltwork.tables.risk.attacks import CutsMade, TableAttack, attacks_on
 from quiltwork.tables.risk.definetti import Learned, definetti
 from quiltwork.tables.risk.downcoding import Downcoded, downcoding, downcoding_of

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
-from quiltwork.tables.distinct import concatenated_ranges
-from quiltwork.tables.encoding import Column, match_codes
-from quiltwork.tables.generalization.reading import fitting_groups
+from quiltwork.tables.codes.distinct import concatenated_ranges
+from quiltwork.tables.codes.encoding import Column, match_codes
+from quiltwork.tables.generalization.labels import fitting_groups
 from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
-from quiltwork.tables.published_records import PublishedTable, require_local
+from quiltwork.tables.publishing.published_records import PublishedTable, require_local
 from quiltwork.tables.table import Table, check_alike, read_table
 
 ROUNDS = 10

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
-from quiltwork.tables.generalization.reading import RANGE, label_of
-from quiltwork.tables.published_records import PublishedTable, require_local
+from quiltwork.tables.generalization.labels import RANGE, label_of
+from quiltwork.tables.publishing.published_records import PublishedTable, require_local
 from quiltwork.tables.risk.overlaps import EVERYTHING
 from quiltwork.tables.table import Table, read_table
 

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
-from quiltwork.tables.distinct import concatenated_ranges
-from quiltwork.tables.encoding import encode_column
-from quiltwork.tables.frames import ArrowFrame
-from quiltwork.tables.meanings import meaning
+from quiltwork.tables.codes.distinct import concatenated_ranges
+from quiltwork.tables.codes.encoding import encode_column
+from quiltwork.tables.input.canonical_values import canonical_value
+from quiltwork.tables.input.frames import ArrowFrame
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.recipe import partition
-from quiltwork.tables.published_records import PublishedTable, assemble, require_local
+from quiltwork.tables.publishing.published_records import PublishedTable, assemble, require_local
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.table import Table, check_alike, read_orders, read_table
 
@@ -162,7 +162,9 @@ def intersection(
 
 
 def _releases(earlier: Table, later: Table) -> tuple[_Release, _Release]:
-    known = [[meaning(v) for v in table.encoded.sensitive_values] for table in (earlier, later)]
+    known = [
+        [canonical_value(v) for v in table.encoded.sensitive_values] for table in (earlier, later)
+    ]
     values = sorted({*known[0], *known[1]}, key=repr)
     code = {value: place for place, value in enumerate(values)}
     made = []

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.tables.generalization.hierarchies import Hierarchy, leaf_text
-from quiltwork.tables.generalization.reading import MISSING, Label, label_of
-from quiltwork.tables.meanings import meaning, place
+from quiltwork.tables.codes.hierarchies import Hierarchy, leaf_text
+from quiltwork.tables.generalization.labels import MISSING, Label, label_of
+from quiltwork.tables.input.canonical_values import canonical_value, ordered_key
 
 EVERYTHING = "*"
 _DAY = 86_400
@@ -55,7 +55,7 @@ class ColumnLabels:
         """
         if text in self.order:
             return Decimal(self.order[text])
-        found = place(text)
+        found = ordered_key(text)
         if found is None:
             return None
         return found[1] // _DAY if found[0] == "date" else found[1]
@@ -76,7 +76,7 @@ def overlaps(
     sets = [[_members(reading, label) for label in side] for side in (left, right)]
     meant: dict[Any, int] = {}
     known = {
-        member: meant.setdefault(meaning(member), len(meant))
+        member: meant.setdefault(canonical_value(member), len(meant))
         for member in frozenset().union(*map(_all, sets))
     }
     tables = [_membership(side, known) for side in sets]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
-from quiltwork.tables.group import SparseCounts, by_value, count_groups
+from quiltwork.tables.codes.group import SparseCounts, by_value, count_groups
 from quiltwork.tables.table import Table, read_table
 
 _PORTION = 1 << 22  # pairs of group and provider × values that are looked at together

@@ -17,8 +17,9 @@ from quiltwork.tables.partitioning.mondrian import Progress
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publication import Publication
-from quiltwork.tables.report_page import write_page
+from quiltwork.tables.publishing.writing import Formulas, check_formulas
 from quiltwork.tables.risk.assessment import coalition_text
+from quiltwork.tables.risk.report_page import write_page
 from quiltwork.tables.spark.domains import Domains, bound, read_domains
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, measurer, sent
@@ -31,9 +32,8 @@ from quiltwork.tables.spark.workers import (
     part_verdicts,
 )
 from quiltwork.tables.table import Table, with_frame
-from quiltwork.tables.verification.group_search import refuse_whole
+from quiltwork.tables.verification.search import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
-from quiltwork.tables.writing import Formulas, check_formulas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.constraints.constraint import Conjunction, Constraint
-from quiltwork.tables.encoding import (
+from quiltwork.tables.codes.encoding import (
     MAY_BE_VALUE,
     CodedTable,
     Column,
@@ -27,8 +26,9 @@ from quiltwork.tables.encoding import (
     refuse_endless,
     refuse_respelled,
 )
-from quiltwork.tables.frames import ArrowFrame
-from quiltwork.tables.generalization.hierarchies import Hierarchy
+from quiltwork.tables.codes.hierarchies import Hierarchy
+from quiltwork.tables.constraints.constraint import Conjunction, Constraint
+from quiltwork.tables.input.frames import ArrowFrame
 from quiltwork.tables.partitioning.coded_records import (
     Axes,
     CodedRecords,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.frames import unpacked
+from quiltwork.tables.input.frames import unpacked
 from quiltwork.tables.table import Table, with_frame
 
 if TYPE_CHECKING:

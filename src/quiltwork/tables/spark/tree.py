@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.group import SparseCounts, one_group
+from quiltwork.tables.codes.group import SparseCounts, one_group
 from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.spark.domains import MOST_CELLS, Domains

@@ -21,18 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.exact import integer
+from quiltwork.tables.codes.distinct import distinct_rows
+from quiltwork.tables.codes.encoding import CodedTable, code_type
+from quiltwork.tables.codes.group import count_groups
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint
-from quiltwork.tables.distinct import distinct_rows
-from quiltwork.tables.encoding import CodedTable, code_type
 from quiltwork.tables.generalization.boxes import boxes_of
-from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.spark.domains import Codes, Domains, bound, read_domains
 from quiltwork.tables.spark.session import mapped, quoted, with_this_package
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification.counted_groups import verify_counts
 from quiltwork.tables.verification.verdict import Verdict
+from quiltwork.tables.verification.verify import verify_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,7 +1,7 @@
 """Which of many groups withstand every coalition: the one answer that cutting and verifying use.
 
 First what a constraint's bounds say about every coalition of all groups at once, which decides
-nearly every group. Then, for what is left open, group by group (`group_search`). What stays open is
+nearly every group. Then, for what is left open, group by group (`search`). What stays open is
 not private. Cost: a few sorts of the entries, and O(coalitions · entries) for the groups in doubt.
 
 Theorem: docs/theory/m-privacy.md
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.tables.codes.group import SparseCounts, subset
 from quiltwork.tables.constraints.coalition_bounds import BROKEN, OPEN, Flags
 from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.group import SparseCounts, subset
 from quiltwork.tables.verification.coalitions import number_of_coalitions
-from quiltwork.tables.verification.group_search import group_is_private
+from quiltwork.tables.verification.search import group_is_private
 
 MOST_COALITIONS = 5_000
 """Coalitions of one group that are worth trying while groups are made."""

@@ -15,8 +15,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.codes.group import Group, Weights
 from quiltwork.tables.constraints.constraint import Constraint
-from quiltwork.tables.group import Group, Weights
 
 Flags = NDArray[np.bool_]
 _PORTION = 256

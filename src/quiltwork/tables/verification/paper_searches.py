@@ -18,8 +18,8 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from quiltwork.tables.codes.group import Group
 from quiltwork.tables.constraints.constraint import Constraint, score
-from quiltwork.tables.group import Group
 from quiltwork.tables.verification.coalitions import Checks, Space, spaces
 
 Method: TypeAlias = Literal["direct", "top-down", "bottom-up", "binary", "adaptive"]

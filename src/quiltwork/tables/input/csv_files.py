@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from quiltwork.delimited import MISSING_WORDS, WHOLE, GivenDialect, Opened, even_rows
+from quiltwork.delimited import MISSING_WORDS, WHOLE, CsvSource, GivenDialect, even_rows
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
-from quiltwork.tables.meanings import number, place
+from quiltwork.tables.input.canonical_values import number, ordered_key
 
 ColumnType: TypeAlias = Literal["number", "date", "time", "text"]
 
@@ -33,10 +33,10 @@ def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
     The empty cell is missing, and what `given.na_values` names.
     """
     given = given or GivenDialect()
-    opened = Opened(str(path), given)
+    opened = CsvSource(str(path), given)
     header: list[str] = opened.rows(lambda reader: next(reader, []))
     found = _by_arrow(opened, header)
-    if found is None and opened.turns_out_as_windows():
+    if found is None and opened.fall_back_to_cp1252():
         found = _by_arrow(opened, header)
     if found is None:
         _say_where(opened, header)
@@ -62,7 +62,7 @@ def _without(table: Any, words: Collection[str]) -> Any:
     return pa.table(columns, names=table.column_names)
 
 
-def _by_arrow(opened: Opened, header: Sequence[str]) -> Any:
+def _by_arrow(opened: CsvSource, header: Sequence[str]) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -84,7 +84,7 @@ def _by_arrow(opened: Opened, header: Sequence[str]) -> Any:
         )
 
 
-def _say_where(opened: Opened, header: Sequence[str]) -> NoReturn:
+def _say_where(opened: CsvSource, header: Sequence[str]) -> NoReturn:
     """Find what is wrong with a file that Arrow refused."""
 
     def every_row(reader: Iterator[list[str]]) -> None:
@@ -237,7 +237,7 @@ def _in_order(texts: Sequence[Any], seen: Any) -> Read:
 
 def _line(text: str) -> tuple[ColumnType, Any] | None:
     """Return what a cell is and where it lies; None for words and codes."""
-    found = place(text)
+    found = ordered_key(text)
     if found is None or (found[0] == "number" and number(text) is None):
         return None
     kinds: dict[str, ColumnType] = {"number": "number", "date": "date", "time": "time"}

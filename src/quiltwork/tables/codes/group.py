@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import NO_SETS, NumberSets, distinct_rows, set_ids
-from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.histogram import SecretCounts
+from quiltwork.tables.codes.distinct import NO_SETS, NumberSets, distinct_rows, set_ids
+from quiltwork.tables.codes.encoding import CodedTable
+from quiltwork.tables.codes.histogram import SecretCounts
 
 Ints = NDArray[np.int64]
 Weights = NDArray[np.int64]

@@ -27,8 +27,8 @@ from quiltwork.report import (
     table,
 )
 from quiltwork.results import ResultBase
-from quiltwork.tables.for_providers import ForProviders
 from quiltwork.tables.metrics.loss import InformationLoss
+from quiltwork.tables.publishing.for_providers import ForProviders
 from quiltwork.tables.risk.assessment import Assessment, Disclosure, Reidentification
 from quiltwork.tables.risk.attacks import TableAttack
 

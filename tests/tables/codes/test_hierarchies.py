@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables import KAnonymity, anonymize
-from quiltwork.tables.generalization.hierarchies import Hierarchy
+from quiltwork.tables.codes.hierarchies import Hierarchy
 from quiltwork.tables.table import Table
 
 ZIPS = [

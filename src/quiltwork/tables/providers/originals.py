@@ -27,9 +27,9 @@ from quiltwork._version import __version__
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.results import ResultBase
 from quiltwork.tables.anonymization import anonymize
+from quiltwork.tables.codes.group import count_records, subset
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
-from quiltwork.tables.group import count_records, subset
-from quiltwork.tables.own_rows import (
+from quiltwork.tables.providers.own_rows import (
     Counts,
     RowClasses,
     check_columns,
@@ -37,11 +37,11 @@ from quiltwork.tables.own_rows import (
     published_counts,
     row_group_counts,
 )
-from quiltwork.tables.published_records import require_local
+from quiltwork.tables.publishing.published_records import require_local
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.counted_groups import verify_counts
-from quiltwork.tables.verification.group_search import LIMIT
+from quiltwork.tables.verification.search import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
+from quiltwork.tables.verification.verify import verify_counts
 
 MOST_TRIES = 5
 """Numbers of colluding providers for which the table is made again."""

@@ -27,7 +27,7 @@ from quiltwork.arguments import choice, listed
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction, shortened, to_fraction
 from quiltwork.files import text_of, write
-from quiltwork.tables.meanings import number, place
+from quiltwork.tables.input.canonical_values import number, ordered_key
 
 _DIGITS = 20
 DateLevel: TypeAlias = Literal["month", "quarter", "year", "decade"]
@@ -144,7 +144,7 @@ class Hierarchy:
             )
         rows = []
         for value in _present(values):
-            text, where = str(value), place(value)
+            text, where = str(value), ordered_key(value)
             if where is None or where[0] != "date":
                 raise InvalidInputError(f"{shortened(value)} is no date; write 2024-03-09.")
             rows.append(
@@ -163,7 +163,7 @@ class Hierarchy:
         return len(self.paths[0])
 
     @cached_property
-    def place(self) -> dict[str, int]:
+    def place_of(self) -> dict[str, int]:
         """Leaf → its place in the order."""
         return {leaf: place for place, leaf in enumerate(self.leaves)}
 
@@ -185,7 +185,7 @@ class Hierarchy:
     def leaf(self, value: Any) -> int:
         """Return the place of a value's leaf, spelled as it is or as a hierarchy writes it."""
         text = str(value)
-        return self.place[text if text in self.place else leaf_text(value)]
+        return self.place_of[text if text in self.place_of else leaf_text(value)]
 
     def write(self, path: str | Path) -> Path:
         """Write it in ARX's format, `value;label;…;root`, a line per leaf in the tree's order.
@@ -242,7 +242,7 @@ def _present(values: Iterable[Any]) -> list[Any]:
 
 
 def _number(value: Any) -> Fraction:
-    where = place(value)
+    where = ordered_key(value)
     if where is None or where[0] != "number":
         raise InvalidInputError(f"{shortened(value)} is no number, of which intervals are made.")
     return Fraction(where[1])

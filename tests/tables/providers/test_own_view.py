@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from papers.examples.hospitals import PATIENTS, table_a, table_b
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.anonymization import anonymize
+from quiltwork.tables.codes.encoding import Column, encode_column
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints import (
     EntropyLDiversity,
     KAnonymity,
@@ -21,11 +23,9 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.encoding import Column, encode_column
-from quiltwork.tables.frames import ArrowFrame
-from quiltwork.tables.generalization.reading import LabelReader
-from quiltwork.tables.histogram import SecretCounts
-from quiltwork.tables.provider_side import own_view
+from quiltwork.tables.generalization.labels import LabelReader
+from quiltwork.tables.input.frames import ArrowFrame
+from quiltwork.tables.providers.own_view import own_view
 from quiltwork.tables.table import Table
 
 

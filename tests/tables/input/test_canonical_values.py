@@ -11,7 +11,7 @@ import pytest
 
 from quiltwork.cli.boundary import run
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, verify_m_privacy
-from quiltwork.tables.meanings import meaning
+from quiltwork.tables.input.canonical_values import canonical_value
 
 ALIKE = [
     (".5", "0.5", "0.50", "5e-1", "+.5", " 0.5"),
@@ -129,7 +129,7 @@ def test_cells_are_published_as_they_were_written(tmp_path, texts):
     assert run(own) == 0  # every row is found again
 
 
-@pytest.mark.parametrize("texts", [one for one in ALIKE if meaning(one[0]) is not None])
+@pytest.mark.parametrize("texts", [one for one in ALIKE if canonical_value(one[0]) is not None])
 def test_own_rows_are_found_in_other_spellings(tmp_path, texts):
     published = write(tmp_path / "p.csv", qi=[texts[0]] * 3, secret=[texts[-1], "x", "y"])
     for qi, secret in pairwise([*texts, texts[0]]):

@@ -13,7 +13,7 @@ from quiltwork.arguments import choice
 from quiltwork.delimited import FORMULA, NO_FORMULA, escape_formula
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import named, replacing
-from quiltwork.tables.frames import arrow, unpacked
+from quiltwork.tables.input.frames import arrow, unpacked
 
 ENDINGS = (".csv", ".parquet")
 Formulas: TypeAlias = Literal["keep", "escape"]

@@ -15,13 +15,17 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import named
 from quiltwork.results import ResultBase
+from quiltwork.tables.codes.group import count_groups
 from quiltwork.tables.constraints import Constraint, KAnonymity
 from quiltwork.tables.constraints.coalition_bounds import most_known
-from quiltwork.tables.group import count_groups
-from quiltwork.tables.published_records import PublishedRecords, PublishedTable, require_local
+from quiltwork.tables.publishing.published_records import (
+    PublishedRecords,
+    PublishedTable,
+    require_local,
+)
+from quiltwork.tables.publishing.writing import Formulas, write_table
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification.verify import MaxM, max_m_from
-from quiltwork.tables.writing import Formulas, write_table
+from quiltwork.tables.verification.max_m import MaxM, max_m_from
 
 _LIMIT = 10_000  # steps within a group; what takes more counts as not withstood
 

@@ -15,9 +15,15 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity
-from quiltwork.tables.joint import Agreement, OpenedSums, first_numbers, read_boxes, take_step
+from quiltwork.tables.m_privacy import verify_m_privacy
+from quiltwork.tables.providers.joint import (
+    Agreement,
+    OpenedSums,
+    first_numbers,
+    read_boxes,
+    take_step,
+)
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import verify_m_privacy
 
 SALT = b"0123456789abcdef"
 BOXES = pd.DataFrame({"age": ["0..4", "5..9"]})

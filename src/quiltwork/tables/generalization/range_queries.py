@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.distinct import NO_SETS, NumberSets
-from quiltwork.tables.encoding import Column
+from quiltwork.tables.codes.distinct import NO_SETS, NumberSets
+from quiltwork.tables.codes.encoding import Column
 
 Shares: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.tables.distinct import NO_SETS, NumberSets, who_knows
-from quiltwork.tables.frames import ArrowFrame, arrow
-from quiltwork.tables.generalization.hierarchies import Hierarchy, leaf_text
-from quiltwork.tables.meanings import meaning, number
+from quiltwork.tables.codes.distinct import NO_SETS, NumberSets, who_knows
+from quiltwork.tables.codes.hierarchies import Hierarchy, leaf_text
+from quiltwork.tables.input.canonical_values import canonical_value, number
+from quiltwork.tables.input.frames import ArrowFrame, arrow
 
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
 Missing: TypeAlias = Literal["error", "value"]
@@ -51,6 +51,24 @@ class Column:
     def numbers(self) -> NDArray[np.float64]:
         """The values of a numeric column as floats; a missing one is NaN."""
         return np.array([np.nan if v is None else float(v) for v in self.values])
+
+    @property
+    def unordered(self) -> bool:
+        """Whether groups publish sets of its values: no order, no hierarchy."""
+        return self.kind == "categorical" and self.hierarchy is None
+
+    @cached_property
+    def positions(self) -> NDArray[np.float64]:
+        """Where each code lies between the least (0) and the largest (1)."""
+        if self.kind == "numeric" and self.hierarchy is None:
+            known = self.numbers[~np.isnan(self.numbers)]
+            low, high = (known[0], known[-1]) if len(known) else (0.0, 0.0)
+            # A missing value is as far from every number as they can be from each other.
+            filled = np.where(np.isnan(self.numbers), 2 * high - low, self.numbers) - low
+        else:
+            filled = np.arange(len(self.values), dtype=np.float64)
+        span = float(filled[-1]) if len(filled) else 0.0
+        return filled / span if span > 0 else np.zeros(len(filled))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +219,7 @@ def merge_spellings(column: Column) -> Column:
     """
     if not any(isinstance(value, str) for value in column.values):
         return column
-    meanings = list(map(meaning, column.values))
+    meanings = list(map(canonical_value, column.values))
     first: dict[Any, int] = {}
     for code, meant in enumerate(meanings):
         if meant not in first or column.values[code] is None:
@@ -218,8 +236,8 @@ def match_codes(values: Sequence[Any], onto: Sequence[Any]) -> NDArray[np.int64]
     >>> match_codes(["Flu", "1.0", "x"], [1, "flu"]).tolist()
     [1, 0, -1]
     """
-    place = {meaning(value): code for code, value in enumerate(onto)}
-    return np.array([place.get(meaning(value), -1) for value in values], dtype=np.int64)
+    place = {canonical_value(value): code for code, value in enumerate(onto)}
+    return np.array([place.get(canonical_value(value), -1) for value in values], dtype=np.int64)
 
 
 def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], Scale]:

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import percent
 from quiltwork.results import ResultBase
-from quiltwork.tables.distinct import starts_of
-from quiltwork.tables.encoding import (
+from quiltwork.tables.codes.distinct import starts_of
+from quiltwork.tables.codes.encoding import (
     CodedTable,
     Column,
     code_type,
     group_rows,
     some_rows,
 )
-from quiltwork.tables.frames import ArrowFrame, arrow, like
 from quiltwork.tables.generalization.boxes import Boxes, ColumnBoxes, boxes_of
+from quiltwork.tables.input.frames import ArrowFrame, arrow, like
 from quiltwork.tables.partitioning.recipe import Recipe
+from quiltwork.tables.publishing.writing import Formulas, check_ending, check_formulas, write_table
 from quiltwork.tables.table import Table, with_frame
-from quiltwork.tables.writing import Formulas, check_ending, check_formulas, write_table
 
 Counts = NDArray[np.int64]
 

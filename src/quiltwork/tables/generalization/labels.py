@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.delimited import unescape_formula
-from quiltwork.tables.distinct import concatenated_ranges
-from quiltwork.tables.encoding import Column, group_rows
-from quiltwork.tables.generalization.hierarchies import ROOT, leaf_text
-from quiltwork.tables.meanings import meaning, place
+from quiltwork.tables.codes.distinct import concatenated_ranges
+from quiltwork.tables.codes.encoding import Column, group_rows
+from quiltwork.tables.codes.hierarchies import ROOT, leaf_text
+from quiltwork.tables.input.canonical_values import canonical_value, ordered_key
 from quiltwork.tables.table import Table
 
 MISSING = "missing"
@@ -186,7 +186,7 @@ class LabelReader:
         """The codes of all values that may mean the same."""
         found: dict[Any, list[int]] = {}
         for code, value in self._known.items():
-            found.setdefault(meaning(value), []).append(code)
+            found.setdefault(canonical_value(value), []).append(code)
         return found
 
     @cached_property
@@ -208,16 +208,17 @@ class LabelReader:
         another order, where the order has them.
         """
         values, known = self.order or list(self._known.values()), self._known.values()
-        lie = [place(value) for value in values]
+        lie = [ordered_key(value) for value in values]
         if None not in lie and all(a <= b for a, b in pairwise(filter(None, lie))):
-            return [place(value) for value in known], cache(place)  # ends are shared by labels
+            # Ends are shared by labels.
+            return [ordered_key(value) for value in known], cache(ordered_key)
         ranks = {leaf_text(value): rank for rank, value in enumerate(values)}
         return [ranks[leaf_text(value)] for value in known], ranks.get
 
     def _one(self, text: str) -> list[int]:
         if text in self._under:
             return self._under[text]
-        found = self._codes_of.get(meaning(text), [])
+        found = self._codes_of.get(canonical_value(text), [])
         return self._masked(text) if not found and text.endswith("*") else found
 
     def _masked(self, text: str) -> list[int]:

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.tables import KAnonymity, Table, anonymize
-from quiltwork.tables.csv_files import read_texts, typed
+from quiltwork.tables.input.csv_files import read_texts, typed
 
 
 def read(cells):

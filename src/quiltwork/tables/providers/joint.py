@@ -38,12 +38,12 @@ from quiltwork import files
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
+from quiltwork.tables.codes.encoding import group_rows
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
-from quiltwork.tables.encoding import group_rows
-from quiltwork.tables.frames import arrow, opened
-from quiltwork.tables.generalization.reading import fitting_groups
-from quiltwork.tables.meanings import meaning
-from quiltwork.tables.own_rows import refuse_subjects
+from quiltwork.tables.generalization.labels import fitting_groups
+from quiltwork.tables.input.canonical_values import canonical_value
+from quiltwork.tables.input.frames import arrow, opened
+from quiltwork.tables.providers.own_rows import refuse_subjects
 from quiltwork.tables.table import Table, read_table
 
 BUCKETS = 1024
@@ -156,7 +156,8 @@ class Agreement:
 
     def bucket(self, value: Any) -> int:
         """Return the salted number of a sensitive value."""
-        found = hmac.new(self.salt, _canonical(meaning(value)).encode(), hashlib.sha256).digest()
+        text = _canonical(canonical_value(value))
+        found = hmac.new(self.salt, text.encode(), hashlib.sha256).digest()
         return int.from_bytes(found[:8], "big") % BUCKETS
 
     def counted(self, own: Table, left_out: int) -> Counts:

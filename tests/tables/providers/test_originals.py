@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import KAnonymity, LDiversity
-from quiltwork.tables.for_providers import for_providers, write_row_groups
-from quiltwork.tables.originals import verify_published
-from quiltwork.tables.provider_side import own_view
+from quiltwork.tables.m_privacy import verify_m_privacy
+from quiltwork.tables.providers.originals import verify_published
+from quiltwork.tables.providers.own_view import own_view
+from quiltwork.tables.publishing.for_providers import for_providers, write_row_groups
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import verify_m_privacy
 
 BOXES = [(0, 4), (3, 7), (5, 9)]
 ROLES = {"quasi_identifiers": ["age"], "sensitive": "ill"}

@@ -22,9 +22,10 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint
-from quiltwork.tables.histogram import SecretCounts
-from quiltwork.tables.own_rows import (
+from quiltwork.tables.m_privacy import verify_m_privacy
+from quiltwork.tables.providers.own_rows import (
     Counts,
     RowClasses,
     check_columns,
@@ -32,7 +33,6 @@ from quiltwork.tables.own_rows import (
     row_group_counts,
 )
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.verify import verify_m_privacy
 
 Answer: TypeAlias = Literal["holds", "breached", "cannot tell"]
 

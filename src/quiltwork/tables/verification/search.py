@@ -20,10 +20,10 @@ from typing import Literal, NoReturn, TypeAlias
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.tables.codes.group import Group, Weights
+from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.constraints.corners import violations_of_group
-from quiltwork.tables.group import Group, Weights
-from quiltwork.tables.histogram import SecretCounts
 from quiltwork.tables.verification.coalitions import (
     Checks,
     Flags,
@@ -46,7 +46,7 @@ AnyMethod: TypeAlias = Literal["exact", Method]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a verification found in one group.
+    """What a verification found; `verdict_of` puts labels on it.
 
     Attributes:
         coalition: positions of the providers that breach it; None if none was found.
@@ -55,6 +55,9 @@ class Finding:
         checks: how many sets of records were checked.
         settled: False if the search hit its limit: then nothing is known.
         outsiders: whether the group fails already for someone who is no provider.
+        group: its number, where several were asked; −1 where all of them are private.
+        refused: why nothing is known of it, if that is so.
+        cost: the checks of searches by what they cost.
     """
 
     coalition: tuple[int, ...] | None
@@ -63,6 +66,9 @@ class Finding:
     checks: int
     settled: bool = True
     outsiders: bool = False
+    group: int = -1
+    refused: UnsupportedError | None = None
+    cost: int = 0
 
 
 def find_breach(

@@ -55,16 +55,16 @@ def number(text: str) -> Decimal | None:
     return _decimal(plain.lower()) if _USUAL.match(plain) else None
 
 
-def place(value: Any) -> tuple[str, Decimal] | None:
+def ordered_key(value: Any) -> tuple[str, Decimal] | None:
     """Return where a value lies: on which line (numbers, times, dates), and where on it.
 
-    >>> place(" .5"), place("12:00") == place("12:00:00"), place("flu")
+    >>> ordered_key(" .5"), ordered_key("12:00") == ordered_key("12:00:00"), ordered_key("flu")
     (('number', Decimal('0.5')), True, None)
     """
-    return _place(_folded(value))
+    return _ordered_key(_folded(value))
 
 
-def _place(text: str) -> tuple[str, Decimal] | None:
+def _ordered_key(text: str) -> tuple[str, Decimal] | None:
     if not text or text[0] not in _BEGINNINGS:
         return None
     if (found_number := _decimal(text)) is not None:
@@ -89,21 +89,23 @@ def _decimal(text: str) -> Decimal | None:
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
-def meaning(value: Any) -> Any:
+def canonical_value(value: Any) -> Any:
     """Return something that is equal for all values that may mean the same.
 
-    >>> meaning("1.10") == meaning(1.1), meaning("Flu ") == meaning("flu"), meaning("n/a")
-    (True, True, None)
+    >>> [canonical_value(one) for one in ("Flu ", "flu", "n/a")]
+    ['flu', 'flu', None]
+    >>> canonical_value("1.10") == canonical_value(1.1)
+    True
     """
     if isinstance(value, tuple):
-        return tuple(map(meaning, value))
+        return tuple(map(canonical_value, value))
     if value is None:
         return None
     text = _folded(value)
     if text in MISSING_WORDS:
         return None
     text = _WORDS.get(text, text)
-    return _place(text) or text
+    return _ordered_key(text) or text
 
 
 def _folded(value: Any) -> str:

@@ -20,7 +20,7 @@ from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
 from quiltwork.files import TABLES, Unpacked, listed_files, refuse_device, table_file
-from quiltwork.tables.csv_files import ColumnType, read_texts, typed
+from quiltwork.tables.input.csv_files import ColumnType, read_texts, typed
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
 

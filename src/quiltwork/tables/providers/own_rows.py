@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.encoding import group_rows, match_codes
-from quiltwork.tables.generalization.reading import fitting_groups, label_of
-from quiltwork.tables.meanings import number
+from quiltwork.tables.codes.encoding import group_rows, match_codes
+from quiltwork.tables.generalization.labels import fitting_groups, label_of
+from quiltwork.tables.input.canonical_values import number
 from quiltwork.tables.table import Table, check_alike
 
 Counts = NDArray[np.int64]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiltwork.tables import distinct
+from quiltwork.tables.codes import distinct
 
 
 @pytest.mark.parametrize("cells", [41, 10**9])

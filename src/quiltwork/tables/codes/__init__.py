@@ -1,0 +1,1 @@
+"""Columns as integer codes, and counts of them: what every other folder computes on."""

@@ -1,0 +1,77 @@
+"""`verify_m_privacy`: does a table withstand every coalition of m of its providers?
+
+Theorem: docs/theory/m-privacy.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+from quiltwork.arguments import choice
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import integer
+from quiltwork.tables.codes.group import count_groups
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.verification.search import LIMIT, AnyMethod
+from quiltwork.tables.verification.verdict import Verdict
+from quiltwork.tables.verification.verify import verify_counts
+
+
+def verify_m_privacy(
+    table: Table,
+    constraint: Constraint | Callable[..., bool],
+    m: int,
+    method: AnyMethod = "exact",
+    limit: int = LIMIT,
+) -> Verdict:
+    """Verify a table against every coalition of at most m providers (Definition 2.1).
+
+    Args:
+        table: groups are the rows with equal quasi-identifiers.
+        constraint: for example `KAnonymity(3) & LDiversity(2)`, or your own function.
+        m: how many providers may collude; 0 asks about outsiders. In a group of n providers at
+            most n − 1 of them collude.
+        method: "exact", which searches values instead of coalitions where that is smaller and
+            takes any constraint; or the paper's "direct", "top-down", "bottom-up", "binary" and
+            "adaptive", for EG-monotonic constraints.
+        limit: checks within one group after which a search gives up; the verdict is then not
+            private, with `settled` False.
+
+    Raises:
+        InvalidInputError: for a negative m, an unknown method or something that is no constraint.
+        UnsupportedError: for a paper's method with a constraint that is not EG monotonic, and for
+            such a constraint with too many sets to try.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({
+    ...     "hospital": ["A", "A", "B"], "age": ["20..30"] * 3, "ill": ["flu", "cold", "flu"]})
+    >>> table = Table(frame, "hospital", ["age"], "ill")
+    >>> from quiltwork.tables.constraints import KAnonymity
+    >>> print(verify_m_privacy(table, KAnonymity(2), m=1).explain())
+    Not private: A breaches 2-anonymity in the group (20..30). Left there without their own:
+    1 (flu: 1).
+
+    Theorem: docs/theory/m-privacy.md
+    """
+    size, asked = read_m(m), as_constraint(constraint)
+    choice(method, get_args(AnyMethod), "method")
+    if method != "exact" and not asked.eg_monotonic:
+        loose = next(part for part in asked.parts if not part.eg_monotonic)
+        raise UnsupportedError(
+            f"{method} prunes coalitions, which is sound only if the constraint is EG monotonic; "
+            f"{loose} is not. Use method='exact'."
+        )
+    limit = integer(limit, "limit", 1)
+    if read_table(table).kind == "spark":
+        from quiltwork.tables.spark.workers import verify_spark
+
+        if method != "exact":
+            raise UnsupportedError(
+                f"Spark tables are verified by method='exact' only, not {method!r}."
+            )
+        return verify_spark(table, asked, size)
+    counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
+    names, bound = (table.encoded, table.group_values), asked.bind(table.encoded)
+    return verify_counts(names, counts, bound, size, method, limit)
