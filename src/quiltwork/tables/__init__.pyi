@@ -1,7 +1,11 @@
+from . import codes as codes
 from . import constraints as constraints
 from . import generalization as generalization
+from . import input as input
 from . import metrics as metrics
 from . import partitioning as partitioning
+from . import providers as providers
+from . import publishing as publishing
 from . import risk as risk
 from . import spark as spark
 from . import verification as verification
