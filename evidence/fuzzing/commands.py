@@ -22,12 +22,12 @@ ORDINARY = (
     "--sure 0.1 -o made.json --plot noise.svg",
     "belief check --belief chain.json --against series.csv --value state",
     "belief check --belief chain.json --belief box.json --against series.csv --value state "
-    "--time when --date-format seconds --subject who --every 20min --missing split --length 9 "
+    "--time when --date-format seconds --subject who --every 20min --missing public --length 9 "
     "--epsilon 0.5 --report page.html --plot fit.svg",
     "belief turn chain.json --begins 08:00 --begins 2026-03-01T20:00 -o turned.json",
     "fit series.csv --value state",
     "fit series.csv --value heat --edges 2,4 --labels a,b,c --time when --subject who "
-    "--date-format seconds --every 20min --missing split -o fitted.json",
+    "--date-format seconds --every 20min --missing public -o fitted.json",
     "fit series.csv --value state --box --confidence 0.9 --states rest,walk",
     "calibrate --belief chain.json --length 20 --epsilon 1",
     "calibrate --belief chain.json --belief box.json --length 9 --epsilon 1 "

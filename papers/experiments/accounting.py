@@ -206,7 +206,7 @@ def real_home() -> MarkovChain | None:
         path = shared_file("data/power_household_10min.csv.gz")
     except UnsupportedError:
         return None
-    series = read_series(path, "active_power_kw", edges=[0.3, 1, 2.5], missing="split")
+    series = read_series(path, "active_power_kw", edges=[0.3, 1, 2.5], missing="public")
     return MarkovChain.fit(list(series.data.values()), states=series.states)
 
 

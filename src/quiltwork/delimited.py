@@ -37,6 +37,7 @@ DECIMAL = (
 )
 """A number likewise; an exponent has a sign, or comes after a point, as `12E4` may be a code."""
 
+NO_VALUE = frozenset({"", "nan"})
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """The usual words for a missing value, in small letters."""
 
@@ -94,7 +95,8 @@ class Dialect:
         delimiter: what stands between two cells.
         decimal: the decimal point of numbers.
         encoding: of the text; a byte order mark is left out.
-        na_values: words for a missing value, beside `MISSING_WORDS`.
+        na_values: words for a missing value, beside `MISSING_WORDS`; beside empty cells and NaN
+            where they must be `declared`.
         date_format: how times are written, as in `strptime`; None is ISO 8601 or whole numbers.
     """
 
@@ -103,6 +105,7 @@ class Dialect:
     encoding: str = "utf-8"
     na_values: frozenset[str] = frozenset()
     date_format: str | None = None
+    declared: bool = False
 
     @property
     def words(self) -> str:
@@ -127,7 +130,12 @@ class Dialect:
     def is_missing(self, text: str) -> bool:
         """Whether a cell stands for a missing value."""
         cell = text.strip()
-        return cell.lower() in MISSING_WORDS or cell in self.na_values
+        return cell.lower() in self.missing_words or cell in self.na_values
+
+    @property
+    def missing_words(self) -> frozenset[str]:
+        """The words, in small letters, that stand for a missing value in any file."""
+        return NO_VALUE if self.declared else MISSING_WORDS
 
 
 @dataclass(frozen=True)
@@ -144,6 +152,7 @@ class GivenDialect:
     na_values: Sequence[str] = ()
     date_format: str | None = None
     by_rows: bool = field(default=True, kw_only=True)
+    declared: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Check the parts."""
@@ -193,7 +202,8 @@ def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
         points = any(map(_POINT_NUMBER.fullmatch, cells))
         decimal = "." if points and not any(map(_COMMA_NUMBER.fullmatch, cells)) else ","
     words = frozenset(word.strip() for word in given.na_values)
-    return Dialect(delimiter, given.decimal or decimal, encoding, words, given.date_format)
+    mark = given.decimal or decimal
+    return Dialect(delimiter, mark, encoding, words, given.date_format, given.declared)
 
 
 def _guessed_encoding(sample: bytes, *, by_rows: bool) -> str:

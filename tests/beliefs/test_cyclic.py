@@ -13,6 +13,7 @@ import pytest
 import quiltwork as qw
 from quiltwork import CyclicChain, InvalidInputError, MarkovChain, UnsupportedError
 from quiltwork.beliefs import belief_from_json
+from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.origins import start_of
 from quiltwork.series import read_series
 
@@ -226,10 +227,10 @@ def test_more_phases_and_states_than_fit_into_memory_are_refused_and_left_out_of
     assert peak < 500e6  # the table of all phases alone would take 2 GB
 
 
-def test_a_split_piece_begins_where_it_was_cut():
+def test_a_run_between_gaps_begins_where_it_was_recorded():
     frame = hourly("2026-03-02T00:00", 48)
     frame = frame.drop(index=[10, 11])
-    series = read_series(frame, "state", time="time", every="1h", missing="split")
-    first, second = series.data.values()
+    series = read_series(frame, "state", time="time", every="1h", missing="public")
+    first, second = recorded_runs(series.data.coded.values())
     assert len(first) == 10
     assert start_of(second) - start_of(first) == 12 * 3600

@@ -76,11 +76,11 @@ def test_a_kept_zone_can_be_left_out_where_days_must_be_of_equal_length(cli, met
     day = CyclicChain(fitted.matrices, states=fitted.states, grid=fitted.grid, anchor=0)
     kept = {**json.loads(day.to_json()), "reading": {"timezone": "Europe/Berlin"}}
     (tmp_path / "day.json").write_text(json.dumps(kept))
-    refused = cli(*ASK, *READ, "--missing", "split", "--belief", "day.json")
+    refused = cli(*ASK, *READ, "--missing", "public", "--belief", "day.json")
     assert refused.code == 2
     assert "--timezone none" in refused.err
     assert (
-        cli(*ASK, *READ, "--missing", "split", "--belief", "day.json", "--timezone", "none").code
+        cli(*ASK, *READ, "--missing", "public", "--belief", "day.json", "--timezone", "none").code
         == 0
     )
 

@@ -186,11 +186,11 @@ def test_release_apart_gives_each_subject_its_own(cli, folder):
     assert [sum(release.value) for release in each] == [400] * 5
 
 
-def test_pieces_of_one_subject_are_released_and_previewed_as_one(cli, folder):
+def test_public_gaps_are_left_out_of_counts_and_said_in_previews(cli, folder):
     text = (folder / "volunteers.csv").read_text().splitlines()
     kept = [line for line in text if not line.split(",")[1].endswith("50")]
     (folder / "gaps.csv").write_text("\n".join(kept))
-    asked = ("release", "gaps.csv", *READ, "--every", "1min", "--missing", "split", "--belief")
+    asked = ("release", "gaps.csv", *READ, "--every", "1min", "--missing", "public", "--belief")
     asked = (*asked, "belief.json", "--epsilon", "60")
     each = cli(*asked, "--apart", "--json").document["releases"]
     assert list(each) == ["v0", "v1", "v2", "v3", "v4"]
@@ -198,8 +198,10 @@ def test_pieces_of_one_subject_are_released_and_previewed_as_one(cli, folder):
     part = cli(*asked, "--apart", "--json", "--window", "1970-01-01 01:00..1970-01-01 02:00")
     assert [sum(one["value"]) for one in part.document["releases"].values()] == [60] * 5
     seen = cli(*asked, "--preview")
-    assert "each person" not in seen.out
-    assert "--missing state" in seen.out
+    assert "each person" in seen.out
+    for said in (seen.err, seen.out, cli(*asked).out):
+        assert "taken as public and as saying nothing about its states" in said
+    assert "20 of the 2,000 time points asked about have no record" in seen.out
 
 
 def test_preview_spends_nothing_and_reads_no_answer(cli, folder):
@@ -422,27 +424,31 @@ def test_the_page_of_a_release_tells_what_others_would_learn(cli, folder):
     assert (ran.code, "in their order" in ran.err) == (2, True)
 
 
-def test_a_window_of_series_cut_at_gaps_is_each_piece_s_own_part_of_it(cli, folder):
+def test_a_window_of_a_series_with_gaps_counts_what_was_recorded(cli, folder):
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
     hours = [(day, hour) for day in range(1, 9) for hour in range(24) if (day, hour) != (4, 5)]
     states = chain.sample(len(hours), seed=5)
     rows = [f"2026-03-{d:02d} {h:02d}:00,{s}" for (d, h), s in zip(hours, states, strict=True)]
     (folder / "gap.csv").write_text("\n".join(["time,activity", *rows]))
     asked = ["release", "gap.csv", "--value", "activity", "--time", "time", "--every", "1h"]
-    asked += ["--missing", "split", "--belief", "belief.json", "--epsilon", "900"]
+    asked += ["--missing", "public", "--belief", "belief.json", "--epsilon", "900"]
     ran = cli(*asked, "--window", "2026-03-04:2026-03-05")
     inside = [s for (day, _), s in zip(hours, states, strict=True) if day in (4, 5)]
     assert ran.code == 0, ran.err
     found = {line.split()[0]: line.split()[1] for line in ran.out.splitlines()[1:3]}
     assert found == {name: str(inside.count(name)) for name in ("rest", "walk")}
     assert "From 2026-03-04T00:00 to 2026-03-06T00:00." in ran.out
-    ran = cli(*asked, "--window", "Mondays 18:00-22:00")
-    assert ran.code == 2
-    assert "--days 2026-03-01:2026-03-31 and --missing state" in ran.err
-    made = ["--belief", "belief.json", "--length", "90", "--budget", "9"]
+    assert cli(*asked, "--window", "Mondays 18:00-22:00").code == 0
+    made = ["--belief", "belief.json", "--length", "192", "--budget", "999"]
     assert cli("ledger", "create", "sqlite:///b.db", "d", *made).code == 0
-    ran = cli(*asked, "--window", "2026-03-04", "--ledger", "sqlite:///b.db", "--dataset", "d")
-    assert "a ledger accounts for one window of all" in ran.err
+    pays = ["--window", "2026-03-04", "--ledger", "sqlite:///b.db", "--dataset", "d"]
+    ran = cli(*asked, *pays)
+    assert ran.code == 2
+    assert "public gaps are registered with the data" in ran.err
+    same = ["--value", "activity", "--time", "time", "--every", "1h", "--missing", "public"]
+    assert cli("ledger", "register", "sqlite:///b.db", "d", "gap.csv", *same).code == 0
+    ran = cli(*asked, *pays)
+    assert ran.code == 0, ran.err
 
 
 def test_gaussian_noise_goes_with_a_delta(cli, folder):

@@ -21,6 +21,7 @@ from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.contexts import MOST_INNER
 from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.fitting import read_paths, read_smoothing
+from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.beliefs.origins import clocks_change, grid_of, refuse_clock_changes, start_of
@@ -152,7 +153,7 @@ class _Data:
 def _read(
     sequences: Any, states: Iterable[Any] | None, smoothing: Number, period: Any, grid: Grid | None
 ) -> _Data:
-    pieces = split_sequences(sequences)
+    pieces = recorded_runs(split_sequences(sequences))
     known = grid_of(pieces, grid)
     paths, labels = read_paths(pieces, states, known)
     starts = [start_of(piece) for piece in pieces]

@@ -19,6 +19,7 @@ from quiltwork.beliefs.base import StateBelief
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.confidence import box_bounds, read_count_bounds
 from quiltwork.beliefs.fitting import tally
+from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid, differing, read_grid
 from quiltwork.beliefs.matrices import FloatArray, IntArray, read_matrix
 from quiltwork.beliefs.origins import grid_of
@@ -116,7 +117,7 @@ class ChainBox(StateBelief):
         error = 1 - proper_fraction(confidence, "confidence")
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
-        counted = tally(pieces, states, known)
+        counted = tally(recorded_runs(pieces), states, known)
         lower, upper = box_bounds(counted.transitions, counted.transitions, error)
         sources = Sources.of(pieces, lower)
         return cls(lower, upper, counted.states, grid=known, sources=sources)

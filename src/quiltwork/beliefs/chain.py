@@ -21,6 +21,7 @@ from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs import stationary as _stationary
 from quiltwork.beliefs.base import Initial, SimulatedBelief
 from quiltwork.beliefs.fitting import smoothed_rows, smoothed_start, tally
+from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import (
     BoolArray,
@@ -158,12 +159,14 @@ class MarkovChain(SimulatedBelief):
                [0.5  , 0.5  ]])
         """
         pieces = split_sequences(sequences)
-        known = grid_of(pieces, grid)
+        known, runs = grid_of(pieces, grid), recorded_runs(pieces)
         if flag(durations, "durations") or integer(order, "order", 1) > 1:
             from quiltwork.beliefs.contexts import fit_memory
 
-            return fit_memory(pieces, smoothing, states, initial, known, order, durations)
-        counted = tally(pieces, states, known)
+            return fit_memory(
+                runs, smoothing, states, initial, known, order, durations, sources=pieces
+            )
+        counted = tally(runs, states, known)
         rows = smoothed_rows(counted, smoothing)
         if isinstance(initial, str) and initial == "empirical":
             initial = smoothed_start(counted, smoothing)

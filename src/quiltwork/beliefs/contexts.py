@@ -174,8 +174,13 @@ def fit_memory(
     grid: Grid | None,
     order: int,
     durations: bool,
+    *,
+    sources: Sequence[Any] | None = None,
 ) -> HiddenChain:
-    """Fit a chain whose next state depends on more than the last one."""
+    """Fit a chain whose next state depends on more than the last one.
+
+    `sources` are the sequences that are remembered, where these are parts of them.
+    """
     if durations and order > 1:
         raise InvalidInputError(
             "order and durations are two kinds of memory; ask for one, or give a list of both "
@@ -207,9 +212,8 @@ def fit_memory(
         )
     matrix = inner_matrix(rows, kind)
     shows = [labels[code] for code in kind.shows.tolist()]
-    return HiddenChain(
-        matrix, shows, initial, labels, grid=grid, sources=Sources.of(sequences, matrix)
-    )
+    seen = Sources.of(sequences if sources is None else sources, matrix)
+    return HiddenChain(matrix, shows, initial, labels, grid=grid, sources=seen)
 
 
 def memory_of(size: int, order: int) -> Remembered:

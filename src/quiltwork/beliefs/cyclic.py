@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs.base import Belief, Initial, SimulatedBelief
 from quiltwork.beliefs.chain import read_initial, start_law
+from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
 from quiltwork.beliefs.origins import grid_of, known_grid, refuse_clock_changes, start_of
@@ -138,8 +139,14 @@ class CyclicChain(SimulatedBelief):
         known = grid_of(pieces, grid)
         for piece in pieces if isinstance(period, str) else ():
             refuse_clock_changes(piece)
-        clock = read_period(period, known, [start_of(piece) for piece in pieces], phase)
-        counted = tally_phases(pieces, states, known, clock)
+        runs = recorded_runs(pieces)
+        if phase is not None and len(runs) > len(pieces):
+            raise InvalidInputError(
+                "Between gaps each part begins in a phase of its own: leave phase out, and give "
+                "the step with which the series was read."
+            )
+        clock = read_period(period, known, [start_of(run) for run in runs], phase)
+        counted = tally_phases(runs, states, known, clock)
         rows = smoothed_phases(counted, smoothing)
         sources = Sources.of(pieces, rows)
         return cls(rows, counted.states, initial, grid=known, sources=sources, anchor=clock.anchor)

@@ -19,6 +19,7 @@ from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.contexts import blocks_of, counted, last_states
 from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.fitting import read_paths
+from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.matrices import FloatArray, IntArray
@@ -155,7 +156,7 @@ def refuse_incomparable(belief: Belief) -> None:
 def read_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sample:
     """Read public sequences as the states of a belief."""
     refuse_incomparable(belief)
-    pieces = split_sequences(sequences)
+    pieces = recorded_runs(split_sequences(sequences))
     known = grid_of(pieces, grid)
     paths, states = read_paths(pieces, belief.states, known)
     sample = Sample(tuple(paths), states, tuple(map(start_of, pieces)), known)

@@ -49,16 +49,16 @@ class Origin:
 class CodedSequence(Sequence[Label]):
     """A sequence of labels: `labels[code]` for each of the codes.
 
-    `start` is when the first time point is, in seconds, if times are regular. A `piece` is one of
-    those that a subject's series was split into at gaps; one that is `cut` has lost time points
-    that are protected all the same.
+    `start` is when the first time point is, in seconds, if times are regular. `recorded` says which
+    time points have a record, where gaps are public; the others have the last label, None. One that
+    is `cut` has lost time points that are protected all the same.
     """
 
     codes: NDArray[Any]
     labels: NDArray[Any]
     origin: Origin
     start: int | None = None
-    piece: bool = False
+    recorded: NDArray[np.bool_] | None = None
     cut: bool = False
 
     def __len__(self) -> int:
@@ -69,6 +69,13 @@ class CodedSequence(Sequence[Label]):
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.array().tolist())
+
+    def part(self, begin: int, end: int) -> CodedSequence:
+        """Return the time points from begin to before end, counted from 0."""
+        step, start = self.origin.grid.step, self.start
+        later = None if start is None or step is None else start + step * begin
+        mask = None if self.recorded is None else self.recorded[begin:end]
+        return replace(self, codes=self.codes[begin:end], start=later, recorded=mask)
 
     def array(self) -> NDArray[Any]:
         """Return the labels as an array that keeps where it comes from, for as long as it lives."""
@@ -140,6 +147,27 @@ def _offset(array: NDArray[Any]) -> int:
     whole = owner(array)
     away = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     return int(away // whole.itemsize)
+
+
+def with_gaps(sequence: Any) -> CodedSequence | None:
+    """Return a sequence whose gaps are public, or a slice of one, as codes; None for others.
+
+    Raises:
+        InvalidInputError: for one that was turned round or thinned out.
+    """
+    coded = made_of(sequence)
+    if coded is None or coded.recorded is None:
+        return None
+    if sequence is coded or not isinstance(sequence, np.ndarray):
+        return coded
+    if sequence.ndim != 1 or sequence.strides != owner(sequence).strides:
+        raise InvalidInputError(
+            "These are not the time points of a series with gaps one after the other; give the "
+            "series as it was read, or a part of it."
+        )
+    begin = _offset(sequence)
+    part: CodedSequence = coded.part(begin, begin + len(sequence))
+    return part
 
 
 def origin_of(sequence: Any) -> Origin | None:

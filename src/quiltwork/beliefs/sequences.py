@@ -234,13 +234,17 @@ def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
         position = int(np.argmax(translation[codes] < 0))
         if _is_missing(distinct[codes[position]]):
             raise _missing(position + 1)
-        raise InvalidInputError(
-            f"Position {position + 1} holds none of the belief's states, which are "
-            f"{show_labels(states)}."
-        )
+        raise unknown_state(position + 1, states)
     if np.array_equal(translation, np.arange(len(translation))):
         return codes.copy()
     return translation[codes]
+
+
+def unknown_state(position: int, states: tuple[Label, ...]) -> InvalidInputError:
+    """Return the error of a cell that is no state of the belief."""
+    return InvalidInputError(
+        f"Position {position} holds none of the belief's states, which are {show_labels(states)}."
+    )
 
 
 def encode_known(sequence: Any, states: tuple[Label, ...], *, quietly: bool = False) -> IntArray:

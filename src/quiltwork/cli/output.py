@@ -275,8 +275,8 @@ _PHRASES = {
 def in_options(text: str) -> str:
     """Say in the command line's words what a sentence says in Python's.
 
-    >>> in_options("Pass missing='split' or episode=18, or use query.on(start, stop).")
-    'Pass --missing split or --protect 18, or use --window START:STOP.'
+    >>> in_options("Pass missing='state' or episode=18, or use query.on(start, stop).")
+    'Pass --missing state or --protect 18, or use --window START:STOP.'
     """
     for spoken, typed in _PHRASES.items():
         text = spoken.sub(typed, text)

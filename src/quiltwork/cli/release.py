@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -120,11 +119,6 @@ def release(
     if beginning and not debit:
         raise click.UsageError("--beginning goes with --ledger, whose dataset is longer")
     protected = _protected(protect, beliefs, reading.every, debit)
-    if protect == "person" and reading.missing == "split":
-        raise click.UsageError(
-            "--missing split makes several series of one person, and --protect person would hide "
-            "each alone; use --missing state"
-        )
     alternatives = _alternatives(others, to.report, beliefs)
     check_delivery(query, to, polish)
     check: Callable[..., None] | None = None
@@ -139,8 +133,8 @@ def release(
 
     reading = reading.completed(belief, file)
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
-    split, persons = reading.missing == "split", protect == "person"
-    if window is not None and (split or preview or not apart):
+    persons = protect == "person"
+    if window is not None and (preview or not apart):
         paid = bool(debit)
         query, series = _on_window(query, series, window, beliefs, paid=paid, persons=persons)
         window = None
@@ -158,15 +152,14 @@ def release(
 
             beliefs = placed(beliefs, series.data.coded.values())
         from quiltwork.series import preview as foresee
-        from quiltwork.series.releases.protection import has_pieces
 
         level = float(confidence)
-        lengths = max(series.lengths) if apart else series.lengths
-        foreseen = foresee(query, beliefs, length=lengths, confidence=level, **asked)
-        if has_pieces(series.data):  # a person's noise is for all of theirs
-            less = tuple(one for one in foreseen.others if one.protect != "person")
-            said = "Whole persons are protected with --missing state, which cuts no series."
-            foreseen = replace(foreseen, others=less, advice=(*foreseen.advice, said))
+        shown_first = sorted(series.data.coded.values(), key=len)[-1:] if apart else None
+        coded = shown_first or list(series.data.coded.values())
+        there = [one.recorded for one in coded if one.recorded is not None] or None
+        foreseen = foresee(
+            query, beliefs, length=[*map(len, coded)], confidence=level, recorded=there, **asked
+        )
         to.deliver(foreseen.to_json(), foreseen.explain().splitlines(), foreseen)
         if debit and not persons:
             from quiltwork.series.releases.answer import described
@@ -178,18 +171,15 @@ def release(
     from quiltwork.series import release as answer
 
     if apart:
-        subjects: dict[Any, dict[Any, Any]] = {}
-        for subject, one in series.data.coded.items():
-            subjects.setdefault(subject[0] if split else subject, {})[subject] = one
-        with progress(subjects.items(), "Releasing") as bar:
+        with progress(series.data.coded.items(), "Releasing") as bar:
             each = {
                 str(who): answer(
-                    CodedSequences(data),
+                    CodedSequences({who: one}),
                     query if window is None else query.on_runs(series.windows(window, who)),
                     beliefs,
                     **asked,
                 )
-                for who, data in bar
+                for who, one in bar
             }
         each = {who: shown(released) for who, released in each.items()}
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
@@ -227,8 +217,8 @@ def _on_window(
     if paid:
         raise InvalidInputError(
             "The sequences do not begin together, and a ledger accounts for one window of all: put "
-            "them on public days with --days and --missing state, under a belief that has the "
-            "state 'missing' too, and create the dataset for these."
+            "them on public days with --days and --missing public, or --missing state under a "
+            "belief that has the state 'missing' too, and create the dataset for these."
         )
     if not persons:
         refuse_cutting(beliefs)

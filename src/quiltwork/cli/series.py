@@ -61,9 +61,9 @@ class Reading:
         kind=("mean", "min", "max", "sum", "first", "last"),
     )
     missing: str = option(
-        "Missing values and empty steps: refuse, make them a state of their own, or cut the "
-        "sequence there, which declares the pieces independent.",
-        kind=("error", "state", "split"),
+        "Missing values and empty steps: refuse, make them a state of their own, or leave out: "
+        "public claims that when a series was silent is public and says nothing of its states.",
+        kind=("error", "state", "public"),
         default="error",
     )
     delimiter: str | None = option("Between cells: ; or tab.  [found]", "CHARACTER")
@@ -165,6 +165,10 @@ def read(
         take = partial(read_fleet, quiet_session())
     if check is not None:
         check(file, column, arguments)
+    if reading.missing == "public":
+        from quiltwork.beliefs.gaps import CLAIM
+
+        note(f"--missing public: {in_options(CLAIM)}")
     series = take(file, column, **arguments, beliefs=beliefs)
     if reading.value is None and not known and states is None:
         refuse_headerless(file, column, series.states)

@@ -14,6 +14,7 @@ import numpy as np
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label, MarkovChain
 from quiltwork.beliefs.alternatives import Candidate, judged, nats_allowed
 from quiltwork.beliefs.fitting import Tally, smoothed_rows, tally
+from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.origins import clocks_change
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import as_beliefs
@@ -88,7 +89,7 @@ def fit_warnings(
     """
     members = as_beliefs(beliefs)
     pieces = split_sequences(sequences)
-    counted = tally(pieces, members[0].states, members[0].grid)
+    counted = tally(recorded_runs(pieces), members[0].states, members[0].grid)
     length = max(map(len, pieces))
     given = {"states": members[0].states, "period": period}  # what is scored is always smoothed
     given["smoothing"] = max(to_fraction(smoothing, "smoothing"), Fraction(1, 2))
@@ -192,7 +193,7 @@ def _wide(box: ChainBox, counted: Tally, length: int) -> list[str]:
         f"The box asks for {asked}: it allows that {int((box.lower <= 0).sum()):,} of its "
         f"{box.size**2:,} steps are impossible, and state {box.states[rarest]!r} is left {seen:,} "
         f"times only. Ten times the data would take noise of scale {richer:,.0f}."
-        f"{_merging(counted, length, found)} Cut at gaps (--missing split), or fit the list of "
+        f"{_merging(counted, length, found)} Leave gaps out (--missing public), or fit the list of "
         "plausible beliefs."
     ]
 

@@ -300,6 +300,11 @@ def as_integers(values: Integers) -> IntArray:
     return np.array([int(value) for value in values], dtype=np.int64)
 
 
+def counts_of(codes: IntArray, size: int) -> IntArray:
+    """Count the codes 0..size−1; the code `size` stands for everything else."""
+    return np.bincount(codes, minlength=size)[:size].astype(np.int64, copy=False)
+
+
 def read_query(value: Any) -> Query:
     """Read an argument that must be a query."""
     if isinstance(value, Query):

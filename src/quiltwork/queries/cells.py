@@ -20,7 +20,15 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.states import Label, list_states, read_label, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
-from quiltwork.queries.base import IntArray, Integers, Moves, Query, States, as_integers
+from quiltwork.queries.base import (
+    IntArray,
+    Integers,
+    Moves,
+    Query,
+    States,
+    as_integers,
+    counts_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,8 +275,3 @@ class MostCommon(OverStates):
     def present(self, noisy: Integers, states: States, points: int) -> Label:
         """The state whose index was drawn."""
         return states[int(noisy[0])]
-
-
-def counts_of(codes: IntArray, size: int) -> IntArray:
-    """Count the codes 0..size−1; the code `size` stands for everything else."""
-    return np.bincount(codes, minlength=size)[:size].astype(np.int64, copy=False)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_down, float_up, integer, to_fraction
-from quiltwork.queries.base import IntArray, Integers, Moves, Query, States
+from quiltwork.queries.base import IntArray, Integers, Moves, Query, States, counts_of
 
 _FINENESS_BITS = 10
 _ONCE_BITS = 20
@@ -166,7 +166,7 @@ class Sum(Query):
         """Add up steps exactly, in integers: a count per state times its steps."""
         counts = np.zeros(len(states), dtype=np.int64)
         for piece in self.pieces(codes):
-            counts += np.bincount(piece, minlength=len(states))
+            counts += counts_of(piece, len(states))  # of a gap nothing is added
         total = sum(int(n) * m for n, m in zip(counts, self.steps(states), strict=True))
         return np.array([total], dtype=object)
 

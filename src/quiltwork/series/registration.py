@@ -23,6 +23,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.queries import histogram
 from quiltwork.series.reading.read import Series, read_series
 from quiltwork.series.releases.data import encode_cells, read_source, states_are_all
+from quiltwork.series.releases.gap_patterns import with_pattern, without_pattern
 from quiltwork.series.releases.protection import any_series
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def register_series(
             f"{status.length:,}; extend the dataset first."
         )
     encode_cells(read_source(series.data, beliefs, None), beliefs, histogram())
-    ledger.register(dataset, mark)
+    ledger.register(dataset, with_pattern(mark, series.data.coded.values()))
     return series
 
 
@@ -101,7 +102,8 @@ def refuse_unregistered(
 ) -> None:
     """Refuse all but the registered files, if there are any, read in the registered way."""
     known = ledger.registered(dataset)
-    if known is not None and known != _mark(source, value, options, known.partition(":")[0]):
+    salt = "" if known is None else known.partition(":")[0]
+    if known is not None and without_pattern(known) != _mark(source, value, options, salt):
         raise InvalidInputError(
             f"These are not the files registered for dataset {dataset!r}, or they were changed or "
             "are to be read in another way; whoever owns them registers them again (quiltwork "

@@ -288,7 +288,7 @@ def test_phases_of_a_day_are_those_of_the_clock(tmp_path, zone):
         ("last 2 days", "2026-03-30", "2026-04-01"),
     ],
 )
-def test_pieces_between_gaps_are_cut_to_a_window_as_pandas_cuts_them(zone, words, begin, end):
+def test_series_with_gaps_are_cut_to_a_window_as_pandas_cuts_them(zone, words, begin, end):
     times = pd.date_range("2026-03-26 07:15", "2026-03-31 23:45", freq="15min", tz=zone)
     random = np.random.default_rng(2)
     whole = pd.DataFrame({"t": times, "s": random.choice(["x", "y"], len(times))})
@@ -297,15 +297,23 @@ def test_pieces_between_gaps_are_cut_to_a_window_as_pandas_cuts_them(zone, words
         for who, first, gap in (("a", 0, 90), ("b", 150, 240), ("c", 300, 400))
     ]
     read = read_series(
-        pd.concat(rows), "s", time="t", subject="who", every="15min", missing="split", timezone=zone
+        pd.concat(rows),
+        "s",
+        time="t",
+        subject="who",
+        every="15min",
+        missing="public",
+        timezone=zone,
     )
     cut = read.during(words)
     a, b = (pd.Timestamp(one, tz=zone) for one in (begin, end))
     for own in rows:
         inside = own[(own.t >= a) & (own.t < b)]
-        pieces = [one for (who, _), one in cut.data.items() if who == own.who.iloc[0]]
-        assert [label for piece in pieces for label in piece] == inside.s.tolist()
+        pieces = [one for who, one in cut.data.items() if who == own.who.iloc[0]]
+        labels = [label for piece in pieces for label in piece]
+        assert [label for label in labels if label is not None] == inside.s.tolist()
     assert cut.points == sum(cut.lengths)
+    assert cut.missing == sum(one.tolist().count(None) for one in cut.data.values())
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["x", "y"])
     period = release(cut.data, queries.histogram(), chain).period
     shown = pd.concat(rows).query("t >= @a and t < @b").t
@@ -334,8 +342,10 @@ def test_what_is_left_out_of_a_window_is_protected_as_what_stays():
 
 def test_a_release_refuses_what_was_cut_under_beliefs_that_would_not_protect_the_rest(tmp_path):
     times = [*pd.date_range("2026-01-01 20:00", periods=8, freq="h")]
-    rows = pd.DataFrame({"t": times + [one + timedelta(days=1) for one in times], "s": [0, 1] * 8})
-    read = read_series(rows, "s", time="t", every="1h", missing="split", timezone="UTC")
+    rows = pd.DataFrame({"t": times, "s": [0, 1] * 4, "who": "a"})
+    late = rows.assign(t=[one + timedelta(days=1) for one in times], who="b")
+    rows = pd.concat([rows, late])
+    read = read_series(rows, "s", time="t", subject="who", every="1h", timezone="UTC")
     cut, chain = read.during("2026-01-02"), MarkovChain([[0.9, 0.1], [0.4, 0.6]])
     started = MarkovChain(chain.transition, initial=[0.99, 0.01])
     for given in (cut.data, dict(cut.data), list(cut.data.values())):
@@ -348,32 +358,3 @@ def test_a_release_refuses_what_was_cut_under_beliefs_that_would_not_protect_the
         ledger.create("d", chain, 4, budget=9)
         with pytest.raises(UnsupportedError, match="one window of all"):
             release(cut.data, queries.histogram(), chain, ledger=ledger, dataset="d")
-
-
-def test_pieces_are_told_by_how_they_were_read_and_not_by_numbers_in_names():
-    rows = pd.DataFrame({"house": 7, "meter": [1, 1, 2, 2], "t": [0, 1, 0, 1], "s": [0, 1, 1, 0]})
-    meters = read_series(rows, "s", time="t", subject=["house", "meter"]).data
-    assert list(meters) == [(7, 1), (7, 2)]
-    query = queries.histogram(states=[0, 1])
-    assert release(meters, query, None, protect="person").length == 2
-    gaps = read_series(
-        rows.assign(t=[0, 9, 0, 1]),
-        "s",
-        time="t",
-        subject=["house", "meter"],
-        every="1s",
-        date_format="seconds",
-        missing="split",
-    ).data
-    for given in (gaps, dict(gaps), list(gaps.values())):
-        with pytest.raises(InvalidInputError, match="several series"):
-            release(given, query, None, protect="person")
-
-
-def test_positions_beyond_a_piece_are_refused_by_the_gaps_that_cut_it():
-    rows = pd.DataFrame({"s": ["a", "b", None, "a"]})
-    pieces = read_series(rows, "s", missing="split")
-    assert pieces.windows("1:1") == [(1, 1)]
-    assert pieces.windows("1:2", (None, 1)) == [(1, 2)]
-    with pytest.raises(InvalidInputError, match="cut at gaps, and some pieces end before 2"):
-        pieces.windows("1:2")

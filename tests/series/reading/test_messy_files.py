@@ -157,7 +157,7 @@ def test_more_rows_are_looked_at_where_the_first_leave_open_what_is_a_day(tmp_pa
     days = [datetime(2026, 5, 1) + timedelta(hours=i) for i in range(12 * 24)]
     path = tmp_path / "american.csv"
     path.write_text("t,v\n" + "".join(f"{day:%m/%d/%Y %H:%M},1\n" for day in days))
-    with pytest.raises(InvalidInputError, match=r"fit both .* missing='split'"):
+    with pytest.raises(InvalidInputError, match=r"fit both .* missing='public'"):
         read_series(path, "v", time="t")
     with path.open("a") as file:
         file.write("05/13/2026 00:00,1\n")
@@ -266,7 +266,7 @@ def test_holes_in_regular_times_are_told_or_refused_where_nobody_would_see_them(
     path.write_text("t,s\n" + "".join(f"2026-03-01 {hour:02}:00,x\n" for hour in hours))
     with pytest.warns(QuiltworkWarning, match="goes on over the holes, unless every='1h'"):
         read_series(path, "s", time="t")
-    for missing in ("split", "state"):
+    for missing in ("public", "state"):
         with pytest.raises(InvalidInputError, match=f"every='1h' too, so that missing='{missing}'"):
             read_series(path, "s", time="t", missing=missing)
         assert read_series(path, "s", time="t", missing=missing, every="1h").missing == 2
@@ -294,8 +294,8 @@ def test_fleets_do_not_go_on_over_a_lost_day_in_silence(tmp_path, times, starts,
         read = read_series(tmp_path, "kw", **options)
     begins = [one.start and one.start - 10**9 for one in read.data.coded.values()]
     assert (begins, read.grid.step) == (starts, 900)
-    with pytest.raises(InvalidInputError, match="every='15min' too, so that missing='split'"):
-        read_series(tmp_path, "kw", missing="split", **options)
+    with pytest.raises(InvalidInputError, match="every='15min' too, so that missing='public'"):
+        read_series(tmp_path, "kw", missing="public", **options)
 
 
 def test_a_lost_day_of_times_that_are_about_regular_or_of_other_steps_is_told(tmp_path):

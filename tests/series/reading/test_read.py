@@ -67,15 +67,17 @@ def test_a_grid_gathers_records_and_shows_gaps(meters):
     assert (series.points, series.missing) == (7, 3)
 
 
-def test_splitting_cuts_at_gaps(meters):
+def test_public_gaps_keep_their_place(meters):
     series = read_series(
-        meters, "kw", time="time", subject="meter", edges=[0.5, 2.5], every="10min", missing="split"
-    )
+        *(meters, "kw"), time="time", subject="meter", edges=[0.5, 2.5], every="10min",
+        missing="public",
+    )  # fmt: skip
     assert {key: list(value) for key, value in series.data.items()} == {
-        ("b", 1): ["<0.5"],
-        ("b", 2): [">=2.5"],
-        ("a", 1): ["<0.5", ">=2.5"],
+        "b": ["<0.5", None, None, ">=2.5"],
+        "a": ["<0.5", ">=2.5", None],
     }
+    assert series.states == ("<0.5", "0.5..2.5", ">=2.5")
+    assert (series.points, series.missing) == (7, 3)
 
 
 def test_a_gap_is_an_error_by_default(meters):
@@ -189,7 +191,7 @@ def test_unicode_labels_and_names(tmp_path):
         ("t,v\n1,x\n", {"edges": [1]}, "no row of column 'v' holds a number"),
         ("t,v\n1,inf\n", {"edges": [1]}, "infinite"),
         ("t,v\n1,\n2,a\n", {}, "Time point 1 is missing"),
-        ("t,v\n1,\n", {"missing": "split"}, "Every time point is missing"),
+        ("t,v\n1,\n", {"missing": "public"}, "Every time point is missing"),
         ("t,v\n", {}, "no rows"),
         ("t,v\n1\n", {}, "1 columns and the header 2"),
         ("v\n1\n1,5\n", {"edges": [1]}, "Row 2 .* 2 columns and the header 1"),
@@ -199,7 +201,7 @@ def test_unicode_labels_and_names(tmp_path):
         ("t,v\n1,2\n", {"edges": [float("nan")]}, "finite"),
         ("t,v\n1,2\n", {"edges": [1], "labels": ["a"]}, "make 2 states"),
         ("t,v\n1,2\n", {"labels": ["a"]}, "give edges"),
-        ("t,v\n1,2\n", {"missing": "drop"}, "'error', 'state' or 'split'"),
+        ("t,v\n1,2\n", {"missing": "drop"}, "'error', 'state' or 'public'"),
         ("t,v\n1,2\n", {"rule": "median"}, "rule must be"),
         ("t,v\n1,missing\n2,\n", {"missing": "state"}, "is a state already"),
         ("t,v\n1,a\n", {"time": "t", "every": "1h", "rule": "max"}, "needs numbers"),
@@ -263,8 +265,7 @@ def test_a_blank_line_of_a_single_column_is_a_missing_value(tmp_path):
     series = read_series(path, "s", missing="state")
     assert [str(state) for state in series.data[None]] == ["0", "1", "missing", "1"]
     assert (series.points, series.missing) == (4, 1)
-    pieces = read_series(path, "s", missing="split").data
-    assert [piece.tolist() for piece in pieces.values()] == [[0, 1], [1]]
+    assert read_series(path, "s", missing="public").data[None].tolist() == [0, 1, None, 1]
 
 
 def test_a_blank_line_among_several_columns_is_no_row(tmp_path):

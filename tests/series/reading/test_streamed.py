@@ -85,7 +85,7 @@ def test_blocks_are_what_files_in_order_are_read_by(several_blocks, monkeypatch)
         lambda self, who, when: sizes.append(len(who)) or kept(self, who, when),
     )
     path = several_blocks["by turns"][1]
-    read_series(path, "kw", time="t", subject="who", edges=EDGES, missing="split")
+    read_series(path, "kw", time="t", subject="who", edges=EDGES, missing="public")
     assert sum(sizes) == 36_000
     assert max(sizes) < 30_000
 
@@ -102,7 +102,7 @@ ODD_FILES = {
 }
 
 
-@pytest.mark.parametrize("missing", ["state", "split"])
+@pytest.mark.parametrize("missing", ["state", "public"])
 def test_many_small_files_are_read_as_one_by_one(tmp_path, missing):
     """Some of them together; of two that are larger, each with its neighbours."""
     random = np.random.default_rng(2)
@@ -113,7 +113,7 @@ def test_many_small_files_are_read_as_one_by_one(tmp_path, missing):
     for name in ("m3", "m6"):
         (tmp_path / f"{name}.csv").write_text(long)
     options = {"time": "t", "subject": "filename", "edges": EDGES, "every": "30min"}
-    options["date_format"] = "seconds"
+    options |= {"date_format": "seconds", "na_values": ["n.d."]}
     found = read_series(tmp_path, "kw", **options, missing=missing)
     alone = [
         read_series(path, "kw", **options, missing=missing)

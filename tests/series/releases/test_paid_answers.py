@@ -304,11 +304,11 @@ def test_nor_is_one_between_edges(ledger, rows, tmp_path, cell):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_rows_of_clusters_are_not_cut_whatever_they_hold(tmp_path, whole):
+def test_rows_of_clusters_have_no_public_gaps_whatever_they_hold(tmp_path, whole):
     path = tmp_path / "rows.csv"
     path.write_text("v\n2\n7\n2\n1\n" + ("5\n" if whole else "\n"))
-    with pytest.raises(InvalidInputError, match="no order of rows"):
-        READ["series"](path, missing="split")
+    with pytest.raises(InvalidInputError, match="not about a series of states"):
+        READ["series"](path, missing="public")
 
 
 @pytest.mark.parametrize("kind", [list, tuple])

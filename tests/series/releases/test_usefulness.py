@@ -38,10 +38,10 @@ def test_it_names_the_states_whose_ties_take_the_noise():
     assert qw.preview(queries.histogram(), loose, length=1000).advice == ()
 
 
-def test_gaps_that_are_a_state_can_be_split():
+def test_gaps_that_are_a_state_can_be_public():
     gaps = qw.MarkovChain([[0.98, 0.02], [0.02, 0.98]], states=["on", "missing"])
-    assert any("missing='split'" in line for line in qw.preview(HIST, gaps, length=100).advice)
-    assert not any("split" in line for line in qw.preview(HIST, CHAIN, length=100).advice)
+    assert any("missing='public'" in line for line in qw.preview(HIST, gaps, length=100).advice)
+    assert not any("public" in line for line in qw.preview(HIST, CHAIN, length=100).advice)
 
 
 HIST = queries.histogram()

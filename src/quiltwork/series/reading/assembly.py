@@ -21,7 +21,7 @@ from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, index_step
 from quiltwork.beliefs.sequences import label_array, position_of
 from quiltwork.beliefs.states import Label, show_labels, sorted_labels
-from quiltwork.delimited import GivenDialect, joined
+from quiltwork.delimited import MISSING_WORDS, GivenDialect, joined
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import Clock
@@ -306,6 +306,7 @@ def _coded(
         read = match_labels(cells, tuple(states), column.dialect)
     else:
         read = as_labels(cells, textual=column.textual, apart=believed, dialect=column.dialect)
+        _refuse_undeclared(column, cells)
     found = list(dict.fromkeys(label for label in read if label is not None))
     known = list(states) if states is not None else list(sorted_labels(found))
     others = [label for label in found if label not in set(known)]
@@ -321,6 +322,19 @@ def _coded(
     return tuple(known), table.astype(smallest(len(known) + 1))
 
 
+def _refuse_undeclared(column: LabelCollector, cells: Sequence[Any]) -> None:
+    """Refuse usual words for missing values that would become states where gaps are declared."""
+    for code, cell in enumerate(cells if column.dialect.declared else ()):
+        word = cell.strip().lower() if isinstance(cell, str) else ""
+        if word in MISSING_WORDS and not column.dialect.is_missing(cell):
+            row = position_of(column.join(), code)
+            raise InvalidInputError(
+                f"Row {row} of column {column.name!r} holds a usual word for a missing value that "
+                "was not declared, and where gaps are public the words for them must be: give "
+                "na_values=['…'], or if it is a state, list it in states."
+            )
+
+
 def refuse_gaps(paths: Sequence[Path], *, named: bool) -> None:
     """Refuse missing time points; subjects are not named unless they are files."""
     gaps = sum(int((path.codes == GAP).sum()) for path in paths)
@@ -332,8 +346,8 @@ def refuse_gaps(paths: Sequence[Path], *, named: bool) -> None:
     whose = whose if path.subject is not None else ""
     raise InvalidInputError(
         f"Time point {position}{whose} is missing, and {gaps - 1} more are; say what to do: "
-        "missing='state' makes it a state of its own, missing='split' cuts the sequence there if "
-        "you declare the pieces independent."
+        "missing='state' makes it a state of its own; missing='public' leaves it out, if when the "
+        "series was silent is public and says nothing about its states."
     )
 
 
@@ -343,33 +357,22 @@ def sequences(
     gap: str | None,
     origin: Origin,
     *,
-    cut: bool,
+    public: bool,
 ) -> tuple[CodedSequences, tuple[Label, ...]]:
-    """Return the sequences by subject and their states; `cut` at missing points, or with `gap`."""
+    """Return the sequences by subject and their states: with `gap`, or with `public` gaps."""
     labels = label_array(states)
-    if not cut and (gap is not None or any((path.codes == GAP).any() for path in paths)):
+    if public or gap is not None or any((path.codes == GAP).any() for path in paths):
         labels = label_array((*states, gap))
     if gap is not None and gap not in states:
         states = (*states, gap)
-    found: list[tuple[Any, Path]] = []
-    step = origin.grid.step
+    origin = replace(origin, parts=len(paths))
+    coded = {}
     for path in paths:
-        key = path.subject
-        if not cut:
-            codes = path.codes.astype(smallest(len(labels)), copy=False)
-            if (gaps := codes == GAP).any():
-                codes = codes.copy()
-                codes[gaps] = len(labels) - 1
-            found.append((key, replace(path, codes=codes)))
-            continue
-        for number, (a, b) in enumerate(_pieces(path.codes), 1):
-            begin = None if path.start is None or step is None else path.start + step * a
-            found.append(((key, number), Path(path.subject, path.codes[a:b], begin)))
-    origin = replace(origin, parts=len(found))
-    coded = {key: CodedSequence(p.codes, labels, origin, p.start, cut) for key, p in found}
+        codes = path.codes.astype(smallest(len(labels)), copy=False)
+        gaps = codes == GAP
+        if gaps.any():
+            codes = codes.copy()
+            codes[gaps] = len(labels) - 1
+        recorded = ~gaps if public else None
+        coded[path.subject] = CodedSequence(codes, labels, origin, path.start, recorded)
     return CodedSequences(coded), states
-
-
-def _pieces(codes: NDArray[Any]) -> list[tuple[int, int]]:
-    turns = np.flatnonzero(np.diff(codes != GAP, prepend=False, append=False))
-    return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))

@@ -22,7 +22,6 @@ import numpy as np
 
 from quiltwork import files
 from quiltwork.delimited import (
-    MISSING_WORDS,
     CsvSource,
     Dialect,
     GivenDialect,
@@ -159,7 +158,7 @@ def _parsers(collectors: Sequence[Collector], iso: Any) -> list[Any]:
 
 def _spellings(dialect: Dialect) -> list[str]:
     """Return the usual spellings of the words for a missing value; others are seen later."""
-    words = [*sorted(MISSING_WORDS), *_WORDS]
+    words = [*sorted(dialect.missing_words), *(() if dialect.declared else _WORDS)]
     return list(
         dict.fromkeys(
             [spell(word) for word in words for spell in (str, str.upper, str.capitalize)]

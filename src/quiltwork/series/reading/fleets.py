@@ -93,7 +93,8 @@ class _Task:
             return f"{path}: {error}"
         here: dict[Any, CodedSequence] = {
             key: DistantSequence(
-                one.codes[:0].copy(), one.labels, one.origin, one.start, one.piece, length=len(one)
+                *(one.codes[:0].copy(), one.labels, one.origin, one.start, one.recorded),
+                length=len(one),
             )
             for key, one in read.data.coded.items()
         }

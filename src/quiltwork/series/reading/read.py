@@ -33,7 +33,7 @@ from quiltwork.series.reading.collectors import GAP
 from quiltwork.series.reading.columns import only_column
 from quiltwork.series.reading.source_records import Wanted
 
-Missing: TypeAlias = Literal["error", "state", "split"]
+Missing: TypeAlias = Literal["error", "state", "public"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class Series:
     """Sequences of states by subject, ready for `fit` and `release`.
 
     Attributes:
-        data: subject → array of labels; with missing="split", (subject, piece) → array. What is
-            kept is a small code for each time point; arrays are made when they are asked for.
+        data: subject → array of labels, None at gaps that are public. What is kept is a small code
+            for each time point; arrays are made when they are asked for.
         states: the labels in use, in the order of the bins or as given; observed ones otherwise.
         declared: whether `states` were declared, not observed in the data.
         points: how many time points there are in all.
@@ -89,34 +89,26 @@ class Series:
         every = self.data.coded
         chosen = list(every.values()) if subject is ... else [every[subject]]
         if len(parts) == 2 and all(part.isdecimal() for part in parts):
-            if any(one.piece and len(one) < int(parts[1]) for one in chosen):
-                raise InvalidInputError(
-                    "Positions are counted in each piece of a series that was cut at gaps, and "
-                    f"some pieces end before {int(parts[1])}. Say when, as '2026-03-01:2026-03-07';"
-                    " or keep the gaps, with missing='state'."
-                )
             return [(int(parts[0]), int(parts[1]))]
         check_window(text)
         starts, lengths = {self._begin(one, text) for one in chosen}, [len(one) for one in chosen]
         if len(starts) > 1:
             raise InvalidInputError(
                 f"The sequences begin at {len(starts)} different times, so that {text!r} is "
-                f"another window for each. {_together(text, chosen[0].piece)}"
+                f"another window for each. {_together(text)}"
             )
         found = TimePoints(*starts.pop(), max(lengths), self.clock).windows(text)
         if found[-1][1] > min(lengths):
-            raise InvalidInputError(
-                f"Some sequences end before {text!r} does. {_together(text, chosen[0].piece)}"
-            )
+            raise InvalidInputError(f"Some sequences end before {text!r} does. {_together(text)}")
         return found
 
     def during(self, text: str) -> Series:
         """Cut every sequence to the one span of time that words mean, and drop those without one.
 
         For sequences that do not begin and end together, such as subjects with records from
-        different days on, or the pieces that missing="split" makes: each has its own window, and
-        what is left of it is a sequence that begins when the span or the sequence does. `last 7
-        days` are those before the latest time point of all.
+        different days on: each has its own window, and what is left of it is a sequence that begins
+        when the span or the sequence does. `last 7 days` are those before the latest time point of
+        all.
 
         Time points that are left out are protected as those that stay, since an answer knows of
         them through the nearest one that stays, under chains without a start or longer memory of
@@ -146,11 +138,12 @@ class Series:
             a, b = (min(max(-((start - when) // step), 0), len(one)) for when in (begin, end))
             if a < b:
                 lost = one.cut or b - a < len(one)
-                cut[key] = replace(one, codes=one.codes[a:b], start=start + step * a, cut=lost)
+                cut[key] = replace(one.part(a, b), cut=lost)
         if not cut:
             raise InvalidInputError(f"No time point is in {text!r}.")
         points = sum(map(len, cut.values()))
-        return replace(self, data=CodedSequences(cut), points=points, missing=0)
+        gone = sum(int((~one.recorded).sum()) for one in cut.values() if one.recorded is not None)
+        return replace(self, data=CodedSequences(cut), points=points, missing=gone)
 
     def _begin(self, one: CodedSequence, text: str) -> tuple[int, int]:
         """Return when a sequence begins, and its step."""
@@ -223,8 +216,10 @@ def read_series(
         every: a regular grid such as "10min"; needs `time`. Records of one step are gathered by
             `rule` (numbers; the mean if not given), or the last one is taken (labels).
         missing: what a missing value or an empty step becomes: "error" refuses, "state" makes it
-            a state of its own, "split" cuts the sequence there. Splitting declares that the
-            pieces of one subject are independent of each other, which is rarely true.
+            a state of its own, protected like the others; "public" leaves it out, which claims that
+            when a series was silent is public and says nothing about its states: outages, a flat
+            battery. What the state was at a gap stays protected. Then gaps are missing rows, empty
+            cells, NaN among numbers and the words in `na_values`, and no others.
         beliefs: the beliefs that the series is for: steps, edges, labels, rule and states are
             theirs where not given, and refused where they differ. Where they have no states, each
             cell of a CSV file is read on its own: whether one is a number says nothing of others.
@@ -250,17 +245,18 @@ def read_series(
     choice(missing, get_args(Missing), "missing")
     members = () if isinstance(beliefs, tuple) and not beliefs else as_beliefs(beliefs)
     free = bool(members) and all(belief.states is None for belief in members)
-    if free and missing == "split":
+    if free and missing == "public":
         raise InvalidInputError(
-            f"{type(members[0]).__name__} has no order of rows in which a sequence could be cut; "
-            "leave out missing='split'."
+            f"{type(members[0]).__name__} is not about a series of states, of which some could be "
+            "missing; leave out missing='public'."
         )
     states = None if states is None else list_states(states)
     asked = asked_grid(edges, labels, states, every, rule)
     named, timed = labels is not None, time is not None
     grid = agreed_grid(asked, members, named=named, timed=timed)
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
-    given = GivenDialect(delimiter, decimal, encoding, na_values, date_format, by_rows=not free)
+    said = delimiter, decimal, encoding, na_values, date_format
+    given = GivenDialect(*said, by_rows=not free, declared=missing == "public")
     wanted = Wanted(value, time, subject, duration, end, timezone)
     clock = series_clock(timezone, grid.step)
     read_zone(timezone)
@@ -291,11 +287,11 @@ def read_series(
     if unknown and any((path.codes == GAP).any() for path in read.paths):
         raise InvalidInputError(
             f"Time points are missing and would be the state {gap!r}, which the belief does not "
-            "know; make a belief with that state too, or cut the sequences there, if you declare "
-            "the pieces independent: missing='split'."
+            "know; make a belief with that state too, or leave them out with missing='public', if "
+            "when the series was silent is public and says nothing about its states."
         )
     origin = Origin(read.grid, resolved(source), len(read.paths), clock.zone, clock.local)
-    data, found = sequences(read.paths, read.states, gap, origin, cut=missing == "split")
+    data, found = sequences(read.paths, read.states, gap, origin, public=missing == "public")
     gone = sum(int((path.codes == GAP).sum()) for path in read.paths)
     points = sum(len(path.codes) for path in read.paths)
     return Series(
@@ -344,11 +340,12 @@ def refuse_cutting(beliefs: Sequence[Belief]) -> None:
             )
 
 
-def _together(text: str, pieces: bool = False) -> str:
+def _together(text: str) -> str:
     """How to ask about sequences that do not begin or end together."""
-    state = "under a belief that has the state 'missing' too"
-    state += "." if pieces else "; or release them apart."
-    apart = f"put all on public days with days='2026-03-01:2026-03-31' and missing='state', {state}"
+    apart = (
+        "put all on public days with days='2026-03-01:2026-03-31' and missing='public', or "
+        "missing='state' under a belief that has the state 'missing' too; or release them apart."
+    )
     if is_span(text):
         return f"Cut each to it with series.during({text!r}); or {apart}"
     return f"Words that recur need sequences that begin together: {apart}"

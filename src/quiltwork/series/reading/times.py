@@ -86,7 +86,7 @@ class TimeReader:
             raise AmbiguousTimesError(
                 f"The times of column {name!r} fit both {fitting[0]!r} and {fitting[1]!r}; say "
                 "which, with date_format='…'. If time points are missing, say what "
-                "becomes of them too, with missing='split' or missing='state'."
+                "becomes of them too, with missing='state' or missing='public'."
             )
         return cls(name, "format", fitting[0]) if fitting else cls(name, "iso")
 

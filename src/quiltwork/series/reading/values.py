@@ -133,6 +133,11 @@ def _number(cell: Any, row: int, name: str, dialect: Dialect) -> float:
     with suppress(TypeError, ValueError, OverflowError):
         return float(_pointed(cell, dialect))
     if isinstance(cell, str) and not any(map(str.isdigit, cell)):
+        if dialect.declared:
+            raise InvalidInputError(
+                f"Row {row} of column {name!r} holds a word that was not declared, and where gaps "
+                "are public the words for them must be: give na_values=['…']."
+            )
         return np.nan
     raise InvalidInputError(
         f"Row {row} of column {name!r} holds no number; decimal=',' reads decimal commas, "

@@ -37,17 +37,17 @@ from quiltwork.series.releases.data import (
     period_of,
     public_states,
     read_source,
+    recorded_points,
     states_are_all,
 )
 from quiltwork.series.releases.explanation import FITTED
+from quiltwork.series.releases.gap_patterns import refuse_other_gaps
 from quiltwork.series.releases.noise_plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     Protection,
     Who,
     any_series,
     read_protection,
-    refuse_pieces,
-    refuse_short_pieces,
 )
 from quiltwork.series.releases.record import Release
 
@@ -140,8 +140,6 @@ def release(
             "pairs out, and name them when the dataset is created."
         )
     protection = read_protection(protect, method, secrets, episode, members, left, pairs)
-    if protection.who == "person":
-        refuse_pieces(data)
     found = prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
     plan, source, states, members = found.plan, found.source, found.states, found.members
     if isinstance(found.query, CustomQuery) and states:
@@ -152,8 +150,8 @@ def release(
         fitted=_are_fitted(members, source),
     )
     ahead = _ahead(beginning_of, plan.length)
-    if payer is not None and not ahead and protection.who != "person":
-        refuse_short_pieces(data, plan.length, payer)
+    if payer is not None and plan.recorded is not None:
+        refuse_other_gaps(payer, source.given)
     request = cache(
         lambda: _request(unanswered, key, payer if protection.who == "person" else None, ahead)
     )
@@ -202,7 +200,7 @@ class PreparedRelease:
             offset=offset,
             unit=unit,
             rounding=query.rounding(states, plan.points, plan.subjects),
-            total=query.total(plan.points, plan.subjects) if states_are_all(self.members) else None,
+            total=plan.total if states_are_all(self.members) else None,
             points=plan.points,
             length=plan.length,
             subjects=plan.subjects,
@@ -215,6 +213,7 @@ class PreparedRelease:
             episode=calibration.problem.episode,
             delta=plan.delta,
             pairs=calibration.problem.pairs,
+            gaps=None if plan.recorded is None else plan.recorded.gaps,
             beliefs=tuple(repr(belief) for belief in self.members),
             belief_digest=digest(self.members),
             dataset=dataset,
@@ -253,7 +252,8 @@ def prepared(
     if not paid:
         members = placed(members, source.given)
     refuse_misplaced(members, source.given)
-    plan = make_plan(query, members, source.lengths, epsilon, protection)
+    recorded = recorded_points(query, source.recorded, source.lengths)
+    plan = make_plan(query, members, source.lengths, epsilon, protection, recorded)
     return PreparedRelease(plan, source, states, members, query, paid)
 
 
@@ -319,6 +319,12 @@ def _check_without_noise(
     """
     if not plan.noise_scale and series.fleet is not None:
         raise UnsupportedError("A release without noise is not made on Spark; read the files here.")
+    if plan.recorded is not None and not plan.noise_scale:
+        raise UnsupportedError(
+            "The beliefs leave nothing to protect here, so the exact answer would be published "
+            "without noise, and whether such data can occur is not known for a series with gaps. "
+            "Use beliefs that leave something to protect."
+        )
     if plan.noise_scale or any(
         all(belief.allows(codes) for codes in series.codes) for belief in members
     ):

@@ -31,6 +31,7 @@ from quiltwork.beliefs.origins import (
     known_grid,
     moment_of,
     origin_of,
+    with_gaps,
 )
 from quiltwork.beliefs.sequences import (
     as_labels,
@@ -39,6 +40,7 @@ from quiltwork.beliefs.sequences import (
     encode_known,
     position_of,
     read_labels,
+    unknown_state,
 )
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.gaussian import no_sum
@@ -69,6 +71,11 @@ class Source:
         """The length of each sequence, which is public."""
         return [len(cells) for cells in self.cells]
 
+    @property
+    def recorded(self) -> list[NDArray[np.bool_] | None]:
+        """Which time points of each sequence have a record, where gaps are public; else None."""
+        return [getattr(cells, "recorded", None) for cells in self.cells]
+
 
 @dataclass(frozen=True, eq=False)
 class EncodedSeries:
@@ -97,10 +104,16 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
     one = isinstance(read, (list, tuple)) and len(read) == rows  # whatever is in these rows
     given = (read,) if one else split_sequences(read)
     fleet = data if hasattr(data, "total") and isinstance(data, CodedSequences) else None
-    source = Source(_each(given, cells_of), given, fleet)
+    source = Source(_each(given, _cells), given, fleet)
     _check_rows(source, members)
+    _check_gaps(source, members)
     _check_grid(source, members)
     return source
+
+
+def _cells(sequence: Any) -> Any:
+    gapped = with_gaps(sequence)
+    return cells_of(sequence) if gapped is None else gapped
 
 
 def encode_cells(
@@ -117,7 +130,7 @@ def encode_cells(
         return EncodedSeries((), states, source.fleet)
     if states is not None and states_are_all(members):
         encoded = _each(source.cells, lambda cells: _codes(cells, states))
-        for belief in members:
+        for belief in members if not any(one is not None for one in source.recorded) else ():
             _each(encoded, belief.check_codes)
         return EncodedSeries(encoded, states)
     rows = tuple(map(as_labels, source.cells)) if quietly else source.cells
@@ -131,10 +144,70 @@ def encode_cells(
 
 
 def _codes(cells: Any, states: States) -> IntArray:
-    """Encode cells; what was read in these states keeps its codes of few bytes."""
-    if isinstance(cells, CodedSequence) and cells.labels.tolist() == list(states):
+    """Encode cells; what was read in these states keeps its codes of few bytes.
+
+    A gap that is public gets the code after the last, which no query counts.
+    """
+    recorded = getattr(cells, "recorded", None)
+    known = list(states) if recorded is None else [*states, None]
+    if isinstance(cells, CodedSequence) and cells.labels.tolist() == known:
         return cells.codes
-    return encode(cells, states)
+    if recorded is None:
+        return encode(cells, states)
+    index = {label: code for code, label in enumerate(states)}
+    table = np.array([*(index.get(label, -1) for label in cells.labels[:-1].tolist()), len(states)])
+    codes: IntArray = table[cells.codes]
+    if (codes < 0).any():
+        raise unknown_state(position_of(codes, -1), states)
+    return codes
+
+
+@dataclass(frozen=True)
+class RecordedPoints:
+    """How many time points that a query asks about have a record, and how many do not.
+
+    `pairs` are neighbours that both have one.
+    """
+
+    points: int
+    gaps: int
+    pairs: int
+
+
+def recorded_points(
+    query: Query, recorded: Sequence[NDArray[np.bool_] | None], lengths: Sequence[int]
+) -> RecordedPoints | None:
+    """Count what a query asks about where gaps are public, which is public too; None elsewhere.
+
+    Raises:
+        InvalidInputError: if nothing that is asked about was recorded.
+    """
+    if all(one is None for one in recorded):
+        return None
+    points = gaps = pairs = 0
+    for one, length in zip(recorded, lengths, strict=True):
+        for start, stop in query.windows(length):
+            there = np.ones(stop - start + 1, np.bool_)
+            if one is not None:
+                there = one[start - 1 : stop]
+            points += int(there.sum())
+            gaps += int((~there).sum())
+            pairs += int((there[:-1] & there[1:]).sum())
+    if points == 0 or (query.moves.pair and pairs == 0):
+        what = "No time point" if points == 0 else "No two neighbours"
+        raise InvalidInputError(f"{what} of what is asked about was recorded; ask about more.")
+    return RecordedPoints(points, gaps, pairs)
+
+
+def _check_gaps(source: Source, members: tuple[Belief, ...]) -> None:
+    """Refuse gaps where the belief is not about a series of states."""
+    if all(recorded is None for recorded in source.recorded):
+        return
+    if not states_are_all(members) or fixed_length(members) is not None:
+        raise UnsupportedError(
+            f"{type(members[0]).__name__} is not about a series of states, of which some could be "
+            "missing; read the data without missing='public'."
+        )
 
 
 def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quiltwork.beliefs.gaps import CLAIM
 from quiltwork.beliefs.grids import duration
 from quiltwork.exact import float_down
 from quiltwork.influence.explanation import added
@@ -39,12 +40,22 @@ def explain_release(release: Release) -> str:
             "The step of the data was not given: the belief is one time point per "
             f"{duration(release.assumed_step)}, and says nothing about data on another step."
         )
+    if release.gaps is not None:
+        lines.append(gap_claim(release.points, release.gaps))
     if release.processing:
         lines.append(
             f"Post-processed at no cost: {', then '.join(release.processing)}. Intervals are those "
             "of the answer before it."
         )
     return "\n".join(lines)
+
+
+def gap_claim(points: int, gaps: int) -> str:
+    """Say what is claimed where gaps are public, and how many there are."""
+    return (
+        f"{CLAIM} {gaps:,} of the {points + gaps:,} time points asked about have no record; what "
+        "they were is protected as the others are."
+    )
 
 
 def _what(release: Release) -> str:

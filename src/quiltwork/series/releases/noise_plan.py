@@ -28,6 +28,7 @@ from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.queries.base import Query, States
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import NumericSum
+from quiltwork.series.releases.data import RecordedPoints
 from quiltwork.series.releases.protection import Protection
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
@@ -46,10 +47,11 @@ class NoisePlan:
         query: with its grid chosen.
         calibration: how the scale was found.
         law: the noise of each integer; for the exponential mechanism only its scale counts.
-        points: time points asked about, over all subjects.
+        points: time points asked about, over all subjects; where gaps are public, those recorded.
         length: the longest subject.
         subjects: how many.
         delta: of Gaussian noise; else 0.
+        recorded: what of it was recorded, where gaps are public; else None.
     """
 
     query: Query
@@ -59,6 +61,14 @@ class NoisePlan:
     length: int
     subjects: int
     delta: Fraction = Fraction(0)
+    recorded: RecordedPoints | None = None
+
+    @property
+    def total(self) -> Fraction | None:
+        """What the true cells add up to, where that is public; else None."""
+        if self.recorded is not None and self.query.moves.pair:
+            return Fraction(self.recorded.pairs)
+        return self.query.total(self.points, self.subjects)
 
     @property
     def noise_scale(self) -> Fraction:
@@ -72,16 +82,31 @@ def make_plan(
     lengths: Iterable[int],
     epsilon: Fraction,
     protection: Protection,
+    recorded: RecordedPoints | None = None,
 ) -> NoisePlan:
-    """Calibrate the query for subjects of these lengths and choose its grid."""
+    """Calibrate the query for subjects of these lengths and choose its grid.
+
+    Gaps that are public are calibrated for as if they had records, which is an upper bound for
+    every method that composes: what is asked of a point only falls if it is left out.
+    """
     counted, plans = Counter(lengths), _plans.get()
+    if recorded is not None and isinstance(query, CustomQuery):
+        raise UnsupportedError(
+            "A custom query answers about every time point, and of gaps there is nothing to "
+            "answer; ask a named query, or read with missing='state'."
+        )
+    if recorded is not None and protection.method == "optimal-scale":
+        raise UnsupportedError(
+            "method='optimal-scale' is exact for a series without gaps, and without some of its "
+            "points an answer may say more; leave method out."
+        )
     if plans is None or isinstance(query, CustomQuery):
-        return _made(query, members, counted, epsilon, protection)
+        return _made(query, members, counted, epsilon, protection, recorded)
     # By their texts: queries of the states 1 and True are equal.
-    asked = (repr(query), digest(members), *sorted(counted.items()), epsilon, protection)
+    asked = (repr(query), digest(members), *sorted(counted.items()), epsilon, protection, recorded)
     found = plans.get(asked)
     if found is None:
-        found = _made(query, members, counted, epsilon, protection)
+        found = _made(query, members, counted, epsilon, protection, recorded)
         while len(plans) >= _MOST_REMEMBERED and plans:
             plans.pop(next(iter(plans)), None)
         plans[asked] = found
@@ -107,6 +132,7 @@ def _made(
     counted: Counter[int],
     epsilon: Fraction,
     protection: Protection,
+    recorded: RecordedPoints | None,
 ) -> NoisePlan:
     points = points_asked(query, counted)
     longest = max(points_asked(query, Counter([n])) for n in counted)
@@ -117,8 +143,8 @@ def _made(
     states = members[0].states or ()
     fine, calibration = _on_grid(query, calibrated, epsilon, states, points, longest)
     law = protection.law.from_scale(calibration.exact_scale / fine.grid(points)[1])
-    shape = points, max(counted), counted.total()
-    plan = NoisePlan(fine, calibration, law, *shape, protection.delta)
+    shape = points if recorded is None else recorded.points, max(counted), counted.total()
+    plan = NoisePlan(fine, calibration, law, *shape, protection.delta, recorded)
     _refuse_overflow(plan)
     return plan
 

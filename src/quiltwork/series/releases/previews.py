@@ -10,6 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.budget.judging import Usefulness, judged
@@ -22,9 +25,14 @@ from quiltwork.queries.document import to_document
 from quiltwork.report.charts import BarChart
 from quiltwork.results import ChartedResult
 from quiltwork.series.releases.answer import believed
-from quiltwork.series.releases.data import asked_of, fixed_length, public_states
+from quiltwork.series.releases.data import (
+    asked_of,
+    fixed_length,
+    public_states,
+    recorded_points,
+)
 from quiltwork.series.releases.error_bars import shortfall
-from quiltwork.series.releases.explanation import stretch
+from quiltwork.series.releases.explanation import gap_claim, stretch
 from quiltwork.series.releases.noise_plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     WHO,
@@ -196,6 +204,7 @@ def preview(
     protect: Who | None = None,
     noise: NoiseKind = "geometric",
     delta: Number = 0,
+    recorded: Sequence[NDArray[np.bool_]] | None = None,
 ) -> Preview:
     """Return scale, expected error and interval widths of a release, without data or cost.
 
@@ -214,6 +223,7 @@ def preview(
         protect: as in `release`.
         noise: as in `release`.
         delta: as in `release`.
+        recorded: which time points of each series have a record, where gaps are public.
 
     >>> from quiltwork import Clusters, queries
     >>> people = Clusters(range(1000))
@@ -231,14 +241,22 @@ def preview(
     lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
     exact_epsilon = positive_fraction(epsilon, "epsilon")
 
+    there = None
+    if recorded is not None:
+        if lengths != Counter(map(len, recorded)):
+            raise InvalidInputError("recorded has one entry for each time point of each series.")
+        there = recorded_points(query, recorded, [*map(len, recorded)])
+
     def seen(one: Protection) -> Preview:
-        plan = make_plan(query, members, lengths, exact_epsilon, one)
+        plan = make_plan(query, members, lengths, exact_epsilon, one, there)
         return _preview_of(plan, one, states, exact_epsilon, confidence)
 
     found = seen(protection)
     said = beliefs is not None and members != (any_series(states or (0,)),)
     known = said and fixed_length(members) is None and method is None and not left
     others = _others(protection, members, max(lengths)) if known else []
+    if there is not None:
+        found = replace(found, advice=(*found.advice, gap_claim(there.points, there.gaps)))
     return replace(found, others=tuple(_each_that_can(seen, others)))
 
 

@@ -10,16 +10,15 @@ Theorem: docs/theory/query-sensitivity.md (persons)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from quiltwork.arguments import choice
 from quiltwork.beliefs import Belief, ChainBox, Label
-from quiltwork.beliefs.origins import CodedSequences, made_of
 from quiltwork.beliefs.secrets import SecretPairs, read_pairs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer, privacy_level
@@ -28,9 +27,6 @@ from quiltwork.influence.calibration_arguments import answer_unit
 from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.queries.base import Query
-
-if TYPE_CHECKING:
-    from quiltwork.budget.payment import Payer
 
 Who: TypeAlias = Literal["moment", "episode", "person"]
 WHO: tuple[Who, ...] = ("moment", "episode", "person")
@@ -114,44 +110,6 @@ def read_protection(
             "rows of one data set; put all rows of a person into one cluster of qw.Clusters."
         )
     return Protection("person")
-
-
-def refuse_pieces(data: Any) -> None:
-    """Refuse persons whose series were cut at gaps: several pieces of one are one person still."""
-    if has_pieces(data):
-        raise InvalidInputError(
-            "Some persons have several series here, as missing='split' makes them, and "
-            "protect='person' would hide each alone; use missing='state'."
-        )
-
-
-def refuse_short_pieces(data: Any, longest: int, payer: Payer) -> None:
-    """Refuse series that were cut at gaps and are shorter than the dataset for no other reason."""
-    held = data.coded.values() if isinstance(data, CodedSequences) else ()
-    if not has_pieces(data) and not any(one.piece for one in held):
-        return
-    length = payer.ledger.status(payer.dataset).length
-    if length is not None and longest < length:
-        raise InvalidInputError(
-            "The series were cut at gaps, and to a ledger each piece is a series of its own: the "
-            f"longest has {longest} time points, and dataset {payer.dataset!r} has {length}. "
-            f"Create a dataset with length={longest} for the pieces; or keep the gaps, with "
-            "missing='state', under a belief that has the state 'missing' too."
-        )
-
-
-def has_pieces(data: Any) -> bool:
-    """Whether a subject has several series, as their marks say, or else the keys."""
-    held = data.coded if isinstance(data, CodedSequences) else data
-    pairs = list(held.items()) if isinstance(held, Mapping) else []
-    if isinstance(held, (list, tuple)):
-        pairs = [((None,), one) for one in held if getattr(made_of(one), "piece", False)]
-    persons = []
-    for key, one in pairs:
-        by_key = isinstance(key, tuple) and isinstance(key[-1], int)
-        if by_key if (coded := made_of(one)) is None else coded.piece:
-            persons.append(key[0])
-    return len(set(persons)) < len(persons)
 
 
 def any_series(states: Sequence[Label] | None) -> ChainBox:

@@ -80,6 +80,8 @@ class Release(ChartedResult):
         fitted: whether a belief was fitted on the data themselves; then the guarantee does not
             hold, since the noise depends on them.
         pairs: the pairs of values that are kept apart, or None for all.
+        gaps: how many time points that were asked about have no record, where when a series was
+            silent is claimed to be public; None without that claim. `points` leaves them out.
     """
 
     value: Any
@@ -111,6 +113,7 @@ class Release(ChartedResult):
     fitted: bool = False
     delta: Fraction = Fraction(0)
     pairs: SecretPairs | None = None
+    gaps: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):
@@ -151,7 +154,7 @@ class Release(ChartedResult):
     ) -> tuple[list[tuple[Query, Number]], int, tuple[int, int] | None] | None:
         """Return the query, its scale, the length and the secrets, for one that can be audited."""
         alone = self.subjects == 1 and self.episode == 1 and self.pairs is None
-        if not alone or self.delta:
+        if not alone or self.delta or self.gaps:  # exact for the whole window alone
             return None
         return [(self.query, self.noise_scale * self.unit)], self.length, self.secrets
 

@@ -55,6 +55,8 @@ def release_to_json(release: Release) -> str:
         body[_WHERE_ASSUMED] = release.assumed_step
     if release.fitted:
         body["fitted"] = True
+    if release.gaps is not None:
+        body["gaps"] = release.gaps
     if release.pairs is not None:
         body["pairs"] = pairs_to_json(release.pairs)
     if release.period is not None:
@@ -96,6 +98,8 @@ def _read(document: dict[str, Any]) -> Release:
     begin_and_end = document.get("period")
     body["period"] = None if begin_and_end is None else tuple(map(str, begin_and_end))
     body["fitted"] = document.get("fitted") is True
+    gaps = document.get("gaps")
+    body["gaps"] = None if gaps is None else integer(gaps, "gaps", 0)
     body["delta"] = _fraction(document.get("delta", "0"))
     pairs = pairs_from_json(document.get("pairs"))
     body["pairs"] = None if pairs is None else tuple((a, b) for a, b in pairs)

@@ -41,7 +41,7 @@ def signal_of(plan: NoisePlan, cells: int) -> float:
     each = signal_range(plan.query, plan.length)
     alike = plan.points / _points_of_one(plan)  # as many of the longest have so many points
     all_of_them = each if plan.query.divisor(2) > 1 else each * alike
-    shared = plan.query.total(plan.points, plan.subjects) is not None
+    shared = plan.total is not None
     return all_of_them / cells if shared else all_of_them
 
 
@@ -116,7 +116,8 @@ def _fewer_ties(drives: tuple[Label, Label] | None, calibration: Calibration) ->
     if drives is not None and any(state in _NO_VALUE for state in drives):
         yield (
             "Gaps are a state of their own, which their neighbours give away; read with "
-            "missing='split' where pieces are independent."
+            "missing='public' where when a series was silent is public and says nothing about its "
+            "states."
         )
     if calibration.problem.episode == 1:
         yield "A longer step (every=…) or fewer states may tie neighbours less."
