@@ -51,6 +51,8 @@ def _opened(url: str) -> Ledger:
     example="""
     quiltwork ledger create sqlite:///budget.db meters --belief belief.json --length 52560 \\
         --budget 1
+    quiltwork ledger create sqlite:///budget.db team --belief belief.json --length 52560 \\
+        --budget 1 --delta 1e-6
     quiltwork ledger create sqlite:///budget.db survey --people --budget 1
     """
 )
@@ -68,13 +70,23 @@ def create(
         kind=level_number,
     ),
     protect: str | None = protect_option,
+    delta: Fraction | None = option(
+        "Account for Gaussian noise: the chance that is left for more than the budget."
+    ),
+    pure: Fraction | None = option("With --delta: what pure levels may add up to besides."),
 ) -> None:
     """Begin a dataset with its beliefs and its budget.
 
     The first one creates the file or the tables. Beliefs, budget and what is protected are fixed
     for ever. Give the final length if it is known: `extend` is refused where what was released
     would exceed the budget in a longer series.
+
+    With --delta, caps on the squares of Gaussian levels per time point are computed now; a debit
+    is an addition, growing is free under caps that hold for every length, and shares of analysts
+    are shares of the caps, from 0 to 1.
     """
+    if pure is not None and delta is None:
+        raise click.UsageError("--pure is a share beside Gaussian noise: give --delta, too")
     if people:
         from quiltwork.budget.people import PEOPLE
 
@@ -82,11 +94,13 @@ def create(
             raise click.UsageError(
                 "--people needs no belief: leave out --belief, --length and --protect"
             )
+        if delta is not None:
+            raise click.UsageError("--people accounts for a pure epsilon: leave out --delta")
         _show([_opened(url).create(dataset, PEOPLE, None, budget)])
         return
     beliefs = read_beliefs(belief)
     episode = read_episode(protect, beliefs)
-    _show([_opened(url).create(dataset, beliefs, length, budget, episode)])
+    _show([_opened(url).create(dataset, beliefs, length, budget, episode, delta or 0, pure or 0)])
 
 
 @command(example="quiltwork ledger extend sqlite:///budget.db meters 105120")
@@ -146,8 +160,8 @@ def allot(
     url: str = argument(),
     dataset: str = argument(),
     analyst: str = argument(),
-    cap: Fraction | None = option("The most this analyst may use."),
-    reserved: Fraction | None = option("What others must leave."),
+    cap: Fraction | None = option("The most this analyst may use; with δ a share from 0 to 1."),
+    reserved: Fraction | None = option("What others must leave; with δ a share from 0 to 1."),
 ) -> None:
     """Give ANALYST a cap or a reserved share of the budget.
 

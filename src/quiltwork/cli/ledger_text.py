@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 from quiltwork.budget.people import PEOPLE
 from quiltwork.cli.output import text_table
 from quiltwork.cli.series import read_query
+from quiltwork.exact import written_down, written_up
 
 if TYPE_CHECKING:
     from quiltwork.budget import Debit, Planned, ReleasePlan, Status
@@ -29,8 +31,8 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
             "any" if s.length is None or s.beliefs == (PEOPLE,) else s.length,
             s.debits,
             f"{s.total:.6g}",
-            f"{s.budget:.6g}",
-            f"{s.remaining:.6g}",
+            f"{s.budget:.6g}" + (f", δ {s.delta:g}" if s.delta else ""),
+            written_down(100 * s.remaining, 6) + " %" if s.delta else f"{s.remaining:.6g}",
             "open" if s.retired is None else f"retired: {s.retired}",
         ]
         for s in statuses
@@ -50,6 +52,11 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
         yield from (f"belief: {belief!r}" for belief in status.beliefs)
     if status.episode > 1:
         yield f"protects every stretch of {status.episode} time points"
+    if status.delta:
+        yield (
+            f"{written_up(100 * status.used, 6)} % of the squares that a time point may spend is "
+            "used where most is; ε and δ are claimed whole from the first release on"
+        )
     for name in sorted({*status.shares, *status.charged}):
         share = status.shares.get(name)
         cap = "none" if share is None or share.cap is None else f"{float(share.cap):.6g}"
@@ -74,7 +81,7 @@ def history_lines(debits: Sequence[Debit]) -> Iterator[str]:
             debit.number,
             debit.at,
             f"{debit.spending.start}..{debit.spending.stop}",
-            "none" if (level := debit.spending.dp_epsilon) is None else f"{float(level):.6g}",
+            _level(debit),
             debit.mechanism,
             debit.composes_by,
             debit.state,
@@ -85,6 +92,14 @@ def history_lines(debits: Sequence[Debit]) -> Iterator[str]:
     ]
     header = ["entry", "at", "window", "DP level", "mechanism", "composes by", "state"]
     yield from text_table([*header, "analyst", "key"], rows)
+
+
+def _level(debit: Debit) -> str:
+    """What it spends per time point: a pure level, or μ of Gaussian noise."""
+    spending, level = debit.spending, debit.spending.dp_epsilon
+    if spending.composes_by == "squares":
+        return f"μ {math.sqrt(spending.square):.6g}"
+    return "none" if level is None else f"{float(level):.6g}"
 
 
 def read_schedule(

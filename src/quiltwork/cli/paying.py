@@ -48,13 +48,7 @@ def tell_quote(debit: dict[str, Any], asked: Release) -> None:
         note(f"An answer is stored under the key {debit['key']!r}: asking again costs nothing.")
         return
     quote = ledger.preview(dataset, asked.spending, who)
-    if quote.fits:
-        note(
-            f"The total of {dataset!r} would rise from {quote.before:.6g} to {quote.after:.6g}, of "
-            f"a budget of {quote.budget:.6g}."
-        )
-    else:
-        note(f"It would be refused. {quote.refusal}")
+    note(quote.explain())
 
 
 @contextmanager
@@ -67,10 +61,13 @@ def telling_what_is_left(debit: dict[str, Any]) -> Iterator[None]:
     stored = key is not None and ledger.answer(dataset, key, debit["analyst"]) is not None
     yield
     status = ledger.status(dataset)
-    said = (
-        f"{written_down(status.remaining, 6)} of {status.budget:.6g} is left of {dataset!r} where "
-        "most was spent; elsewhere more may fit."
+    left = (
+        f"{written_down(100 * status.remaining, 6)} % of what ε = {status.budget:.6g} and δ = "
+        f"{status.delta:g} allow"
+        if status.delta
+        else f"{written_down(status.remaining, 6)} of {status.budget:.6g}"
     )
+    said = f"{left} is left of {dataset!r} where most was spent; elsewhere more may fit."
     if stored:
         said = f"The answer was stored under the key {key!r} and cost nothing. {said}"
     note(said)

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Meta
 
 from quiltwork.beliefs.documents import labels_to_json
-from quiltwork.budget import Debit
+from quiltwork.budget import Debit, SquaresUsed
 from quiltwork.client.records import Released, Verification
 from quiltwork.counts import Consumer, CountTable, GeometricMechanism
 from quiltwork.counts.consumers.consumer import prior_of_kind
@@ -58,11 +58,16 @@ class DebitOf(Document, frozen=True):
 
 
 class ToldRun(Document, frozen=True):
-    """Time points first..last, about each of which at most `epsilon` was told."""
+    """Time points first..last, about each of which at most `epsilon` was told.
+
+    With δ that is the whole claim from the first release on; `used` is the share of what each of
+    them may spend.
+    """
 
     first: int
     last: int
     epsilon: float
+    used: float | None = None
 
 
 class LeakageByPoint(Document, frozen=True):
@@ -71,6 +76,7 @@ class LeakageByPoint(Document, frozen=True):
     dataset: str
     budget: float
     runs: list[ToldRun]
+    delta: float = 0.0
 
 
 class Reader(Document, frozen=True):
@@ -215,11 +221,24 @@ def _show_leakage(call: Call) -> LeakageByPoint:
     """Say what all releases together tell about each time point."""
     name = call.path["dataset"]
     profile = call.service.ledger.ask(name, lambda accountant: accountant.profile())
-    runs = [ToldRun(run.first, run.last, run.epsilon) for run in profile]
+    if isinstance(profile, SquaresUsed):
+        shares = zip(profile.runs, profile.shares(), strict=True)
+        runs = [ToldRun(one.first, one.last, profile.epsilon, used) for one, used in shares]
+    else:
+        runs = [ToldRun(run.first, run.last, run.epsilon) for run in profile]
     while len(runs) > _MOST_RUNS:
         pairs = (runs[i : i + 2] for i in range(0, len(runs), 2))
-        runs = [ToldRun(p[0].first, p[-1].last, max(one.epsilon for one in p)) for p in pairs]
-    return LeakageByPoint(name, call.service.ledger.status(name).budget, runs)
+        runs = [_joined(pair) for pair in pairs]
+    status = call.service.ledger.status(name)
+    return LeakageByPoint(name, status.budget, runs, status.delta)
+
+
+def _joined(runs: list[ToldRun]) -> ToldRun:
+    told, used = (
+        max(one.epsilon for one in runs),
+        [one.used for one in runs if one.used is not None],
+    )
+    return ToldRun(runs[0].first, runs[-1].last, told, max(used, default=None))
 
 
 class LogEntry(Document, frozen=True):

@@ -78,7 +78,7 @@ def test_processes_grant_what_fits_an_account_from_scratch(tmp_path_factory, mon
 def test_an_account_is_read_as_it_was_written(asked, length):
     secrets = Secrets.read(BELIEFS[0], length, 1)
     account = Account(secrets).plus(asked)
-    again = Account.from_body(json.loads(json.dumps(account.to_body())), secrets)
+    again = Account(secrets).with_body(json.loads(json.dumps(account.to_body())), secrets)
     assert (again.usage.times == account.usage.times).all()
     assert (again.usage.sums == account.usage.sums).all()
     assert again.usage.total == account.usage.total

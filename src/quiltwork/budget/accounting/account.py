@@ -118,6 +118,11 @@ class Account:
         """The best proven total for every time point."""
         return self.worst.exact + self.by_theorem_3_6
 
+    @property
+    def spent(self) -> Fraction:
+        """What is shared out: the total."""
+        return self.total
+
     @cached_property
     def peak(self) -> Fraction:
         """The most that is charged for a time point itself."""
@@ -152,8 +157,11 @@ class Account:
             "usage": self.usage.to_body(),
         }
 
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any], secrets: Secrets) -> Account:
+    def nothing(self) -> Account:
+        """The account of nobody's releases, with the same secrets."""
+        return Account(self.secrets)
+
+    def with_body(self, body: Mapping[str, Any], secrets: Secrets) -> Account:
         """Read what `to_body` wrote.
 
         Raises:
@@ -163,7 +171,7 @@ class Account:
         if latest not in (None, *get_args(Composition)):
             raise ValueError(latest)
         usage = Usage.from_body(body["usage"])
-        return cls(secrets, usage, None, int(body["count"]), others, latest)
+        return Account(secrets, usage, None, int(body["count"]), others, latest)
 
     def seen_by(self, secrets: Secrets) -> Account:
         """The same releases, with other secrets or in a longer series.

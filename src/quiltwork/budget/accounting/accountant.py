@@ -351,7 +351,7 @@ class Accountant(Charted):
         before, budget = self._account, self._budget
 
         def after(points: int) -> Account:
-            return grown(before, points, self.episode)
+            return before.seen_by(grown(before.secrets, points, self.episode))
 
         def fits(points: int) -> bool:
             return budget is None or growth_fits(before, after(points), budget)
@@ -360,8 +360,7 @@ class Accountant(Charted):
             raise BudgetExceeded(
                 refusal(
                     "",
-                    self.epsilon(),
-                    float_up(after(new).total),
+                    (f"{self.epsilon():.9g}", f"{float_up(after(new).total):.9g}"),
                     f"the budget of {float_down(budget):.9g}",
                     (now, new, longest_length(fits, now, new - 1)),
                 )

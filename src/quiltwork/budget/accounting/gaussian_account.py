@@ -10,9 +10,10 @@ Theorem: docs/theory/f-sweep.md (no filter on what was reached)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any, Literal
 
 from quiltwork.budget.accounting.account import History
 from quiltwork.budget.accounting.caps import Cap, cap_of, epsilon_of_plan
@@ -21,10 +22,13 @@ from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import float_up
+from quiltwork.exact import float_down, float_up
+from quiltwork.influence.tradeoffs.curves import pure_of_level
 from quiltwork.lazy import cached_property
 
 _MOST = 10**12
+ALL = Fraction(1)
+"""Of the caps."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +133,17 @@ class GaussianAccount:
         return max(self.square / cap.square, self.level / pure if pure else Fraction(0))
 
     @property
-    def fits(self) -> bool:
-        """Whether all of it lies below the caps."""
-        cap = self.room.cap
-        return cap is None or (self.square <= cap.square and self.level <= self.room.pure)
+    def spent(self) -> Fraction:
+        """What is shared out: the share of the caps that is used."""
+        return self.used
+
+    def bound(self, limit: Fraction) -> tuple[Fraction, Literal["squares"]]:
+        """The share that is used, and how it was found."""
+        return self.used, "squares"
+
+    def fits(self, limit: Fraction = ALL) -> bool:
+        """Whether all of it lies below this share of the caps."""
+        return self.used <= limit
 
     @cached_property
     def total(self) -> Fraction:
@@ -167,13 +178,63 @@ class GaussianAccount:
         return None if found is None or found > _MOST else found
 
     def seen_by(self, secrets: Secrets) -> GaussianAccount:
-        """The same releases in a longer series, under the same caps."""
-        return GaussianAccount.empty(secrets, self.room).plus(self.spendings)
+        """The same releases in a longer series, under the same caps.
+
+        Raises:
+            UnsupportedError: where the cap is that of a length.
+        """
+        cap, length = self.room.cap, self.secrets.length
+        if secrets.length > length and cap is not None and not cap.unlimited:
+            raise UnsupportedError(
+                f"The cap of this account holds for {length:,} time points: under its beliefs "
+                "there is none for series of every length, and caps are fixed before the first "
+                "release. Open an account with the final length."
+            )
+        return replace(self, secrets=secrets, squares=self.squares.seen_by(secrets))
+
+    def nothing(self) -> GaussianAccount:
+        """The account of nobody's releases, with the same secrets and caps."""
+        return GaussianAccount.empty(self.secrets, self.room)
+
+    def kept(self, earlier: Callable[[], tuple[Spending, ...]] | None) -> GaussianAccount:
+        """The same account, whose releases are kept elsewhere, where a function may find them."""
+        return replace(self, history=earlier)
+
+    def to_body(self) -> dict[str, Any]:
+        """Write it as JSON values, without its history."""
+        squares, levels = self.squares.to_body(), self.levels.to_body()
+        return {"count": self.count, "squares": squares, "levels": levels}
+
+    def with_body(self, body: Mapping[str, Any], secrets: Secrets) -> GaussianAccount:
+        """Read what `to_body` wrote, of an account with this room.
+
+        Raises:
+            ArithmeticError, KeyError, TypeError, ValueError: if it is something else.
+        """
+        squares = no_squares(secrets).with_body(body["squares"])
+        levels = Usage.from_body(body["levels"])
+        return GaussianAccount(secrets, self.room, squares, levels, None, int(body["count"]))
 
 
 def _of_level(spending: Spending, level: Fraction) -> Spending:
     """A release charged with its level on every point of its window."""
     return replace(spending, per_point=level, per_pair=Fraction(0), once=Fraction(0))
+
+
+def pure_advice(account: GaussianAccount, added: Iterable[Spending]) -> str:
+    """Say why a pure level is dear here, and what would grant more; "" where that is not it."""
+    room, cap = account.room, account.room.cap
+    pure = any(one.composes_by == "levels" for one in added)
+    if not pure or room.pure or cap is None or room.budget is None or math.isinf(cap.level):
+        return ""
+    most = float_down(account.secrets.safe_level(room.budget))
+    beside = f", where a pure ε = {float(room.budget):g} grants {most:.4g}" if most else ""
+    return (
+        " A pure level is charged as the least Gaussian level that hides as much, which is dear: "
+        f"{pure_of_level(cap.level):.4g} on every time point is all there is room for{beside}. "
+        "Keep a share for such releases with pure=… when the account is opened, or use Gaussian "
+        "noise."
+    )
 
 
 def worst_run(account: GaussianAccount) -> int:

@@ -21,6 +21,7 @@ from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.budget.accounting.gaussian_account import (
     GaussianAccount,
     Room,
+    pure_advice,
     shown_share,
     worst_run,
 )
@@ -87,6 +88,11 @@ class SquaresUsed(ChartedResult):
     def records(self) -> list[dict[str, Any]]:
         """Return a row per run."""
         return [run._asdict() for run in self.runs]
+
+    def shares(self) -> list[float]:
+        """Return the share of its cap that each run uses; 0 without a budget."""
+        most = math.inf if self.cap is None else self.cap**2 * _DOWN
+        return [min(1.0, one.square / most) for one in self.runs]
 
     def explain(self) -> str:
         """Say what is claimed, what is used, and where the cap comes from."""
@@ -285,11 +291,9 @@ class GaussianAccountant(Charted):
             InvalidInputError: for a bad level or window, and for more than one level.
         """
         last = self.length if stop is None else stop
-        if sum(one is not None for one in (dp_epsilon, rho, gdp)) != 1:
-            raise InvalidInputError("Give one of dp_epsilon=, rho= and gdp=.")
-        if dp_epsilon is not None:
-            return self.add(Spending.dp(dp_epsilon, start, last, label))
-        return self.add(Spending.gaussian(start, last, rho=rho, gdp=gdp, label=label))
+        return self.add(
+            stated_spending(start, last, label, dp_epsilon=dp_epsilon, rho=rho, gdp=gdp)
+        )
 
     def add(self, release: HasSpending | Spending) -> Spending:
         """Record a release made by `qw.release`, or a spending; return what was recorded.
@@ -307,7 +311,7 @@ class GaussianAccountant(Charted):
         """Record several releases together, or none of them if they do not fit."""
         added = [as_spending(release) for release in listed(releases, "releases")]
         after = self.after(*added)
-        if not after.fits:
+        if not after.fits():
             raise BudgetExceeded(self._refusal(after, added))
         self._account = after
 
@@ -318,12 +322,7 @@ class GaussianAccountant(Charted):
             f"{shown_share(self._account.used)} to {shown_share(after.used)} of the squares that a "
             "time point may spend. Nothing was recorded."
         )
-        if any(one.composes_by == "levels" for one in added) and not self._account.room.pure:
-            said += (
-                " A pure level is charged as the least Gaussian level that hides as much, which "
-                "is dear: open the account with pure=… to keep a share for such releases, or use "
-                "Gaussian noise."
-            )
+        said += pure_advice(self._account, added)
         factor = self._account.times_more(added)
         if factor is None or factor < _NOTHING:
             return f"{said} Nothing fits on this window any more."
@@ -339,7 +338,7 @@ class GaussianAccountant(Charted):
 
     def fits(self, *releases: HasSpending | Spending) -> bool:
         """Tell whether these releases together would fit, recording nothing."""
-        return self.after(*releases).fits
+        return self.after(*releases).fits()
 
     def after(self, *releases: HasSpending | Spending) -> GaussianAccount:
         """Return the account with these releases, recording nothing and asking no budget."""
@@ -409,16 +408,9 @@ class GaussianAccountant(Charted):
         """
         new = integer(length, "length", 1)
         check_growth(self.beliefs, self.length, new)
-        cap = self._account.room.cap
-        if new > self.length and cap is not None and not cap.unlimited:
-            raise UnsupportedError(
-                f"The cap of this account holds for {self.length:,} time points: under its beliefs "
-                "there is none for series of every length, and caps are fixed before the first "
-                "release. Open an account with the final length."
-            )
         secrets = Secrets.read(self.beliefs, new, self.episode)
         grown = self._account.seen_by(secrets)
-        if not grown.fits:
+        if not grown.fits():
             raise BudgetExceeded(
                 f"In a series of {new:,} time points what was released would use "
                 f"{shown_share(grown.used)} of the squares that a secret may spend. Nothing was "
@@ -432,7 +424,7 @@ class GaussianAccountant(Charted):
         cap, pure = account.room.cap, account.room.pure
         return SquaresUsed(
             epsilon=self.epsilon(),
-            delta=float_up(self.delta),
+            delta=float(self.delta),
             budget=None if self.budget is None else float_up(self.budget),
             level=math.sqrt(float_up(account.square)) * (1 + 2.0**-50),
             cap=None if cap is None else cap.level,
@@ -497,6 +489,27 @@ class GaussianAccountant(Charted):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as `to_body`."""
         return type(self).from_body, (self.to_body(),)
+
+
+def stated_spending(
+    start: int,
+    stop: int,
+    label: str,
+    *,
+    dp_epsilon: Number | None = None,
+    rho: Number | None = None,
+    gdp: Number | None = None,
+) -> Spending:
+    """Read a release that somebody states the level of, in one of three ways.
+
+    Raises:
+        InvalidInputError: for none of them, or several, and for a bad level or window.
+    """
+    if sum(one is not None for one in (dp_epsilon, rho, gdp)) != 1:
+        raise InvalidInputError("Give one of dp_epsilon=, rho= and gdp=.")
+    if dp_epsilon is not None:
+        return Spending.dp(dp_epsilon, start, stop, label)
+    return Spending.gaussian(start, stop, rho=rho, gdp=gdp, label=label)
 
 
 def written_up_root(square: Fraction) -> str:

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
 from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.gaussian_account import GaussianAccount
 from quiltwork.budget.accounting.limits import largest_number
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
+AnyAccount: TypeAlias = Account | GaussianAccount
 _ROUNDING = Fraction(1, 10**9)
 _GROWS_FREELY = (MarkovChain, CyclicChain, ChainBox)
 """First-order chains: given one time point, later ones tell nothing of those before it."""
@@ -41,24 +44,20 @@ def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
         )
 
 
-def grown(account: Account, length: int, episode: int) -> Account:
-    """The same releases in a series of another length, where `episode` time points are one secret.
-
-    Raises:
-        UnsupportedError: if one without levels was made while the series was a single point.
-    """
-    beliefs = tuple(bound.belief for bound in account.secrets.bounds)
-    return account.seen_by(Secrets.read(beliefs, length, episode, account.secrets.pairs))
+def grown(secrets: Secrets, length: int, episode: int) -> Secrets:
+    """The secrets of a series of another length, where `episode` time points are one secret."""
+    beliefs = tuple(bound.belief for bound in secrets.bounds)
+    return Secrets.read(beliefs, length, episode, secrets.pairs)
 
 
-def growth_fits(before: Account, after: Account, limit: Fraction) -> bool:
+def growth_fits(before: AnyAccount, after: AnyAccount, limit: Fraction) -> bool:
     """Whether the releases of an account still cost at most `limit` in a longer series."""
     if after.fits(limit):
         return True
     beliefs = [bound.belief for bound in before.secrets.bounds]
     free = before.secrets.pairs is None  # a new point may pass on what is told of other pairs
     free = free and all(isinstance(belief, _GROWS_FREELY) for belief in beliefs)
-    return free and before.fits(limit) and after.total <= before.total * (1 + _ROUNDING)
+    return free and before.fits(limit) and after.spent <= before.spent * (1 + _ROUNDING)
 
 
 def longest_length(fits: Callable[[int], bool], length: int, most: int) -> int:
@@ -66,20 +65,21 @@ def longest_length(fits: Callable[[int], bool], length: int, most: int) -> int:
     return length + largest_number(lambda more: fits(length + more), most - length)
 
 
-def refusal(of: str, now: float, then: float, limit: str, lengths: tuple[int, int, int]) -> str:
+def refusal(of: str, costs: tuple[str, str], limit: str, lengths: tuple[int, int, int]) -> str:
     """Say why a series cannot grow: what releases `of` it cost now and would cost, and the limit.
 
     `lengths` are the present one, the one asked for, and the longest that fits.
     """
     present, asked, longest = lengths
+    now, then = costs
     fits = (
         f"the longest series that fits has {longest:,} time points"
         if longest > present
         else "not even one more time point fits"
     )
     return (
-        f"In a series of {asked:,} time points what was released{of} would cost {then:.9g} instead "
-        f"of {now:.9g}, above {limit}; {fits}. Nothing was changed. Under this belief a release "
+        f"In a series of {asked:,} time points what was released{of} would cost {then} instead "
+        f"of {now}, above {limit}; {fits}. Nothing was changed. Under this belief a release "
         "may reveal more about later time points than about its own; what is created with its "
         "final length is priced for that length from the beginning."
     )

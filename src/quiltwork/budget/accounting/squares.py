@@ -11,11 +11,11 @@ Theorem: docs/theory/f-sweep.md
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from quiltwork.beliefs import Gaussian
 from quiltwork.budget.accounting.usage import Usage, least_span
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
-from quiltwork.exact import float_up
+from quiltwork.exact import float_up, written_fraction
 from quiltwork.influence.gaussian import no_sum
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.tradeoffs.curves import level_of_pure
@@ -61,6 +61,19 @@ class Squares(Protocol):
 
     def runs(self, length: int) -> Sequence[SquareRun]:
         """What secrets pay for, from the first time point to the last."""
+
+    def seen_by(self, secrets: Secrets) -> Self:
+        """The same releases in a longer series."""
+
+    def to_body(self) -> dict[str, Any]:
+        """Write it as JSON values."""
+
+    def with_body(self, body: Mapping[str, Any]) -> Self:
+        """Read what `to_body` wrote, of squares that begin as these.
+
+        Raises:
+            ArithmeticError, KeyError, TypeError, ValueError: if it is something else.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +116,18 @@ class PointSquares:
         found = [SquareRun(1, length, 0.0)] if not inside else []
         return found or list(map(SquareRun, map(int, runs.first[:inside]), ends, spent))
 
+    def seen_by(self, secrets: Secrets) -> PointSquares:
+        """They are charged to their own points, whatever the length."""
+        return self
+
+    def to_body(self) -> dict[str, Any]:
+        """Write the sums per time point. O(changes)."""
+        return self.usage.to_body()
+
+    def with_body(self, body: Mapping[str, Any]) -> PointSquares:
+        """Read what `to_body` wrote."""
+        return PointSquares(Usage.from_body(body))
+
 
 @dataclass(frozen=True, eq=False)
 class SecretSquares:
@@ -112,6 +137,8 @@ class SecretSquares:
     narrowest: Fraction | None = None
     first: IntArray = field(default_factory=lambda: np.ones(1, dtype=np.int64))
     square: FloatArray = field(default_factory=lambda: np.zeros(1))
+    releases: tuple[Spending, Any] | None = None
+    """Those that were added, the latest first: about new points each shifts anew."""
 
     def plus(self, spending: Spending) -> SecretSquares:
         """Add the squared shift of its answer about every secret, under the worst belief.
@@ -131,7 +158,8 @@ class SecretSquares:
         if spending.composes_by == "levels":
             shift = np.array([level_of_pure(one) for one in shift.tolist()])
         raised = self._raised(first, shift**2 * _UP)
-        return replace(raised, narrowest=least_span(self.narrowest, charged))
+        narrowest = least_span(self.narrowest, charged)
+        return replace(raised, narrowest=narrowest, releases=(spending, self.releases))
 
     def _raised(self, first: IntArray, square: FloatArray) -> SecretSquares:
         begins = np.union1d(self.first, first)
@@ -160,6 +188,40 @@ class SecretSquares:
         """Runs of secrets that pay alike."""
         ends = [*(self.first[1:] - 1).tolist(), length]
         return list(map(SquareRun, self.first.tolist(), ends, self.square.tolist()))
+
+    def _in_order(self) -> list[Spending]:
+        found, history = [], self.releases
+        while history is not None:
+            spending, history = history
+            found.append(spending)
+        return found[::-1]
+
+    def seen_by(self, secrets: Secrets) -> SecretSquares:
+        """Every release again, with what it tells about the points that are new."""
+        return reduce(SecretSquares.plus, self._in_order(), SecretSquares(secrets))
+
+    def to_body(self) -> dict[str, Any]:
+        """Write the sums per secret, and the releases. O(releases)."""
+        return {
+            "first": self.first.tolist(),
+            "square": self.square.tolist(),
+            "narrowest": None if self.narrowest is None else str(self.narrowest),
+            "releases": [one.to_body() for one in self._in_order()],
+        }
+
+    def with_body(self, body: Mapping[str, Any]) -> SecretSquares:
+        """Read what `to_body` wrote."""
+        span = body["narrowest"]
+        history: tuple[Spending, Any] | None = None
+        for one in body["releases"]:
+            history = (Spending.from_body(one), history)
+        return SecretSquares(
+            self.secrets,
+            None if span is None else written_fraction(span, "narrowest"),
+            np.array(body["first"], dtype=np.int64),
+            np.array(body["square"], dtype=np.float64),
+            history,
+        )
 
 
 def _at(first: IntArray, values: FloatArray, nodes: IntArray) -> FloatArray:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.budget.accounting.account import Account
-from quiltwork.exact import float_down, float_up
+from quiltwork.budget.ledger.claims import AnyAccount, Claim
+from quiltwork.exact import float_up
 
 VERSION = 1
 """Of the bounds; raised by every correction that makes a total dearer."""
@@ -28,11 +28,12 @@ _ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
 
 @dataclass(frozen=True)
 class RecordedBound:
-    """What everything released up to a debit costs at most, as it was found then.
+    """What everything released up to a debit spends at most, as it was found then.
 
     Attributes:
-        total: rounded up.
-        by: "levels" if they alone told that it fits, "priced" if a theorem was evaluated.
+        total: rounded up; for (ε, δ) a share of the caps.
+        by: "levels" if they alone told that it fits, "priced" if a theorem was evaluated,
+            "squares" for caps.
         version: of the bounds.
     """
 
@@ -41,7 +42,7 @@ class RecordedBound:
     version: int
 
     @classmethod
-    def of(cls, account: Account, limit: Fraction) -> RecordedBound:
+    def of(cls, account: AnyAccount, limit: Fraction) -> RecordedBound:
         """The bound by which an account is within a limit."""
         total, by = account.bound(limit)
         return cls(float_up(total), by, VERSION)
@@ -59,22 +60,21 @@ class RecordedBound:
         """
         return cls(float(body["total"]), str(body["by"]), int(body["version"]))
 
-    def allows(self, account: Account) -> bool:
+    def allows(self, account: AnyAccount) -> bool:
         """Whether an account costs no more than this, but for rounding."""
         return account.fits(Fraction(self.total) * (1 + _ROUNDING_OF_SWEEPS))
 
 
-def is_above(account: Account, budget: Fraction) -> bool:
-    """Whether an account costs more than its budget, by more than rounding can explain."""
-    return not account.fits(budget) and account.total > budget * (1 + _ROUNDING)
+def is_above(account: AnyAccount, limit: Fraction) -> bool:
+    """Whether an account spends more than its limit, by more than rounding can explain."""
+    return not account.fits(limit) and account.spent > limit * (1 + _ROUNDING)
 
 
-def dearer(name: str, total: Fraction, budget: Fraction, granted_by: int) -> str:
+def dearer(name: str, spent: Fraction, claim: Claim, granted_by: int) -> str:
     """Say that what was released from dataset `name` costs more than its budget by now, and why."""
     since = [text for version, text in CORRECTIONS.items() if granted_by < version <= VERSION]
     why = f" Since it was granted by version {granted_by}, {'; '.join(since)}." if since else ""
     return (
-        f"What was released from {name!r} costs {float_up(total):.9g} by version {VERSION} of the "
-        f"bounds, above the budget of {float_down(budget):.9g}.{why} Nothing more is granted from "
-        "it."
+        f"What was released from {name!r} costs {claim.shown(spent)} by version {VERSION} of the "
+        f"bounds, above {claim.whole}.{why} Nothing more is granted from it."
     )

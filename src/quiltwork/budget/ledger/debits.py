@@ -29,7 +29,7 @@ from quiltwork.exact import float_down, float_up
 
 _COMPUTED = {
     *("before", "dp_epsilon", "influence", "node", "noise_scale", "quilt", "scale"),
-    *("once", "per_pair", "per_point", "quilts"),
+    *("once", "per_pair", "per_point", "quilts", "square"),
 }
 """What a release's noise says of itself in the request, and in what it spends."""
 _LONGEST_ANSWER = 10**8
@@ -261,12 +261,13 @@ def previewed(state: DatasetState, asked: Any, analyst: str | None) -> Quote:
     except QuiltworkError as error:
         refusal = str(error)
     with suppress(QuiltworkError):  # no theorem says
-        after = float_up(state.account.plus([spending]).total)
+        after = float_up(state.account.plus([spending]).spent)
     return Quote(
         dataset=state.name,
-        before=float_up(state.account.total),
+        before=float_up(state.account.spent),
         after=after,
-        budget=float_down(state.budget),
+        budget=float_down(state.claim.budget),
         refusal=refusal,
         composes_by=spending.composes_by,
+        delta=float(state.claim.delta),
     )

@@ -21,11 +21,12 @@ from typing import Any, TypeVar
 from quiltwork import files
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.budget import Accountant
+from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.amounts import allowance, amount, identifier, points
 from quiltwork.budget.ledger.bounds import RecordedBound
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
+from quiltwork.budget.ledger.claims import Claim
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.debits import (
     debited,
@@ -45,7 +46,7 @@ from quiltwork.budget.ledger.snapshots import append_step
 from quiltwork.budget.ledger.state import DatasetState
 from quiltwork.budget.ledger.store import Store
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number
+from quiltwork.exact import Number, integer
 
 Result = TypeVar("Result")
 
@@ -108,6 +109,8 @@ class Ledger(ReadableLedger):
         length: int | None,
         budget: Number,
         episode: int = 1,
+        delta: Number = 0,
+        pure: Number = 0,
     ) -> Status:
         """Begin a dataset: what an adversary may believe, how long it is, what may be spent.
 
@@ -116,14 +119,20 @@ class Ledger(ReadableLedger):
         known: every debit is priced for it then, while `extend` is refused where what was released
         would exceed the budget in a longer series.
 
+        With a `delta` it accounts for (ε, δ): caps on the squares of Gaussian levels per time point
+        are computed here, some f-sweeps, and recorded; `pure` is what pure levels may add up to
+        beside them. Shares of analysts are then shares of the caps, from 0 to 1.
+
         Raises:
             InvalidInputError: for bad arguments, or if the dataset exists.
+            UnsupportedError: with `delta` for beliefs without an order in time.
         """
-        name, limit = identifier(dataset, "dataset"), amount(budget, "budget")
-        members = as_beliefs(beliefs)
-        size = None if length is None else points(length)
-        account = Accountant(members, size, limit, episode)
-        body = records.create_body(members, account.length, limit, account.episode)
+        name, members = identifier(dataset, "dataset"), as_beliefs(beliefs)
+        size, stretch = None if length is None else points(length), integer(episode, "episode", 1)
+        limit = amount(budget, "budget")
+        subjects = Secrets.read(members, size, stretch)
+        claim = Claim.fixed(subjects, limit, delta, pure).to_body()
+        body = records.create_body(members, subjects.length, claim, stretch)
 
         draft = Draft(secrets.token_hex(16), name, "create", canonical({**body, "at": now()}))
 
@@ -156,7 +165,7 @@ class Ledger(ReadableLedger):
 
         def body(state: DatasetState) -> dict[str, Any]:
             longer = state.check_growth(size)
-            bound = RecordedBound.of(longer, state.budget)
+            bound = RecordedBound.of(longer, state.limit)
             return {"length": size, "bound": bound.to_body()}
 
         return self._change(dataset, "extend", body)
@@ -169,8 +178,9 @@ class Ledger(ReadableLedger):
         Args:
             dataset: whose budget.
             analyst: a name.
-            cap: the most that may be debited for her, 0 for nothing more; None for no limit.
-            reserved: what others must leave for this analyst; None for nothing.
+            cap: the most that may be debited for her, 0 for nothing more; None for no limit. For
+                (ε, δ) a share of the squares that time points may spend, from 0 to 1.
+            reserved: what others must leave for this analyst, in the same way; None for nothing.
 
         Raises:
             BudgetExceeded: if so much is no longer free; then nothing was changed.
@@ -184,8 +194,8 @@ class Ledger(ReadableLedger):
         )
 
         def body(state: DatasetState) -> dict[str, Any]:
-            total = state.account.total
-            check_share(name, share, state.shares, state.charged, state.budget, total)
+            spent = state.account.spent
+            check_share(name, share, state.shares, state.charged, state.claim, spent)
             return records.share_body(name, share)
 
         return self._change(dataset, "allot", body)

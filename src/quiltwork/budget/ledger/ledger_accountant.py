@@ -11,10 +11,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quiltwork.budget import Accountant, Spending
+from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant, stated_spending
 from quiltwork.budget.ledger.amounts import amount
+from quiltwork.budget.ledger.claims import AnyAccountant
 from quiltwork.exact import Number
 
 if TYPE_CHECKING:
+    from quiltwork.budget.accounting.gaussian_accountant import SquaresUsed
     from quiltwork.budget.accounting.theorems import Explanation
     from quiltwork.budget.ledger.ledger import Ledger
 
@@ -27,6 +30,7 @@ _QUESTIONS = frozenset(
         "budget",
         "chart",
         "cost_after",
+        "delta",
         "exact_remaining",
         "fits",
         "for_audit",
@@ -39,9 +43,11 @@ _QUESTIONS = frozenset(
         "episode",
         "plot",
         "profile",
+        "smallest_scale",
         "spendings",
         "states",
         "to_body",
+        "used",
     }
 )
 
@@ -61,9 +67,18 @@ class LedgerAccountant:
         self.analyst = analyst
 
     def spend(
-        self, dp_epsilon: Number, start: int = 1, stop: int | None = None, label: str = ""
+        self,
+        dp_epsilon: Number | None = None,
+        start: int = 1,
+        stop: int | None = None,
+        label: str = "",
+        *,
+        rho: Number | None = None,
+        gdp: Number | None = None,
     ) -> Spending:
         """Debit a release that is dp_epsilon-DP for substituting one time point of a window.
+
+        In a ledger with δ also Gaussian noise by its ρ, or by its μ as `gdp`.
 
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
@@ -71,9 +86,10 @@ class LedgerAccountant:
             UnsupportedError: if no theorem combines it with what was released before.
             StorageError: if it could not be stored.
         """
-        level = amount(dp_epsilon, "dp_epsilon")
         last = self.length if stop is None else stop
-        return self.add(Spending.dp(level, start, last, label))
+        stated = {"dp_epsilon": dp_epsilon, "rho": rho, "gdp": gdp}
+        levels = {name: None if one is None else amount(one, name) for name, one in stated.items()}
+        return self.add(stated_spending(start, last, label, **levels))
 
     def add(self, release: Any) -> Spending:
         """Debit a release made by `qw.release`, or a spending; return what was recorded."""
@@ -106,18 +122,19 @@ class LedgerAccountant:
         """Budget less total, rounded down; 0 once the dataset is retired."""
         return self.ledger.status(self.dataset).remaining
 
-    def explain(self) -> Explanation:
-        """Return every applicable bound with its theorem and its scope."""
+    def explain(self) -> Explanation | SquaresUsed:
+        """Return every applicable bound with its theorem and its scope, or what caps allow."""
         return self._ask(lambda accountant: accountant.explain())
 
-    def _ask(self, question: Callable[[Accountant], Result]) -> Result:
+    def _ask(self, question: Callable[[AnyAccountant], Result]) -> Result:
         return self.ledger.ask(self.dataset, question)
 
     def __getattr__(self, name: str) -> Any:
         """Ask the accountant anything else it can answer, about the state at that moment."""
         if name not in _QUESTIONS:
             raise AttributeError(f"The accountant of a ledger has no {name!r}.")
-        if not callable(getattr(Accountant, name)):
+        kinds = [kind for kind in (Accountant, GaussianAccountant) if hasattr(kind, name)]
+        if not callable(getattr(kinds[0], name)):
             return self._ask(lambda accountant: getattr(accountant, name))
 
         def question(*arguments: Any, **named: Any) -> Any:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from quiltwork import files
-from quiltwork.budget import Accountant, Spending
+from quiltwork.budget import Spending
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
+from quiltwork.budget.ledger.claims import AnyAccountant
 from quiltwork.budget.ledger.debits import find_answer
 from quiltwork.budget.ledger.entries import Entry
 from quiltwork.budget.ledger.log import Log
@@ -201,7 +202,7 @@ class ReadableLedger:
 
         self._ask(dataset, question)
 
-    def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
+    def ask(self, dataset: str, question: Callable[[AnyAccountant], Result]) -> Result:
         """Ask the accountant of a dataset something about all that was committed by now."""
         if not callable(question):
             raise InvalidInputError(f"A question is a function, not {shortened(question)}.")

@@ -83,13 +83,15 @@ class Status(ResultBase):
         dataset: its name.
         beliefs: what an adversary may believe about it.
         length: its number of time points; None where the belief fixes it.
-        exact_budget: the most that all releases together may cost.
-        exact_total: what they cost so far.
+        exact_budget: the most that all releases together may cost: ε.
+        exact_total: what they cost so far; for (ε, δ) all of ε from the first debit on.
         debits: how many were granted.
-        shares: caps and reserved shares by analyst.
-        charged: by how much each named analyst raised the total.
+        shares: caps and reserved shares by analyst, of ε or for (ε, δ) of the caps.
+        charged: by how much each named analyst raised what is spent.
         retired: why no more is granted; None while it is open.
         episode: how many time points in a row are one secret.
+        exact_delta: the chance that is left for more than ε; 0 for a pure ε.
+        exact_used: the share of the budget that is spent, or for (ε, δ) of the caps.
     """
 
     dataset: str
@@ -102,11 +104,15 @@ class Status(ResultBase):
     charged: Mapping[str, Fraction]
     retired: str | None
     episode: int = 1
+    exact_delta: Fraction = Fraction(0)
+    exact_used: Fraction = Fraction(0)
 
     def body(self) -> dict[str, Any]:
         """Return the status as JSON values."""
         shown = ("dataset", "length", "budget", "total", "remaining", "debits", "shares", "charged")
         told = {name: plain(getattr(self, name)) for name in (*shown, "retired", "episode")}
+        if self.delta:
+            told |= {"delta": self.delta, "used": self.used}
         return {**told, "beliefs": [repr(belief) for belief in self.beliefs]}
 
     @property
@@ -121,10 +127,21 @@ class Status(ResultBase):
 
     @property
     def remaining(self) -> float:
-        """What is left of the budget, rounded down; 0 once retired."""
+        """What is left of the budget, or for (ε, δ) the share of the caps; 0 once retired."""
         if self.retired is not None:
             return 0.0
-        return max(0.0, float_down(self.exact_budget - self.exact_total))
+        left = 1 - self.exact_used if self.exact_delta else self.exact_budget - self.exact_total
+        return max(0.0, float_down(left))
+
+    @property
+    def delta(self) -> float:
+        """The chance that is left for more than ε; 0 for a pure ε."""
+        return float(self.exact_delta)
+
+    @property
+    def used(self) -> float:
+        """The share of the budget, or of the caps, that is spent; rounded up."""
+        return float_up(self.exact_used)
 
 
 @dataclass(frozen=True)
@@ -162,11 +179,12 @@ class Quote(ResultBase):
 
     Attributes:
         dataset: whose budget it would be.
-        before: the total now, rounded up.
-        after: the total with it, rounded up; None where no theorem prices it.
-        budget: the dataset's, rounded down.
+        before: the total now, rounded up; for (ε, δ) the share of the caps that is used.
+        after: the same with it; None where no theorem prices it.
+        budget: the dataset's ε, rounded down.
         refusal: why it would be refused, in a sentence; None if it would be granted.
         composes_by: the theorem that combines it with the releases before.
+        delta: the dataset's δ; 0 for a pure ε.
     """
 
     dataset: str
@@ -175,6 +193,22 @@ class Quote(ResultBase):
     budget: float
     refusal: str | None
     composes_by: str
+    delta: float = 0.0
+
+    def explain(self) -> str:
+        """Say in a sentence what it would do."""
+        if self.refusal is not None:
+            return f"It would be refused. {self.refusal}"
+        now, then = self.before, self.after or self.before
+        if not self.delta:
+            return (
+                f"The total of {self.dataset!r} would rise from {now:.6g} to {then:.6g}, of a "
+                f"budget of {self.budget:.6g}."
+            )
+        return (
+            f"What is used of {self.dataset!r} would rise from {100 * now:.6g} % to "
+            f"{100 * then:.6g} % of what ε = {self.budget:.6g} and δ = {self.delta:g} allow."
+        )
 
     @property
     def fits(self) -> bool:
@@ -216,11 +250,14 @@ def read_note(entry: Entry) -> Note:
 
 
 def create_body(
-    beliefs: Belief | Sequence[Belief], length: int | None, budget: Fraction, episode: int = 1
+    beliefs: Belief | Sequence[Belief],
+    length: int | None,
+    claim: Mapping[str, Any],
+    episode: int = 1,
 ) -> dict[str, Any]:
-    """Write what a dataset begins with."""
+    """Write what a dataset begins with; `claim` is what it promises, as JSON values."""
     document = json.loads(beliefs_to_json(as_beliefs(beliefs)))
-    body = {"beliefs": document, "length": length, "budget": str(budget)}
+    body = {"beliefs": document, "length": length, **claim}
     return body if episode == 1 else {**body, "episode": episode}
 
 

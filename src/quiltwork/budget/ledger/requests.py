@@ -24,14 +24,15 @@ from quiltwork.exact import integer, shortened
 _LONGEST_LABEL = 1000
 _LONGEST_REQUEST = 10**6
 _ANSWER = ("value", "noisy", "intervals", "shortfall", "verdict", "reason")
-_LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence")
+_LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence", "square")
 
 
 def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: int) -> Request:
     """Read a `Request`, a `Spending`, a release, or a description of a mechanism.
 
     A description has `dp_epsilon`, and perhaps `start` and `stop`, for a mechanism that is that
-    private for substituting one point of the window. A `belief_digest` must be the dataset's.
+    private for substituting one point of the window; or `rho` of Gaussian noise, or its μ, `gdp`.
+    A `belief_digest` must be the dataset's.
 
     Raises:
         InvalidInputError: for anything else, for levels out of range, and for a release that was
@@ -83,21 +84,25 @@ def _check_it_is_about(
 
 
 def _spending_of_level(description: Mapping[str, Any], length: int) -> Spending:
+    window = description.get("start", 1), description.get("stop", length)
+    label = str(description.get("label", ""))
+    for name in ("rho", "gdp"):
+        if name in description and "dp_epsilon" not in description:
+            stated = description[name]
+            read = read_amount if isinstance(stated, str) else amount
+            level = read(stated, name)
+            rho, gdp = (level, None) if name == "rho" else (None, level)
+            return Spending.gaussian(*window, rho=rho, gdp=gdp, label=label)
     if "dp_epsilon" not in description:
         raise InvalidInputError(
-            "A debit needs a level: its description has no dp_epsilon. Give a Spending, or a "
-            "release itself."
+            "A debit needs a level: its description has no dp_epsilon, rho or gdp. Give a "
+            "Spending, or a release itself."
         )
     level = description["dp_epsilon"]
     if level == "0":  # nothing is told, but the answer to a key is kept
-        return Spending(1, length, label=str(description.get("label", "")))
+        return Spending(1, length, label=label)
     read = read_amount if isinstance(level, str) else amount
-    return Spending.dp(
-        read(level, "dp_epsilon"),
-        description.get("start", 1),
-        description.get("stop", length),
-        label=str(description.get("label", "")),
-    )
+    return Spending.dp(read(level, "dp_epsilon"), *window, label)
 
 
 def _checked(spending: Spending) -> Spending:

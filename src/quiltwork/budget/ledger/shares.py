@@ -7,7 +7,8 @@ a debit for X is granted only if
 
     total after it + Σ_{A ≠ X} max(0, reserved_A − charged_A) ≤ budget,
 
-and then A can always be charged up to her reserved share. A cap bounds both what an analyst is
+and then A can always be charged up to her reserved share. For (ε, δ) total and budget are shares of
+the caps, of which the budget is 1. A cap bounds both what an analyst is
 charged and what her own answers, without those of the others, can tell.
 
 Theorem: docs/theory/ledger.md
@@ -18,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from quiltwork.budget.ledger.claims import Claim
 from quiltwork.budget.ledger.records import Share
 from quiltwork.errors import BudgetExceeded, InvalidInputError
-from quiltwork.exact import float_down, float_up
 
 
 def unused_by_others(
@@ -46,26 +47,31 @@ def check_share(
     share: Share,
     shares: Mapping[str, Share],
     charged: Mapping[str, Fraction],
-    budget: Fraction,
-    total: Fraction,
+    claim: Claim,
+    spent: Fraction,
 ) -> None:
     """Refuse a share that could not be kept.
 
     Raises:
-        InvalidInputError: if it reserves more than its own cap.
+        InvalidInputError: if it reserves more than its own cap, or for (ε, δ) is more than all.
         BudgetExceeded: if it reserves more than is left beside what is spent and reserved.
     """
+    if claim.delta and max(share.cap or 0, share.reserved) > 1:
+        raise InvalidInputError(
+            "With δ a cap or a reserved part is a share of the squares that a time point may "
+            "spend, from 0 to 1: give .25 for a quarter of them."
+        )
     if share.cap is not None and share.reserved > share.cap:
         raise InvalidInputError(
-            f"{float_up(share.reserved):.9g} would be reserved for {analyst!r}, who may use at "
-            f"most {float_down(share.cap):.9g}; reserve less or raise the cap."
+            f"{claim.shown(share.reserved)} would be reserved for {analyst!r}, who may use at "
+            f"most {claim.shown(share.cap, up=False)}; reserve less or raise the cap."
         )
     own = max(Fraction(0), share.reserved - charged.get(analyst, Fraction(0)))
-    free = budget - total - unused_by_others(shares, charged, analyst)
+    free = claim.limit - spent - unused_by_others(shares, charged, analyst)
     if own > free:
         raise BudgetExceeded(
-            f"{float_up(own):.9g} more would be reserved for {analyst!r}, but only "
-            f"{max(0.0, float_down(free)):.9g} is neither spent nor reserved. Nothing was changed."
+            f"{claim.shown(own)} more would be reserved for {analyst!r}, but only "
+            f"{claim.shown(free, up=False)} is neither spent nor reserved. Nothing was changed."
         )
 
 
@@ -93,29 +99,29 @@ def check_named(dataset: str, shares: Mapping[str, Share], analyst: str | None) 
         )
 
 
-def refuse_reserved(dataset: str, kept: Fraction, after: Fraction, budget: Fraction) -> None:
+def refuse_reserved(dataset: str, kept: Fraction, after: Fraction, claim: Claim) -> None:
     """Refuse a debit that would use what is reserved for others.
 
     Raises:
         BudgetExceeded: if it does.
     """
-    if after + kept > budget:
+    if after + kept > claim.limit:
         raise BudgetExceeded(
-            f"This would raise the total of {dataset!r} to {float_up(after):.9g}, and "
-            f"{float_up(kept):.9g} of the budget of {float_down(budget):.9g} is reserved for other "
+            f"This would raise the total of {dataset!r} to {claim.shown(after)}, and "
+            f"{claim.shown(kept)} of {claim.whole} is reserved for other "
             "analysts. Nothing was recorded. Ask for more noise."
         )
 
 
-def refuse_above_cap(analyst: str, cap: Fraction, charged: Fraction, own: Fraction) -> None:
+def refuse_above_cap(analyst: str, cap: Fraction, spent: Fraction, claim: Claim) -> None:
     """Refuse a debit that takes an analyst above the cap, by charge or by what she learns alone.
 
     Raises:
         BudgetExceeded: if it does.
     """
-    if max(charged, own) > cap:
+    if spent > cap:
         raise BudgetExceeded(
-            f"This would take {analyst!r} to {float_up(max(charged, own)):.9g}, above the cap of "
-            f"{float_down(cap):.9g} for this analyst. Nothing was recorded. "
+            f"This would take {analyst!r} to {claim.shown(spent)}, above the cap of "
+            f"{claim.shown(cap, up=False)} for this analyst. Nothing was recorded. "
             f"{'Ask for more noise' if cap else 'Let the owner allot more'}."
         )

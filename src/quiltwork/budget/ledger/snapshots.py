@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.ledger.claims import AnyAccount
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical
 from quiltwork.budget.ledger.log import Log, now
 from quiltwork.budget.ledger.records import unknown
@@ -83,7 +83,7 @@ class States:
         return state
 
     def add(
-        self, log: Log, state: DatasetState, entries: list[Entry], account: Account | None = None
+        self, log: Log, state: DatasetState, entries: list[Entry], account: AnyAccount | None = None
     ) -> DatasetState:
         """Remember a state with entries just written; write a snapshot, if the last is far behind.
 

@@ -17,8 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from quiltwork.beliefs import Belief
-from quiltwork.budget import Accountant, Spending
-from quiltwork.budget.accounting.account import Account
+from quiltwork.budget import Spending
 from quiltwork.budget.accounting.growth import (
     check_growth,
     grown,
@@ -28,6 +27,7 @@ from quiltwork.budget.accounting.growth import (
 )
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.ledger.bounds import RecordedBound, dearer, is_above
+from quiltwork.budget.ledger.claims import AnyAccount, AnyAccountant, Claim
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share, share_body
 from quiltwork.budget.ledger.shares import (
@@ -37,7 +37,7 @@ from quiltwork.budget.ledger.shares import (
     unused_by_others,
 )
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.exact import float_down, float_up, integer, written_fraction
+from quiltwork.exact import integer, written_fraction
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Analyst:
     `held_to` is the cap that her last debit was granted under.
     """
 
-    account: Account
+    account: AnyAccount
     share: Share | None = None
     charged: Fraction = Fraction(0)
     held_to: Fraction | None = None
@@ -66,7 +66,7 @@ class Grant:
     """
 
     charges: tuple[Fraction | None, ...]
-    account: Account
+    account: AnyAccount
     bound: RecordedBound
 
 
@@ -79,7 +79,7 @@ class DatasetState:
         created: the number of its first entry.
         head: number and hash of the last.
         steps: how many entries there are.
-        budget: the most that all releases together may cost.
+        claim: what is promised, and so what all releases together may spend.
         episode: how many time points in a row are one secret.
         account: of all releases.
         analysts: by name, everybody who has a share or was debited for.
@@ -93,9 +93,9 @@ class DatasetState:
     created: int
     head: Head
     steps: int
-    budget: Fraction
+    claim: Claim
     episode: int
-    account: Account
+    account: AnyAccount
     analysts: Mapping[str, Analyst] = field(default_factory=dict)
     retired: str | None = None
     mark: str | None = None
@@ -120,7 +120,7 @@ class DatasetState:
 
     @property
     def charged(self) -> dict[str, Fraction]:
-        """By how much the debits of each analyst raised the total."""
+        """By how much the debits of each analyst raised what is spent."""
         return {who: one.charged for who, one in self.analysts.items() if one.account.count}
 
     @property
@@ -130,8 +130,10 @@ class DatasetState:
             dataset=self.name,
             beliefs=self.beliefs,
             length=self.length,
-            exact_budget=self.budget,
+            exact_budget=self.claim.budget,
             exact_total=self.account.total,
+            exact_delta=self.claim.delta,
+            exact_used=self.account.spent / self.limit,
             debits=self.account.count,
             shares=self.shares,
             charged=self.charged,
@@ -139,13 +141,18 @@ class DatasetState:
             episode=self.episode,
         )
 
-    def accountant(self, earlier: Callable[[], tuple[Spending, ...]]) -> Accountant:
+    @property
+    def limit(self) -> Fraction:
+        """What all releases together may spend: of ε, or of the caps of (ε, δ)."""
+        return self.claim.limit
+
+    def accountant(self, earlier: Callable[[], tuple[Spending, ...]]) -> AnyAccountant:
         """An accountant of all releases, which are found by a function when they are asked for."""
-        return Accountant.of(self.account.kept(earlier), self.budget, self.episode)
+        return self.claim.accountant(self.account.kept(earlier), self.episode)
 
     def analyst(self, name: str) -> Analyst:
         """What is known of an analyst; nothing yet, if she is new."""
-        return self.analysts.get(name) or Analyst(Account(self.account.secrets))
+        return self.analysts.get(name) or Analyst(self.account.nothing())
 
     def refuse_closed(self) -> None:
         """Refuse to change a retired dataset.
@@ -178,25 +185,25 @@ class DatasetState:
                 "from it."
             )
         after = self.account.plus(spendings)
-        if not after.fits(self.budget):
-            raise self._exceeded(after)
+        if not after.fits(self.limit):
+            raise self._exceeded(after, spendings)
         reserved = unused_by_others(self.shares, self.charged, analyst)
         charges: tuple[Fraction | None, ...] = (None,) * len(spendings)
         if reserved or analyst is not None:
-            refuse_reserved(self.name, reserved, min(after.total, self.budget), self.budget)
+            refuse_reserved(self.name, reserved, min(after.spent, self.limit), self.claim)
             charges = self._charges(spendings, after)
         if analyst is not None:
             self._check_cap(self.analyst(analyst), analyst, spendings, charges, after)
-        return Grant(charges, after, RecordedBound.of(after, self.budget))
+        return Grant(charges, after, RecordedBound.of(after, self.limit))
 
-    def _charges(self, spendings: Sequence[Spending], after: Account) -> tuple[Fraction, ...]:
-        """By how much each debit raises the total; `after` is the account with all."""
-        account, totals = self.account, [self.account.total]
+    def _charges(self, spendings: Sequence[Spending], after: AnyAccount) -> tuple[Fraction, ...]:
+        """By how much each debit raises what is spent; `after` is the account with all."""
+        account, totals = self.account, [self.account.spent]
         for one in spendings[:-1]:
             account = account.plus([one])
-            totals.append(account.total)
-        totals.append(after.total)
-        within = (min(total, self.budget) for total in totals)
+            totals.append(account.spent)
+        totals.append(after.spent)
+        within = (min(total, self.limit) for total in totals)
         return tuple(max(Fraction(0), b - a) for a, b in pairwise(within))
 
     def _check_cap(
@@ -205,20 +212,20 @@ class DatasetState:
         name: str,
         spendings: Sequence[Spending],
         charges: Sequence[Fraction | None],
-        after: Account,
+        after: AnyAccount,
     ) -> None:
         """Refuse debits that take an analyst above her cap, by charge or by her own answers."""
         cap = known.cap
         if cap is None:
             return
         charged = known.charged + sum((one or Fraction(0) for one in charges), Fraction(0))
-        if charged <= cap and after.total <= cap:
+        if charged <= cap and after.spent <= cap:
             return  # hers are among all, and tell no more
         own = known.account.plus(spendings)
         if charged > cap or not own.fits(cap):
-            refuse_above_cap(name, cap, charged, own.total)
+            refuse_above_cap(name, cap, max(charged, own.spent), self.claim)
 
-    def check_growth(self, length: int) -> Account:
+    def check_growth(self, length: int) -> AnyAccount:
         """Check that all debits still fit in a longer series; return the account in it.
 
         They are priced as one debit is: against the budget less what is reserved and not yet used,
@@ -230,11 +237,12 @@ class DatasetState:
             UnsupportedError: for beliefs about fixed rows.
         """
         check_growth(self.beliefs, self.length, length)
-        found: dict[int, Account] = {self.length: self.account}
+        found: dict[int, AnyAccount] = {self.length: self.account}
 
-        def after(points: int) -> Account:
+        def after(points: int) -> AnyAccount:
             if points not in found:
-                found[points] = grown(self.account, points, self.episode)
+                longer = grown(self.account.secrets, points, self.episode)
+                found[points] = self.account.seen_by(longer)
             return found[points]
 
         def fits(points: int) -> bool:
@@ -246,25 +254,24 @@ class DatasetState:
             raise BudgetExceeded(
                 refusal(
                     f" from {self.name!r}",
-                    float_up(self.account.total),
-                    float_up(after(length).total),
+                    (self.claim.shown(self.account.spent), self.claim.shown(after(length).spent)),
                     limit,
                     (self.length, length, longest),
                 )
             )
         return after(length)
 
-    def _growth_limit(self, after: Account) -> str | None:
+    def _growth_limit(self, after: AnyAccount) -> str | None:
         """The limit that this longer series would exceed; None if it exceeds none."""
         kept = unused_by_others(self.shares, self.charged, None)
-        if not growth_fits(self.account, after, self.budget - kept):
-            reserved = f", of which {float_up(kept):.9g} is reserved" if kept else ""
-            return f"the budget of {float_down(self.budget):.9g}{reserved}"
+        if not growth_fits(self.account, after, self.limit - kept):
+            reserved = f", of which {self.claim.shown(kept)} is reserved" if kept else ""
+            return f"{self.claim.whole}{reserved}"
         for name, known in self.analysts.items():
             if known.cap is not None and not after.fits(known.cap):
-                longer = grown(known.account, after.secrets.length, self.episode)
+                longer = known.account.seen_by(after.secrets)
                 if not growth_fits(known.account, longer, known.cap):
-                    return f"the cap of {name!r}, {float_down(known.cap):.9g}"
+                    return f"the cap of {name!r}, {self.claim.shown(known.cap, up=False)}"
         return None
 
     def check_budget(self) -> None:
@@ -273,21 +280,21 @@ class DatasetState:
         Raises:
             StorageError: if it does not, by more than rounding can explain.
         """
-        if is_above(self.account, self.budget):
+        if is_above(self.account, self.limit):
             raise StorageError(self._dearer())
 
     def _dearer(self) -> str:
-        return dearer(self.name, self.account.total, self.budget, self.oldest or 0)
+        return dearer(self.name, self.account.spent, self.claim, self.oldest or 0)
 
-    def _exceeded(self, account: Account) -> BudgetExceeded:
-        if is_above(self.account, self.budget):
+    def _exceeded(self, account: AnyAccount, spendings: Sequence[Spending]) -> BudgetExceeded:
+        if is_above(self.account, self.limit):
             return BudgetExceeded(self._dearer())
-        before = self.account.total
+        shown, before = self.claim.shown, self.account.spent
         return BudgetExceeded(
-            f"This would raise the total of {self.name!r} from {float_up(before):.9g} to "
-            f"{float_up(account.total):.9g}, above the budget of {float_down(self.budget):.9g}; "
-            f"{max(0.0, float_down(self.budget - before)):.9g} is left. Nothing was recorded. Ask "
-            "for more noise or a shorter window."
+            f"This would raise the total of {self.name!r} from {shown(before)} to "
+            f"{shown(account.spent)}, above {self.claim.whole}; "
+            f"{shown(self.limit - before, up=False)} is left. Nothing was recorded. Ask "
+            f"for more noise or a shorter window.{self.claim.advice(self.account, spendings)}"
         )
 
     def to_body(self) -> dict[str, Any]:
@@ -322,7 +329,7 @@ class DatasetState:
         secrets = self.account.secrets
         if body["length"] != secrets.length:
             secrets = Secrets.read(self.beliefs, body["length"], self.episode)
-        read = type(self.account).from_body
+        read = self.account.nothing().with_body
         analysts = {
             who: Analyst(
                 read(one["account"], secrets),
@@ -349,8 +356,6 @@ class DatasetState:
 def begun(entry: Entry) -> DatasetState:
     """The state of a dataset after its first entry.
 
-    An account of another kind is chosen here, by what the entry says.
-
     Raises:
         StorageError: if the entry is no beginning, or damaged.
     """
@@ -358,14 +363,14 @@ def begun(entry: Entry) -> DatasetState:
         raise damaged(entry, "it is from before its dataset was created")
     body = entry.content
     with reading(entry):
-        budget, episode = written_fraction(body["budget"], "budget"), body.get("episode", 1)
-        account = Account(Secrets.read(read_beliefs(body), body["length"], episode))
+        claim, episode = Claim.from_body(body), body.get("episode", 1)
+        account = claim.account(Secrets.read(read_beliefs(body), body["length"], episode))
         head = Head(entry.seq, entry.hash)
-        return DatasetState(entry.dataset, entry.seq, head, 1, budget, episode, account)
+        return DatasetState(entry.dataset, entry.seq, head, 1, claim, episode, account)
 
 
 def folded(
-    state: DatasetState, entries: Iterable[Entry], account: Account | None = None
+    state: DatasetState, entries: Iterable[Entry], account: AnyAccount | None = None
 ) -> DatasetState:
     """Add a dataset's next entries to its state; never refuses what was granted. O(entries).
 
@@ -432,7 +437,7 @@ class _Fold:
     def _granted(self, bound: RecordedBound) -> None:
         self._oldest = bound.version if self._oldest is None else min(self._oldest, bound.version)
 
-    def state(self, account: Account | None) -> DatasetState:
+    def state(self, account: AnyAccount | None) -> DatasetState:
         """The state after what was taken, in the series as long as it is in the end."""
         before = self._before
         secrets = (account or before.account).secrets
@@ -440,7 +445,7 @@ class _Fold:
             with reading(self._sized):
                 secrets = Secrets.read(before.beliefs, self._length, before.episode)
 
-        def added(account: Account, spent: Sequence[Spending]) -> Account:
+        def added(account: AnyAccount, spent: Sequence[Spending]) -> AnyAccount:
             seen = account if account.secrets is secrets else account.seen_by(secrets)
             return seen.plus(spent).kept(None) if spent else seen
 

@@ -32,7 +32,7 @@ from quiltwork.budget.ledger.snapshots import Snapshot, States, write_snapshot
 from quiltwork.budget.ledger.state import DatasetState, begun, folded
 from quiltwork.budget.ledger.store import Store
 from quiltwork.errors import StorageError
-from quiltwork.exact import float_down, float_up
+from quiltwork.exact import float_up
 
 _SAME_TOTAL = Fraction(1, 2**26)
 _PRICED_AGAIN = Fraction(11, 10)
@@ -102,6 +102,7 @@ def _replayed(log: Log, name: str) -> bool:
     at, is_right = (None if written is None else written.head.count), stored is None
     steps = log.steps(name)
     state, due, some = begun(next(steps)), Fraction(0), list[Entry]()
+    state.claim.check(name, state.account.secrets)
     for entry in steps:
         some.append(entry)
         if entry.seq == at or state.steps + len(some) >= due:
@@ -141,7 +142,7 @@ def _check_bound(state: DatasetState, entry: Entry) -> None:
         raise damaged(
             entry,
             f"it records that everything up to it costs {bound.total:.9g} at most, and by the same "
-            f"version of the bounds the entries cost {float_up(state.account.total):.9g} together",
+            f"version of the bounds the entries cost {float_up(state.account.spent):.9g} together",
         )
 
 
@@ -157,11 +158,11 @@ def _check_cap(state: DatasetState, analyst: str) -> None:
     cap = max(known.held_to, known.cap)
     limit = cap * (1 + _SAME_TOTAL)
     own = known.account
-    if known.charged > limit or (state.account.total > limit and not own.fits(limit)):
+    if known.charged > limit or (state.account.spent > limit and not own.fits(limit)):
         raise StorageError(
-            f"{analyst!r} was granted {float_up(max(known.charged, own.total)):.9g} of "
-            f"{state.name!r}, above the cap of {float_down(cap):.9g}, as this version of quiltwork "
-            "prices it. Nothing more is granted to this analyst."
+            f"{analyst!r} was granted {state.claim.shown(max(known.charged, own.spent))} of "
+            f"{state.name!r}, above the cap of {state.claim.shown(cap, up=False)}, as this version "
+            "of quiltwork prices it. Nothing more is granted to this analyst."
         )
 
 

@@ -162,6 +162,16 @@ def level_of_pure(epsilon: float) -> float:
     return float(2 * math.sqrt(2) * erfinv(math.tanh(epsilon / 2))) * (1 + 2.0**-40)
 
 
+def pure_of_level(level: float) -> float:
+    """The largest pure level that Gaussian noise of level μ hides, rounded down.
+
+    >>> round(pure_of_level(0.0711), 4)
+    0.0567
+    """
+    share = math.erf(level / (2 * math.sqrt(2))) * (1 - 2.0**-50)
+    return 2 * math.atanh(share) * (1 - 2.0**-40)
+
+
 def gaussian_epsilon(level: float, delta: float) -> float:
     """The least ε at which Gaussian noise of this level is (ε, δ), rounded up.
 
