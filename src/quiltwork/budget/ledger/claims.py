@@ -25,7 +25,7 @@ from quiltwork.budget.accounting.gaussian_account import (
     pure_advice,
 )
 from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant
-from quiltwork.budget.accounting.growth import AnyAccount
+from quiltwork.budget.accounting.growth import AnyAccount as AnyAccount
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.ledger.amounts import amount
 from quiltwork.budget.spending import Spending

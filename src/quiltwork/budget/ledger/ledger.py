@@ -46,7 +46,7 @@ from quiltwork.budget.ledger.snapshots import append_step
 from quiltwork.budget.ledger.state import DatasetState
 from quiltwork.budget.ledger.store import Store
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, integer
+from quiltwork.exact import Number, integer, privacy_level
 
 Result = TypeVar("Result")
 
@@ -129,7 +129,7 @@ class Ledger(ReadableLedger):
         """
         name, members = identifier(dataset, "dataset"), as_beliefs(beliefs)
         size, stretch = None if length is None else points(length), integer(episode, "episode", 1)
-        limit = amount(budget, "budget")
+        limit = privacy_level(amount(budget, "budget"), "budget")
         subjects = Secrets.read(members, size, stretch)
         claim = Claim.fixed(subjects, limit, delta, pure).to_body()
         body = records.create_body(members, subjects.length, claim, stretch)
