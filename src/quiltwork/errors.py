@@ -8,7 +8,8 @@ message holds the password of a URL.
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 _IN_AUTHORITY = re.compile(r"(://[^\s:/?@]*):\S*@")
 _IN_OPTIONS = re.compile(r"""(password=)('[^']*'|"[^"]*"|[^\s&'"]+)""", re.IGNORECASE)
@@ -50,9 +51,33 @@ class Forbidden(QuiltworkError):  # noqa: N818
 
 
 class BudgetExceeded(QuiltworkError):  # noqa: N818  (the public name is fixed)
-    """The request would cost more than what remains; nothing was recorded or released."""
+    """The request would cost more than what remains; nothing was recorded or released.
+
+    Its sentence may end with what would fit. To find that takes several pricings, so it is found
+    when the sentence is read: who only wants to know that it was refused pays for none.
+    """
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "", what_fits: Callable[[], str] | None = None) -> None:
+        """Say why; `what_fits` says the rest."""
+        super().__init__(message)
+        self._what_fits = what_fits
+
+    def __str__(self) -> str:
+        """The whole sentence."""
+        if self._what_fits is not None:
+            self.args, self._what_fits = (f"{self.args[0]} {self._what_fits()}",), None
+        return str(self.args[0])
+
+    @property
+    def reason(self) -> str:
+        """The sentence as far as it is known."""
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the sentence."""
+        return type(self), (str(self),)
 
 
 class NotPrivateError(QuiltworkError):

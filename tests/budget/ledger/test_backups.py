@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict
+from fractions import Fraction
 
 import pytest
 
-from quiltwork.budget import Checkpoint, Ledger, Spending
+from quiltwork.budget import Accountant, Checkpoint, Ledger, Spending
 from quiltwork.budget.ledger.entries import Draft, Head, appended, canonical, origin
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 
@@ -301,3 +302,28 @@ def test_a_backup_that_cannot_be_written_gets_a_sentence(filled, tmp_path):
     for name, words in ((tmp_path / "none.jsonl", "Cannot read"), ("/dev/zero", "is a device")):
         with pytest.raises(InvalidInputError, match=words):
             Ledger.restore(name, f"sqlite:///{tmp_path / 'r.db'}")
+
+
+def test_what_was_lost_of_a_budget_in_shares_is_debited_for_nobody(ledger, chain, tmp_path):
+    """It has happened, whoever it was for: no cap bounds it, nor what is reserved."""
+    ledger.create("d", chain, 60, 1)
+    ledger.allot("d", "ana", cap=Fraction(1, 10))
+    ledger.allot("d", "ben", reserved=Fraction(9, 10))
+    ledger.backup(tmp_path / "backup.jsonl")
+    url = f"sqlite:///{tmp_path / 'again.db'}"
+    restored = Ledger.restore(
+        tmp_path / "backup.jsonl", url, lost={"d": [Spending.dp(0.05, 1, 60)]}
+    )
+    scratch = Accountant(chain, 60)
+    scratch.spend(0.05)
+    assert restored.status("d").exact_total == scratch.exact_epsilon > Fraction(1, 10)
+    assert restored.status("d").charged == {}
+    with pytest.raises(BudgetExceeded, match="reserved for other"):
+        restored.debit("d", Spending.dp(0.001, 1, 60), analyst="ana")
+    restored.verify()
+    with pytest.raises(BudgetExceeded, match="above the budget"):
+        Ledger.restore(
+            tmp_path / "backup.jsonl",
+            f"sqlite:///{tmp_path / 'third.db'}",
+            lost={"d": [Spending.dp(9, 1, 60)]},
+        )

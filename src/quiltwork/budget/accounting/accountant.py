@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
@@ -255,8 +256,8 @@ class Accountant(Charted):
             raise BudgetExceeded(
                 f"This would raise the total from {self.epsilon():.12g} to "
                 f"{float_up(after.total):.12g}, above the budget of {float_up(self._budget):.12g}; "
-                f"{left:.12g} is left. Nothing was recorded. "
-                f"{limits.what_fits(self._account, self._budget, added)}"
+                f"{left:.12g} is left. Nothing was recorded.",
+                partial(limits.what_fits, self._account, self._budget, added),
             )
         self._account = after
 

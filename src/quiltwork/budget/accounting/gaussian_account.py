@@ -10,23 +10,26 @@ Theorem: docs/theory/f-sweep.md (no filter on what was reached)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from quiltwork.budget.accounting.account import History
 from quiltwork.budget.accounting.caps import Cap, cap_of, epsilon_of_plan
+from quiltwork.budget.accounting.limits import Grants, largest_granted
 from quiltwork.budget.accounting.squares import SquareRun, Squares, least_room, no_squares
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import float_down, float_up
+from quiltwork.exact import float_down, float_up, written_up
 from quiltwork.influence.tradeoffs.curves import pure_of_level
 from quiltwork.lazy import cached_property
 
 _MOST = 10**12
+_NOTHING = 1e-8
+"""A release that needs more than 10⁴ times its noise does not fit, for a person."""
 ALL = Fraction(1)
 """Of the caps."""
 
@@ -235,6 +238,20 @@ def pure_advice(account: GaussianAccount, added: Iterable[Spending]) -> str:
         "Keep a share for such releases with pure=… when the account is opened, or use Gaussian "
         "noise."
     )
+
+
+def noise_that_fits(
+    account: GaussianAccount, refused: Sequence[Spending], grants: Grants | None = None
+) -> str:
+    """Say with which noise releases that exceed the caps would fit."""
+    if any(one.composes_by != "squares" for one in refused):
+        dear = pure_advice(account, refused).strip()
+        return dear or "Ask for a lower level or a shorter window."
+    most = largest_granted(float_down(account.times_more(refused) or Fraction(0)), refused, grants)
+    if most < _NOTHING:
+        return "Nothing fits on this window any more."
+    which = "this" if len(refused) == 1 else "their"
+    return f"With {written_up(math.sqrt(1 / most) * (1 + 2.0**-50))} times {which} noise it fits."
 
 
 def worst_run(account: GaussianAccount) -> int:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
@@ -21,7 +22,7 @@ from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.budget.accounting.gaussian_account import (
     GaussianAccount,
     Room,
-    pure_advice,
+    noise_that_fits,
     shown_share,
     worst_run,
 )
@@ -312,25 +313,17 @@ class GaussianAccountant(Charted):
         added = [as_spending(release) for release in listed(releases, "releases")]
         after = self.after(*added)
         if not after.fits():
-            raise BudgetExceeded(self._refusal(after, added))
+            end = partial(noise_that_fits, self._account, added)
+            raise BudgetExceeded(self._refusal(after), end)
         self._account = after
 
-    def _refusal(self, after: GaussianAccount, added: Sequence[Spending]) -> str:
+    def _refusal(self, after: GaussianAccount) -> str:
         budget = float_up(self.budget or Fraction(0))
-        said = (
+        return (
             f"This would raise what is used of ε = {budget:g} and δ = {float(self.delta):g} from "
             f"{shown_share(self._account.used)} to {shown_share(after.used)} of the squares that a "
             "time point may spend. Nothing was recorded."
         )
-        said += pure_advice(self._account, added)
-        factor = self._account.times_more(added)
-        if factor is None or factor < _NOTHING:
-            return f"{said} Nothing fits on this window any more."
-        if all(one.composes_by == "squares" for one in added):
-            more = written_up_root(1 / factor)
-            which = "this" if len(added) == 1 else "their"
-            return f"{said} With {more} times {which} noise it fits."
-        return said
 
     def cost_after(self, *releases: HasSpending | Spending) -> float:
         """Return what the proven ε would be after these releases, recording nothing."""
@@ -510,10 +503,3 @@ def stated_spending(
     if dp_epsilon is not None:
         return Spending.dp(dp_epsilon, start, stop, label)
     return Spending.gaussian(start, stop, rho=rho, gdp=gdp, label=label)
-
-
-def written_up_root(square: Fraction) -> str:
-    """A root as text, rounded up to four digits."""
-    from quiltwork.exact import written_up
-
-    return written_up(math.sqrt(float_up(square)) * (1 + 2.0**-50))

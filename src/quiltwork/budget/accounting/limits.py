@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from quiltwork.budget.accounting.account import Account, by_theorem_3_6
+from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import BudgetExceeded, UnsupportedError
 from quiltwork.exact import float_down, float_up, to_fraction, written_down, written_up
 from quiltwork.noise.geometric import MAX_SCALE_BITS
 from quiltwork.queries import Query
+
+Grants: TypeAlias = Callable[[Sequence[Spending]], bool]
+"""Whether releases are granted together."""
 
 _LARGEST_SCALE = 2.0**MAX_SCALE_BITS
 _MOST_REPETITIONS = 10**12
@@ -22,6 +27,8 @@ _FIRST, _SOON, _BEYOND = 2.0**-6, 2.0**-20, 2.0**-36
 _TINY = 2.0**-100
 _JUST_ABOVE = 1 + 2.0**-44
 _PATIENCE = 3
+_THREE_DIGITS = 2.0**-10
+_ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
 _NOTHING = 1e-6
 """A release that needs more than 10⁶ times its noise does not fit, for a person."""
 
@@ -50,18 +57,56 @@ def _of_numbers(account: Account) -> bool:
     return not all(one.by_levels for one in account.secrets.bounds)
 
 
-def what_fits(account: Account, budget: Fraction, refused: Sequence[Spending]) -> str:
-    """Say with which level and noise releases that exceed the budget would fit."""
+def what_fits(
+    account: Account,
+    budget: Fraction,
+    refused: Sequence[Spending],
+    grants: Grants | None = None,
+) -> str:
+    """Say with which level and noise releases that exceed the budget would fit.
+
+    Within the budget they may be refused for other reasons: `grants` tells.
+    """
     if any(one.composes_by != "levels" for one in refused):
         return "Ask for more noise or a shorter window."
-    factor = largest_factor(account, budget, refused)
+    factor = largest_granted(largest_factor(account, budget, refused), refused, grants)
     if factor < _NOTHING:
         return "Nothing fits on this window any more."
-    noise = f"{written_up(1 / factor)} times their noise"
+    noise = f"{written_up(1 / factor)} times"
     if len(refused) > 1:
-        return f"Together they fit with {noise}."
-    level = written_down(float_down((refused[0].dp_epsilon or 0) * to_fraction(factor, "factor")))
-    return f"On this window a dp_epsilon of {level} fits, with {noise.replace('their', 'this')}."
+        return f"Together they fit with {noise} their noise."
+    fitting = refused[0].times(factor)
+    level = written_down(float_down(fitting.dp_epsilon or Fraction(0)))
+    alone = written_down(float_down(level_alone(account.secrets, fitting)))
+    return (
+        f"On this window a dp_epsilon of {level} fits, with {noise} this noise; a release with "
+        f"epsilon {alone} has it."
+    )
+
+
+def largest_granted(most: float, refused: Sequence[Spending], grants: Grants | None) -> float:
+    """The largest factor up to `most` that is granted, to three digits; 0 if none is."""
+
+    def granted(factor: float) -> bool:
+        return grants is None or grants([one.times(factor) for one in refused])
+
+    if most < _NOTHING or math.isinf(most) or granted(most):
+        return most
+    low, high = _NOTHING, most
+    if not granted(low):
+        return 0.0
+    while high > low * (1 + _THREE_DIGITS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if granted(middle) else (low, middle)
+    return low
+
+
+def level_alone(secrets: Secrets, spending: Spending) -> Fraction:
+    """The ε for which a release of this level can be asked for: what it leaks alone.
+
+    A little less, so that the noise that is found for it is not below its own.
+    """
+    return Account(secrets).plus([spending]).total * (1 - _ROUNDING_OF_SWEEPS)
 
 
 def how_many_more(account: Account, budget: Fraction, spending: Spending) -> int | float:

@@ -21,7 +21,7 @@ from typing import Any
 from quiltwork import files
 from quiltwork.budget.ledger.amounts import identifier
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
-from quiltwork.budget.ledger.debits import debited
+from quiltwork.budget.ledger.debits import debit_lost
 from quiltwork.budget.ledger.entries import Draft, Entry, Head, follow, origin, scoped_key
 from quiltwork.budget.ledger.log import Log
 from quiltwork.budget.ledger.records import NOTES, read_history
@@ -87,7 +87,7 @@ class Backup:
                 append_step(log, states, state, "retire", {"reason": _DOUBT}, identity)
                 continue
             for spending in lost.get(name, ()) if state.retired is None else ():
-                debited(log, states, name, secrets.token_hex(16), spending, None, None)
+                state = debit_lost(log, states, state, spending)
 
 
 def close_all(log: Log, states: States) -> None:

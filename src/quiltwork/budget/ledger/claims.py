@@ -22,10 +22,11 @@ from quiltwork.budget.accounting.gaussian_account import (
     ALL,
     GaussianAccount,
     Room,
-    pure_advice,
+    noise_that_fits,
 )
 from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant
 from quiltwork.budget.accounting.growth import AnyAccount as AnyAccount
+from quiltwork.budget.accounting.limits import Grants, what_fits
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.ledger.amounts import amount
 from quiltwork.budget.spending import Spending
@@ -123,10 +124,13 @@ class Claim:
             return f"the budget of {shown}"
         return f"the squares that ε = {shown} and δ = {float(self.delta):g} allow a time point"
 
-    @staticmethod
-    def advice(account: AnyAccount, spendings: Sequence[Spending]) -> str:
-        """What would grant more, where another kind of claim does; else ""."""
-        return pure_advice(account, spendings) if isinstance(account, GaussianAccount) else ""
+    def what_fits(
+        self, account: AnyAccount, refused: Sequence[Spending], grants: Grants | None = None
+    ) -> str:
+        """Say what would fit in place of what was refused; `grants` tells what else refuses."""
+        if isinstance(account, GaussianAccount):
+            return noise_that_fits(account, refused, grants)
+        return what_fits(account, self.budget, refused, grants)
 
     def check(self, name: str, secrets: Secrets) -> None:
         """Compute the caps again; a recorded one may be above them by less than they are exact.

@@ -9,8 +9,10 @@ been drawn and lost, and a crash that depends on the answer would turn drawing a
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from quiltwork.arguments import listed
@@ -22,7 +24,7 @@ from quiltwork.budget.ledger.records import Quote, Receipt
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.shares import check_named
 from quiltwork.budget.ledger.snapshots import States
-from quiltwork.budget.ledger.state import DatasetState
+from quiltwork.budget.ledger.state import DatasetState, Grant
 from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up
@@ -94,6 +96,29 @@ def _append(
 ) -> list[Receipt]:
     """Append debits, each with its identity and key, if they fit together."""
     grant = state.grant([request.spending for _, request, _ in requests], analyst)
+    return _append_granted(log, states, state, requests, analyst, grant)
+
+
+def debit_lost(log: Log, states: States, state: DatasetState, asked: Any) -> DatasetState:
+    """Append a debit for what may have been released after a backup, if the budget allows it.
+
+    Nobody knows for whom it was, so no share bounds it, nor what is reserved: it has happened.
+    """
+    request = read_request(asked, state.name, state.beliefs, state.length)
+    grant = replace(state, analysts={}).grant([request.spending], None)
+    named = [(secrets.token_hex(16), request, None)]
+    _append_granted(log, states, state, named, None, grant)
+    return states.found(log, state.name)
+
+
+def _append_granted(
+    log: Log,
+    states: States,
+    state: DatasetState,
+    requests: Sequence[tuple[str, Request, str | None]],
+    analyst: str | None,
+    grant: Grant,
+) -> list[Receipt]:
     drafts: list[tuple[Draft, str | None]] = []
     after = state.head.count
     for (identity, request, key), charge in zip(requests, grant.charges, strict=True):

@@ -84,9 +84,14 @@ class Noting:
     def _counted(self, refusal: Refusal) -> Draft | None:
         strange = isinstance(refusal, NotAllottedError)  # of such names there is no end
         known = "" if strange else self.who
-        count, text = self.refusals.counted(self.dataset, known), str(refusal)
+        count, text = self.refusals.counted(self.dataset, known), _reason(refusal)
         if count > MOST_AN_HOUR:
             return None
         if count == MOST_AN_HOUR:
             text = f"{text[: _LONGEST - 80]} (Further refusals of this hour are not noted.)"
         return noted(secrets.token_hex(16), "refusal", text, self.dataset, self.who)
+
+
+def _reason(refusal: Refusal) -> str:
+    """Why, without what would fit: to find that takes longer than to refuse."""
+    return refusal.reason if isinstance(refusal, BudgetExceeded) else str(refusal)

@@ -109,7 +109,7 @@ def refuse_reserved(dataset: str, kept: Fraction, after: Fraction, claim: Claim)
         raise BudgetExceeded(
             f"This would raise the total of {dataset!r} to {claim.shown(after)}, and "
             f"{claim.shown(kept)} of {claim.whole} is reserved for other "
-            "analysts. Nothing was recorded. Ask for more noise."
+            "analysts. Nothing was recorded."
         )
 
 
@@ -122,6 +122,5 @@ def refuse_above_cap(analyst: str, cap: Fraction, spent: Fraction, claim: Claim)
     if spent > cap:
         raise BudgetExceeded(
             f"This would take {analyst!r} to {claim.shown(spent)}, above the cap of "
-            f"{claim.shown(cap, up=False)} for this analyst. Nothing was recorded. "
-            f"{'Ask for more noise' if cap else 'Let the owner allot more'}."
+            f"{claim.shown(cap, up=False)} for this analyst. Nothing was recorded."
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -185,8 +186,20 @@ class DatasetState:
                 "from it."
             )
         after = self.account.plus(spendings)
+        try:
+            return self._priced(spendings, analyst, after)
+        except BudgetExceeded as refusal:
+            if is_above(self.account, self.limit):
+                raise BudgetExceeded(self._dearer()) from None
+            end = partial(self._what_fits, spendings, analyst)
+            raise BudgetExceeded(refusal.reason, end) from None
+
+    def _priced(
+        self, spendings: Sequence[Spending], analyst: str | None, after: AnyAccount
+    ) -> Grant:
+        """Check that debits fit together, with which the account is `after`."""
         if not after.fits(self.limit):
-            raise self._exceeded(after, spendings)
+            raise self._exceeded(after)
         reserved = unused_by_others(self.shares, self.charged, analyst)
         charges: tuple[Fraction | None, ...] = (None,) * len(spendings)
         if reserved or analyst is not None:
@@ -286,16 +299,23 @@ class DatasetState:
     def _dearer(self) -> str:
         return dearer(self.name, self.account.spent, self.claim, self.oldest or 0)
 
-    def _exceeded(self, account: AnyAccount, spendings: Sequence[Spending]) -> BudgetExceeded:
-        if is_above(self.account, self.limit):
-            return BudgetExceeded(self._dearer())
+    def _exceeded(self, account: AnyAccount) -> BudgetExceeded:
         shown, before = self.claim.shown, self.account.spent
         return BudgetExceeded(
             f"This would raise the total of {self.name!r} from {shown(before)} to "
             f"{shown(account.spent)}, above {self.claim.whole}; "
-            f"{shown(self.limit - before, up=False)} is left. Nothing was recorded. Ask "
-            f"for more noise or a shorter window.{self.claim.advice(self.account, spendings)}"
+            f"{shown(self.limit - before, up=False)} is left. Nothing was recorded."
         )
+
+    def _what_fits(self, refused: Sequence[Spending], analyst: str | None) -> str:
+        def grants(spendings: Sequence[Spending]) -> bool:
+            try:
+                self._priced(spendings, analyst, self.account.plus(spendings))
+            except BudgetExceeded:
+                return False
+            return True
+
+        return self.claim.what_fits(self.account, refused, grants)
 
     def to_body(self) -> dict[str, Any]:
         """Write it as JSON values, but for what its first entry says."""
