@@ -131,15 +131,7 @@ class TwoSidedGeometric:
         4
         """
         level = proper_fraction(confidence, "confidence")
-        integer(cells, "cells", 1)
-        high = 1
-        while not self._covers(high, level, cells):
-            high *= 2
-        low = -1
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._covers(middle, level, cells) else (middle, high)
-        return high
+        return _least_bound(self, level, integer(cells, "cells", 1))
 
     def draw(self, size: int) -> NDArray[np.int64]:
         """Draw `size` independent values, in batches of fixed size.
@@ -186,6 +178,19 @@ class TwoSidedGeometric:
         bits = 128 + cells.bit_length() + int(1 / (1 - level)).bit_length()
         inside = enclosure.complement(self._tail(bound, bits), bits)
         return Fraction(enclosure.power(inside, cells, bits)[0], 1 << bits) >= level
+
+
+@lru_cache(maxsize=1024)
+def _least_bound(law: TwoSidedGeometric, level: Fraction, cells: int) -> int:
+    """Bisect for the quantile; cached, since an answer shows the same one in several places."""
+    high = 1
+    while not law._covers(high, level, cells):
+        high *= 2
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if law._covers(middle, level, cells) else (middle, high)
+    return high
 
 
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise
 
@@ -44,7 +45,7 @@ def test_a_usage_is_its_corners():
         usage = Usage()
         for _ in range(draw.integers(10)):
             usage = usage.plus(some_spending(draw, 14))
-        again = Usage.of_rises(usage.denominator, *usage.rises(0, len(usage.times)))
+        again = Usage.of_rises(usage.denominator, *usage.rises())
         assert again.total == usage.total
         for first in range(1, 16):
             for last in range(first, 16):
@@ -401,3 +402,35 @@ def test_what_others_wrote_is_added_to_what_is_known(tmp_path_factory, chain, da
                     asked = Spending.dp(Fraction(1, 7), 1, length)
                     assert one.preview("d", asked, who) == anew.preview("d", asked, who)
             anew.verify()
+
+
+def test_who_sees_less_than_was_written_since_adds_nothing_up_again(ledger, chain, monkeypatch):
+    """A reader's transaction may have begun before a debit that this process has made."""
+    monkeypatch.setattr(snapshots, "TAIL", 10**6)
+    ledger.create("d", chain, 30, 50)
+    for number in range(30):
+        ledger.debit("d", Spending.dp(Fraction(1, 1000), 1, 30 - number % 3))
+    folded, counts = snapshots.folded, []
+
+    def counted(state, entries, account=None):
+        found = list(entries)
+        counts.append(len(found))
+        return folded(state, found, account)
+
+    monkeypatch.setattr(snapshots, "folded", counted)
+
+    def behind(log):
+        before = ledger._states.found(log, "d").steps
+        in_another_thread(lambda: ledger.debit("d", Spending.dp(Fraction(1, 1000), 1, 30)))
+        return before, ledger._states.found(log, "d").steps
+
+    for _ in range(3):
+        before, still = ledger.store.read(behind)
+        assert before == still
+    assert sum(counts) <= 2 * 3, counts
+    assert ledger.status("d").debits == 33
+
+
+def in_another_thread(work):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from quiltwork.beliefs import HiddenChain
-from quiltwork.influence.sweep import Endless, Leak, Levels, Sweep, sweep_of, worst_of_runs
+from quiltwork.beliefs import ChainBox, HiddenChain
+from quiltwork.influence.sweep import Endless, Leak, Levels, Sweep, leakage, sweep_of, worst_of_runs
 from quiltwork.influence.sweep.leakage import Swept
 
 
@@ -56,3 +56,32 @@ def compared(seed: int) -> int:
 
 def test_what_is_steady_is_bounded_as_a_sweep_of_every_node_does():
     assert sum(compared(seed) for seed in range(12)) >= 8
+
+
+def profile_of(sweep: Sweep, levels: Levels, length: int) -> list[list[float]]:
+    """What every node leaks, piece by piece."""
+    endless = Endless(sweep, sweep.charged(levels))
+    endless.short = True
+    found = Swept(sweep, levels, range(1, length + 1), endless).profile()
+    return [one.tolist() for one in found]
+
+
+def test_a_side_that_has_settled_is_filled_in_with_what_each_step_would_give(monkeypatch):
+    """Contracted sides end their steps early; the same nodes, step by step, have the same bits."""
+    rng, real, filled = np.random.default_rng(3), np.array_equal, []
+
+    def noted(one, other):
+        filled.append(real(one, other))
+        return filled[-1]
+
+    for _ in range(20):
+        lower = rng.dirichlet(np.full(3, 2.0), 3) * 0.8
+        belief = ChainBox(lower, np.minimum(1.0, lower + 0.25))
+        length = int(rng.integers(30, 400))
+        sweep, levels = sweep_of(belief, length, 1), random_levels(rng, length)
+        with monkeypatch.context() as patch:
+            patch.setattr(leakage.np, "array_equal", noted)
+            found = profile_of(sweep, levels, length)
+            patch.setattr(leakage.np, "array_equal", lambda *_: False)
+            assert profile_of(sweep, levels, length) == found
+    assert any(filled)

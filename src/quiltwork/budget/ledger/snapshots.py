@@ -25,6 +25,8 @@ from quiltwork.errors import QuiltworkError
 
 TAIL, SHARE = 1000, 10
 """A snapshot is written when so many entries came after the last, and such a share of all."""
+_RECENT = 8
+"""So many states of a dataset are remembered: readers may see less than has been written since."""
 
 _UNREADABLE = (
     *(ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError),
@@ -64,7 +66,7 @@ class States:
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        self._known: dict[str, DatasetState] = {}
+        self._known: dict[str, tuple[DatasetState, ...]] = {}  # the latest first
 
     def found(self, log: Log, name: str) -> DatasetState:
         """Return a dataset's state with everything that this transaction sees.
@@ -75,12 +77,20 @@ class States:
             InvalidInputError: if there is no such dataset; it lists those there are.
             StorageError: if an entry is damaged, or missing before others.
         """
-        known = self._known.get(name)
-        if known is None or log.hash_at(known.head.count) != known.head.hash:
+        recent = self._known.get(name, ())
+        heads = ((one, one.head) for one in recent)
+        known = next((one for one, end in heads if log.hash_at(end.count) == end.hash), None)
+        if known is None:
             known = _stored(log, name) or _first(log, name)
         state = folded(known, log.steps(name, known.head.count))
-        self._known[name] = state
+        self._remember(state)
         return state
+
+    def _remember(self, state: DatasetState) -> None:
+        others = [one for one in self._known.get(state.name, ()) if one.head != state.head]
+        others.append(state)
+        others.sort(key=lambda one: one.head.count, reverse=True)
+        self._known[state.name] = tuple(others[:_RECENT])
 
     def add(
         self, log: Log, state: DatasetState, entries: list[Entry], account: AnyAccount | None = None
@@ -93,7 +103,7 @@ class States:
         if after.steps - after.kept > max(TAIL, after.steps // SHARE):
             write_snapshot(log, after)
             after = replace(after, kept=after.steps)
-        self._known[after.name] = after
+        self._remember(after)
         return after
 
 

@@ -473,7 +473,9 @@ class _Fold:
             if account is None:
                 account = added(before.account, self._spent.get(None, []))
             analysts = {
-                who: replace(one, account=added(one.account, self._spent.get(who, [])))
+                who: one
+                if one.account.secrets is secrets and who not in self._spent  # nothing changed
+                else replace(one, account=added(one.account, self._spent.get(who, [])))
                 for who, one in self._analysts.items()
             }
         return replace(

@@ -382,6 +382,9 @@ class Swept:
         bounds: list[FloatArray] = []
         levels: list[FloatArray] = []
         unknown = side.unknown(lanes)
+        constant = outer is None or len(outer) == 1
+        changes = np.flatnonzero((spent[:, 1:] != spent[:, :-1]).any(axis=0))
+        alike = max(int(changes[-1]) + 1 if len(changes) else 0, int(delay.max())) + side.spans[-1]
         for step in range(longest + 1):
             nodes = steps_of[:, step]
             waiting = step <= delay
@@ -395,6 +398,13 @@ class Swept:
             place = nodes - pieces.start
             shown = (place >= 0) & (nodes <= pieces.stop)
             result[np.flatnonzero(shown), place[shown]] = found[shown]
+            if constant and step >= alike and all(np.array_equal(found, one) for one in bounds):
+                # Equal bounds and levels gave an equal bound, and will to the end.
+                later = steps_of[:, step + 1 :]
+                place = later - pieces.start[:, None]
+                lane, column = np.nonzero((place >= 0) & (later <= pieces.stop[:, None]))
+                result[lane, place[lane, column]] = found[lane]
+                break
             early = step < delay
             own = np.where(early, np.inf, spent[:, step])
             found = np.where(early[:, None, None], unknown, found)
