@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from quiltwork.budget.ledger.store import Store
 from quiltwork.service.dataset_rows import _files, _keep, _pieces
 from quiltwork.service.datasets import registered
 from quiltwork.service.problems import Problem
+from quiltwork.service.questions import AskedQuestion, mark_of
 from quiltwork.service.vault import Vault
 
 SMALL = {"query": {"kind": "count", "state": "walk"}, "epsilon": "1/100"}
@@ -26,6 +28,33 @@ def test_one_key_at_the_same_time_is_one_debit_and_one_answer(team, steps):
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.text for answer in answers}) == 1
     assert len(team.service.ledger.history("steps")) == 1
+
+
+def test_an_answer_takes_three_transactions(team, steps, monkeypatch):
+    """Who asks and what of; the debit; the answer, which is not read back."""
+    asked(team, "warm")
+    begun, real = [], Store._transact
+
+    def counted(self, *arguments, **rest):
+        begun.append(rest)
+        return real(self, *arguments, **rest)
+
+    monkeypatch.setattr(Store, "_transact", counted)
+    first = asked(team, "counted")
+    assert len(begun) == 3, begun
+    assert asked(team, "counted").text == first.text
+    assert len(begun) == 4  # asking again only reads
+    listed = team.told("anna", "GET", "/v1/datasets/steps/releases")["items"]
+    assert listed[-1] == first.json()
+
+
+def test_the_question_is_recorded_with_its_debit_as_it_was_asked(team, steps):
+    answer = asked(team, "k").json()
+    (debit,) = team.service.ledger.history("steps")
+    assert debit.request["asked"] == mark_of(AskedQuestion(**SMALL))
+    other = {**SMALL, "epsilon": "1/50"}
+    assert asked(team, "k", other).status_code == 422
+    assert asked(team, "k").json() == answer
 
 
 def test_many_keys_at_the_same_time_never_exceed_the_budget(team, steps):

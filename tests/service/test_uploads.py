@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quiltwork.service import door
+from quiltwork.service.limits import ConcurrencyLimiter, limited_body
 from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 from tests.service.conftest import CHAIN, PEOPLE, ROWS
@@ -137,7 +137,7 @@ def test_a_body_that_stops_coming_or_drips_gives_its_place_back(seconds):
 
     async def read():
         with pytest.raises(Problem) as told:
-            async for _ in door.paced(dripping(), 100, pause=0.1):
+            async for _ in limited_body(dripping(), 100, pause=0.1):
                 pass
         assert told.value.status == 408
 
@@ -151,10 +151,10 @@ def in_a_loop(work):
 
 def test_one_token_holds_half_of_the_places():
     async def ask():
-        places, inside, most = door.Turns(Limits(threads=6, uploads=4)), [], []
+        places, inside, most = ConcurrencyLimiter(Limits(requests=6, uploads=4)), [], []
 
         async def one(token, file):
-            async with places.of(token, file=file):
+            async with places.place(token, file=file):
                 inside.append((token, file))
                 most.append(inside.count((token, file)))
                 if file:

@@ -66,10 +66,20 @@ class Payer:
     dataset: str
     key: str | None = None
     analyst: str | None = None
+    mark: str | None = None
+    """What is recorded with the debit, to recognize the request by (`Ledger.debit`)."""
 
     def check(self, asked: Asked) -> None:
         """Refuse what is not about the dataset, before any private cell is looked at."""
         self.ledger.check(self.dataset, asked)
+
+    def debit(self, asked: Asked) -> Receipt:
+        """Debit it, or find what its key stands for."""
+        return self.ledger.debit(self.dataset, asked, self.key, self.analyst, self.mark)
+
+    def store(self, receipt: Receipt, answer: str) -> None:
+        """Store the answer to a debit; only then may it be shown."""
+        receipt.complete(answer)
 
 
 def read_payer(
@@ -77,11 +87,15 @@ def read_payer(
 ) -> Payer | None:
     """Read the arguments of a call that a ledger may pay for; None if all were left out.
 
+    A payer in the place of a ledger names all of them itself.
+
     Raises:
         InvalidInputError: for what is no ledger or no name, and for one without the other.
     """
     if all(part is None for part in (ledger, dataset, key, analyst)):
         return None
+    if isinstance(ledger, Payer):
+        return ledger
     for name, text in (("dataset", dataset), ("key", key), ("analyst", analyst)):
         if text is not None and (not isinstance(text, str) or not text):
             raise InvalidInputError(
@@ -132,7 +146,7 @@ def pay(
     """
     receipt = None
     if payer is not None:
-        receipt = payer.ledger.debit(payer.dataset, asked(), payer.key, payer.analyst)
+        receipt = payer.debit(asked())
         if receipt.stored is not None:
             return read(receipt.stored)
     answer = draw(receipt)
@@ -150,7 +164,7 @@ def pay_and_keep(
     """`pay` for an answer that the ledger itself keeps as text."""
 
     def store(receipt: Receipt | None, answer: Answer) -> None:
-        if receipt is not None:
-            receipt.complete(write(answer))
+        if payer is not None and receipt is not None:
+            payer.store(receipt, write(answer))
 
     return pay(payer, asked, lambda _: draw(), store, read)

@@ -133,7 +133,7 @@ def serve(
             create_app(service, dashboard.routes),
             log_level="warning",
             access_log=False,
-            proxy_headers=False,  # door.Entrance reads them
+            proxy_headers=False,  # hosts.Entrance reads them
             server_header=False,
         )
         with suppress(KeyboardInterrupt), publishing(service):

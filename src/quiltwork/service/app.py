@@ -22,10 +22,11 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from quiltwork.errors import QuiltworkError
-from quiltwork.service.door import Entrance, Metrics, media_type_of, paced, too_large
+from quiltwork.service.hosts import Entrance
+from quiltwork.service.limits import limited_body, media_type_of, too_large
 from quiltwork.service.members import authenticated, is_token, noted_uses
 from quiltwork.service.openapi import KEY_PATTERN, description
-from quiltwork.service.pipeline import Work, endpoint
+from quiltwork.service.pipeline import Metrics, Work, endpoint
 from quiltwork.service.problems import NO_STORE, Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Route, Service, check
@@ -90,8 +91,6 @@ def _is_ready(service: Service) -> bool:
 
 @asynccontextmanager
 async def _lifespan(service: Service) -> AsyncIterator[None]:
-    limiter = anyio.to_thread.current_default_thread_limiter()
-    limiter.total_tokens = service.settings.limits.threads
     async with noted_uses(service):
         yield
     service.ledger.close()
@@ -125,7 +124,7 @@ class ApiFace:
         limits = service.settings.limits
         path = {name: str(value) for name, value in request.path_params.items()}
         query, key = _read_query(route, request), _read_key(route, request)
-        stream = paced(
+        stream = limited_body(
             request.stream(), limits.upload if route.upload else limits.document, limits.pause
         )
         media_type = media_type_of(request)

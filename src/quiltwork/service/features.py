@@ -16,7 +16,7 @@ from quiltwork.service import (
     releases,
     tables,
 )
-from quiltwork.service.door import Turns
+from quiltwork.service.limits import ConcurrencyLimiter
 from quiltwork.service.routes import Feature, Service
 from quiltwork.service.settings import Settings, private_folder
 from quiltwork.service.storage import Storage
@@ -50,4 +50,4 @@ def open_service(settings: Settings, *, clean: bool = True) -> Service:
     if clean:
         files = [one.files for one in FEATURES if one.files is not None]
         vault.clean(storage.read(lambda t: {name for needed in files for name in needed(t)}))
-    return Service(settings, ledger, storage, vault, FEATURES, Turns(settings.limits))
+    return Service(settings, ledger, storage, vault, FEATURES, ConcurrencyLimiter(settings.limits))

@@ -177,7 +177,7 @@ def _delete_tables(call: Call) -> None:
     """Delete both tables, for good; answers, transcript and ledger stay."""
     service, stored = call.service, HOLDOUTS.named(call)
     dataset = holdouts.dataset_of(stored)
-    with service.turn("holdout", stored.name):
+    with service.lock_for("holdout", stored.name):
         if dataset in {status.dataset for status in service.ledger.datasets()}:
             retire(service, str(dataset), "its rows were deleted", call.who)
 

@@ -155,7 +155,7 @@ def _end(value: int | float | str) -> Fraction:
 
 def open_holdout(service: Service, stored: Held) -> None:
     """Check both tables, set the budget in the ledger and begin the transcript."""
-    with service.turn("holdout", stored.name):
+    with service.lock_for("holdout", stored.name):
         stored = service.read(lambda t: HOLDOUTS.current(t, stored.name))
         refuse_deleted(stored)
         if "transcript" in stored.made:
@@ -238,7 +238,7 @@ def ask(
     if len(given) < len(said):
         raise InvalidInputError("An id occurs twice among the predictions. Nothing was asked.")
     digest = hashlib.sha256(json.dumps([metric, sorted(given.items())]).encode()).hexdigest()
-    with service.turn("holdout", stored.name):
+    with service.lock_for("holdout", stored.name):
         asked = {"name": stored.name, "member": member, "mark": key}
         found = service.read(lambda t: KEPT.one(t, **asked))
         if found is not None:

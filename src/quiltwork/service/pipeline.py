@@ -11,14 +11,13 @@ from __future__ import annotations
 import logging
 import time
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
-from anyio.to_thread import run_sync
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from quiltwork.service.door import Metrics
 from quiltwork.service.problems import Problem, problem_of
 from quiltwork.service.routes import Service
 
@@ -27,6 +26,37 @@ Work: TypeAlias = Callable[[], Response]
 
 _log = logging.getLogger("quiltwork.service")
 _access = logging.getLogger("quiltwork.access")
+
+
+class Metrics:
+    """Counts of answers by route and status, and the seconds they took; used by one event loop.
+
+    Counts for Prometheus are of requests: never a value, a name or a dataset.
+    """
+
+    def __init__(self) -> None:
+        """Begin at nothing."""
+        self._answers: Counter[tuple[str, int]] = Counter()
+        self._seconds: Counter[str] = Counter()
+
+    def saw(self, route: str, status: int, seconds: float) -> None:
+        """Count one answer."""
+        self._answers[route, status] += 1
+        self._seconds[route] += seconds  # type: ignore[assignment]
+
+    def text(self) -> str:
+        """Write them in the text format of Prometheus."""
+        lines = ["# TYPE quiltwork_requests_total counter"]
+        lines += [
+            f'quiltwork_requests_total{{route="{route}",status="{status}"}} {count}'
+            for (route, status), count in sorted(self._answers.items())
+        ]
+        lines.append("# TYPE quiltwork_request_seconds_total counter")
+        lines += [
+            f'quiltwork_request_seconds_total{{route="{route}"}} {seconds:.6f}'
+            for route, seconds in sorted(self._seconds.items())
+        ]
+        return "\n".join([*lines, ""])
 
 
 class Face(Protocol):
@@ -52,10 +82,10 @@ def endpoint(service: Service, face: Face, metrics: Metrics) -> Endpoint:
         begun = time.perf_counter()
         try:
             token, file = await face.enter(request)
-            async with service.turns.of(token, file=file):
+            async with service.concurrency.place(token, file=file):
                 work = await face.work(request)
-                limiter = service.turns.threads if file else None
-                response = await run_sync(work, limiter=limiter)
+                reads = request.method in ("GET", "HEAD")
+                response = await service.concurrency.run(work, token, file=file, reads=reads)
         except ClientDisconnect:
             response = Response(status_code=400)
         except Exception as error:

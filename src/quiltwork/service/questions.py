@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Annotated, Any, Literal, TypeAlias
@@ -22,9 +22,9 @@ from msgspec import Meta
 
 from quiltwork.beliefs import CyclicChain, HiddenChain, MarkovChain
 from quiltwork.beliefs.origins import CodedSequences
-from quiltwork.budget import Ledger, Quote, Receipt
+from quiltwork.budget import Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
-from quiltwork.budget.payment import Request
+from quiltwork.budget.payment import Payer
 from quiltwork.client.records import AnswerExample, AnswerPreview, Released
 from quiltwork.counts.count_table import CountTable, release_table
 from quiltwork.counts.count_table_level import table_level
@@ -33,7 +33,6 @@ from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,
     NotPrivateError,
-    StorageError,
     UnsupportedError,
 )
 from quiltwork.noise import TwoSidedGeometric
@@ -46,7 +45,7 @@ from quiltwork.series.releases.record import Release
 from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
 from quiltwork.service.problems import Problem
-from quiltwork.service.releases import columns, shown_release
+from quiltwork.service.releases import columns, shown_debit, shown_release
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.structs import Document, Number, converted, exact_number, shown_as
 
@@ -87,6 +86,7 @@ class AskedSeries:
     episode: int
     length: int | None
     data: CodedSequences
+    where: None = None
 
     @property
     def price(self) -> Any:
@@ -133,17 +133,14 @@ class AskedSeries:
             return None
         return AnswerExample(*columns(drawn, json.loads(drawn.to_json()).get("intervals")))
 
-    def answer(self, ledger: Ledger, key: str, analyst: str) -> Release:
+    def answer(self, payer: Payer) -> Release:
         """Debit, draw and store."""
         return release(
             self.data,
             self.query,
             self.beliefs,
             self.epsilon,
-            ledger=ledger,
-            dataset=self.dataset,
-            key=key,
-            analyst=analyst,
+            ledger=payer,
             episode=self.episode,
             beginning_of=self.length,  # the ledger may be ahead of the rows
         )
@@ -190,18 +187,20 @@ class AskedTable:
             example=None,
         )
 
-    def answer(self, ledger: Ledger, key: str, analyst: str) -> CountTable:
+    @property
+    def where(self) -> list[str] | None:
+        """Who is counted, as it is stored with the request; None for everybody."""
+        some = [f"{name}={one}" for name, some in self.query.where.items() for one in some]
+        return sorted(some) or None
+
+    def answer(self, payer: Payer) -> CountTable:
         """Debit, draw and store."""
-        where = [f"{name}={one}" for name, some in self.query.where.items() for one in some]
         return release_table(
             self._counts(),
             epsilon=self.epsilon,
             dimensions=self.query.by,
-            where=sorted(where),
-            ledger=ledger,
-            dataset=self.dataset,
-            key=key,
-            analyst=analyst,
+            where=self.where or (),
+            ledger=payer,
             at_most=self.about.at_most if self.about.subject is None else None,
         )
 
@@ -281,28 +280,26 @@ def _check_table(table: TableQuery, about: CountsOf) -> None:
         raise InvalidInputError(f"The table would have {cells:,} cells; ask for {_MOST_CELLS:,}.")
 
 
-class MarkedLedger(Ledger):
-    """The ledger, where every debit is marked by the question as it was asked.
+@dataclass(frozen=True)
+class AnswerPayer(Payer):
+    """Pays for one answer, and keeps what was stored of it: nothing has to be read back."""
 
-    So a key that is used again is recognised, also after the series has grown.
-    """
+    stored: list[tuple[Receipt, str]] = field(default_factory=list)
 
-    def __init__(self, ledger: Ledger, mark: str) -> None:
-        """Share all that the ledger has, its connections and totals."""
-        vars(self).update(vars(ledger))
-        self._mark = mark
+    def check(self, asked: Any) -> None:
+        """Do nothing: rows and beliefs were read in one transaction with those of the ledger."""
 
-    def debit(
-        self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
-    ) -> Receipt:
-        """Debit with the mark in the request's document."""
-        if isinstance(spending, Request):
-            spending = replace(
-                spending, document={**(spending.document or {}), "asked": self._mark}
-            )
-        elif isinstance(spending, Mapping):
-            spending = {**spending, "asked": self._mark}
-        return super().debit(dataset, spending, key, analyst)
+    def debit(self, asked: Any) -> Receipt:
+        """Debit it, marked by the question as it was asked."""
+        receipt = super().debit(asked)
+        if receipt.stored is not None:
+            self.stored.append((receipt, receipt.stored))
+        return receipt
+
+    def store(self, receipt: Receipt, answer: str) -> None:
+        """Store the answer, durably."""
+        super().store(receipt, answer)
+        self.stored.append((receipt, answer))
 
 
 def mark_of(question: msgspec.Struct) -> str:
@@ -344,21 +341,21 @@ def _ask(call: Call) -> Released:
     looked: Looked = call.seen
     if looked.known is not None:
         return looked.known
-    with call.service.turn("ask", call.path["dataset"], call.who, call.key):
+    with call.service.lock_for("ask", call.path["dataset"], call.who, call.key):
         return _answer(call, looked)  # who asks twice at once waits for the first
 
 
 def _answer(call: Call, looked: Looked) -> Released:
     """Debit, draw and store; again as long as the series grows in between."""
-    service = call.service
-    ledger = MarkedLedger(service.ledger, mark_of(call.body))
+    service, mark = call.service, mark_of(call.body)
     while looked.known is None:
         asked = looked.asked
         if asked is None:
             raise BudgetExceeded("The rows of this dataset were deleted: nothing more is released.")
         try:
+            payer = AnswerPayer(service.ledger, asked.dataset, call.key, call.who, mark)
             with remembering(service.plans):
-                answer = asked.answer(ledger, call.key, call.who)
+                answer = asked.answer(payer)
         except InvalidInputError:
             again = service.read(lambda _: _looked(call))
             if again.known is None and (again.asked is None or again.asked.length == asked.length):
@@ -367,10 +364,8 @@ def _answer(call: Call, looked: Looked) -> Released:
         except NotPrivateError:
             raise _lost() from None
         else:
-            kept = service.ledger.kept(asked.dataset, call.key, call.who)
-            if kept is None or kept[1] is None:
-                raise StorageError("An answer that was stored is gone.")
-            return shown_release(kept[0], kept[1], answer)
+            receipt, text = payer.stored[-1]
+            return shown_release(receipt, call.who, asked.where, text, answer)
     return looked.known
 
 
@@ -384,7 +379,7 @@ def _known(call: Call) -> Released | None:
         raise InvalidInputError(
             "This key was used for another question; a key stands for one question for ever."
         )
-    return None if answer is None else shown_release(debit, answer)
+    return None if answer is None else shown_debit(debit, answer)
 
 
 def _lost() -> Problem:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Meta
 
 from quiltwork.beliefs.documents import labels_to_json
-from quiltwork.budget import Debit, SquaresUsed
+from quiltwork.budget import Debit, Receipt, SquaresUsed
 from quiltwork.client.records import Released, Verification
 from quiltwork.counts import Consumer, CountTable, GeometricMechanism
 from quiltwork.counts.consumers.consumer import prior_of_kind
@@ -99,16 +99,26 @@ class RemappedCounts(Document, frozen=True):
     text: str
 
 
-def shown_release(debit: Debit, answer: str, found: Release | CountTable | None = None) -> Released:
-    """Write a stored answer for readers; `found` is what was stored, where it is at hand."""
+def shown_debit(debit: Debit, answer: str) -> Released:
+    """Write a debit and its stored answer for readers."""
+    counts = json.loads(answer)["schema"] == "quiltwork/count-table"
+    found = (CountTable if counts else Release).from_json(answer)
+    return shown_release(debit, debit.analyst, debit.request.get("where"), answer, found)
+
+
+def shown_release(
+    debit: Debit | Receipt,
+    analyst: str | None,
+    where: list[str] | None,
+    answer: str,
+    found: Release | CountTable,
+) -> Released:
+    """Write an answer for readers: as it was stored, and as it was `found`, which says the same."""
     document = json.loads(answer)
     intervals: list[list[float]] | None
-    if found is None:
-        counts = document["schema"] == "quiltwork/count-table"
-        found = (CountTable if counts else Release).from_json(answer)
     if isinstance(found, CountTable):
         kind, protects = "table", "person"
-        query = {"kind": kind, "by": list(found.dimensions), "where": debit.request.get("where")}
+        query = {"kind": kind, "by": list(found.dimensions), "where": where}
         cells, values = document["cells"], list(found.values)
         intervals = [[float(a), float(b)] for a, b in found.intervals().values()]
     else:
@@ -117,6 +127,7 @@ def shown_release(debit: Debit, answer: str, found: Release | CountTable | None 
     return shown_as(
         Released,
         debit,
+        analyst=analyst,
         kind=kind,
         query=query,
         epsilon=found.epsilon,
@@ -147,7 +158,7 @@ def _list_releases(call: Call) -> Page[Released]:
         call.path["dataset"], call.query.after, call.query.limit + 1
     )
     page = found[: call.query.limit]
-    items = [shown_release(debit, answer) for debit, answer in page if answer is not None]
+    items = [shown_debit(debit, answer) for debit, answer in page if answer is not None]
     more = len(found) > len(page)
     return Page[Released](items=items, next=str(page[-1][0].number) if more else None)
 
@@ -165,7 +176,7 @@ def _found(call: Call) -> tuple[Debit, str]:
 @FEATURE.at("GET", _RELEASE, "release.read", free=("release",))
 def _show_release(call: Call) -> Released:
     """Show one release."""
-    return shown_release(*_found(call))
+    return shown_debit(*_found(call))
 
 
 @FEATURE.at("POST", f"{_RELEASE}/remap", "release.remap", request=Reader, free=("release",))

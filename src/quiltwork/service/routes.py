@@ -26,7 +26,7 @@ from quiltwork.service.uploads import Upload, received
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
-    from quiltwork.service.door import Turns
+    from quiltwork.service.limits import ConcurrencyLimiter
     from quiltwork.service.vault import Vault
 
 _NOTED = 100
@@ -177,7 +177,7 @@ class Service:
     storage: Storage
     vault: Vault
     features: tuple[Feature, ...]
-    turns: Turns
+    concurrency: ConcurrencyLimiter
     """Places of those who ask."""
     uses: dict[str, str] = field(default_factory=dict)
     """When tokens were last used, until that is written."""
@@ -190,10 +190,10 @@ class Service:
     queued: threading.Event = field(default_factory=threading.Event)
     """Set when there may be a publication to make (`publishing.py`)."""
 
-    _turns: WeakValueDictionary[tuple[str, ...], threading.Lock] = field(
+    _locks: WeakValueDictionary[tuple[str, ...], threading.Lock] = field(
         default_factory=WeakValueDictionary
     )
-    _turns_lock: threading.Lock = field(default_factory=threading.Lock)
+    _locks_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, work: Callable[[Transaction], Result]) -> Result:
         """Do `work` on one committed state (`Storage.read`)."""
@@ -203,10 +203,10 @@ class Service:
         """Do `work` alone and commit it (`Storage.write`)."""
         return self.storage.write(work)
 
-    def turn(self, *about: str) -> threading.Lock:
+    def lock_for(self, *about: str) -> threading.Lock:
         """Return the lock of those who do the same at once: they wait for each other."""
-        with self._turns_lock:
-            return self._turns.setdefault(about, threading.Lock())
+        with self._locks_lock:
+            return self._locks.setdefault(about, threading.Lock())
 
     def keep(self, content: bytes, naming: Callable[[Transaction, str], Iterable[str]]) -> None:
         """Keep a file at rest that a transaction names; those that it replaces are deleted."""

@@ -32,7 +32,9 @@ class Limits:
     rows: int = 5_000_000
     columns: int = 200
     field: int = 1_000  # characters of one cell
-    threads: int = 16  # requests that are worked on at the same time; others wait
+    requests: int = 16  # half of them are the most that one token makes at the same time
+    reads: int = 4  # requests that only read and are worked on at the same time; others wait
+    changes: int = 4  # all other requests: of one token half of them
     uploads: int = 4  # files that are received at the same time: slow ones block nothing else
     pause: float = 20.0  # seconds for which nothing more of a body may come
 

@@ -1,8 +1,8 @@
 """Uploads: streamed to the disk under limits, and read as a table only after that.
 
-Bytes are counted as they come (`door.paced`), so that what is too large ends early. A CSV file may
-come compressed (`Content-Encoding: gzip`) and is unpacked while it comes, up to a multiple of its
-size. Parquet files are read by a child process first (`parquet.py`).
+Bytes are counted as they come (`limits.limited_body`), so that what is too large ends early. A CSV
+file may come compressed (`Content-Encoding: gzip`) and is unpacked while it comes, up to a multiple
+of its size. Parquet files are read by a child process first (`parquet.py`).
 """
 
 from __future__ import annotations

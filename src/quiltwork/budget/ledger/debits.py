@@ -45,6 +45,7 @@ def debited(
     asked: Any,
     key: str | None,
     analyst: str | None,
+    mark: str | None = None,
 ) -> Receipt:
     """Append a debit, or find the one that this request, or this key, has made already."""
     mine = log.with_id(identity)
@@ -53,6 +54,8 @@ def debited(
     state = states.found(log, dataset)
     check_named(dataset, state.shares, analyst)
     request = read_request(asked, dataset, state.beliefs, state.length)
+    if mark is not None:
+        request = replace(request, document={**(request.document or {}), "asked": mark})
     earlier = None if key is None else log.with_key(dataset, key, analyst)
     if earlier is not None:
         return _repeated(log, earlier, request, analyst)
@@ -137,7 +140,7 @@ def _append_granted(
     entries = log.append_all(drafts)
     states.add(log, state, entries, grant.account)
     return [
-        Receipt(state.name, entry.seq, request.spending, None, entry.hash)
+        Receipt(state.name, entry.seq, request.spending, None, entry.hash, entry.content["at"])
         for entry, (_, request, _) in zip(entries, requests, strict=True)
     ]
 
@@ -240,7 +243,8 @@ def _as_asked(body: dict[str, Any]) -> dict[str, Any]:
 def _receipt(entry: Entry, stored: str | None = None) -> Receipt:
     with reading(entry):
         spending = Spending.from_body(entry.content["spending"])
-    return Receipt(entry.dataset, entry.seq, spending, stored, entry.hash)
+        at = str(entry.content["at"])
+    return Receipt(entry.dataset, entry.seq, spending, stored, entry.hash, at)
 
 
 def stored_answer(log: Log, receipt: Receipt, identity: str, answer: str) -> None:

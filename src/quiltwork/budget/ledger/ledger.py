@@ -211,7 +211,12 @@ class Ledger(ReadableLedger):
         return self._change(dataset, "register", lambda _: body)
 
     def debit(
-        self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
+        self,
+        dataset: str,
+        spending: Any,
+        key: str | None = None,
+        analyst: str | None = None,
+        mark: str | None = None,
     ) -> Receipt:
         """Debit a release before it is made, durably; the receipt takes its answer afterwards.
 
@@ -221,6 +226,8 @@ class Ledger(ReadableLedger):
             key: repeating a request under the same key costs nothing and returns the stored
                 answer, for as long as the ledger lives.
             analyst: for whom.
+            mark: recorded with the request, as its `asked`: a digest of what somebody typed, say,
+                by which a service recognizes the request of a key without describing it again.
 
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
@@ -235,7 +242,8 @@ class Ledger(ReadableLedger):
         name = identifier(dataset, "dataset")
         used_key = None if key is None else identifier(key, "key")
         who = None if analyst is None else identifier(analyst, "analyst")
-        named = name, secrets.token_hex(16), spending, used_key, who
+        used_mark = None if mark is None else identifier(mark, "mark")
+        named = name, secrets.token_hex(16), spending, used_key, who, used_mark
         found = self._granted(name, who, lambda log: debited(log, self._states, *named))
         return replace(found, _ledger=self)
 

@@ -154,6 +154,7 @@ class Receipt:
         spending: what was debited.
         stored: the answer stored under the same key earlier, byte for byte; None for a new debit.
         hash: of the entry, which covers all before it; "" if made by hand.
+        at: when it was granted, in UTC; "" if made by hand.
     """
 
     dataset: str
@@ -161,6 +162,7 @@ class Receipt:
     spending: Spending
     stored: str | None = None
     hash: str = ""
+    at: str = ""
     _ledger: Ledger | None = field(default=None, repr=False, compare=False)
 
     def complete(self, answer: str) -> None:

@@ -61,7 +61,7 @@ def release(
     beliefs: Belief | Sequence[Belief] | None,
     epsilon: Number = 1.0,
     method: str | None = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | Payer | None = None,
     dataset: str | None = None,
     key: str | None = None,
     analyst: str | None = None,

@@ -32,8 +32,7 @@ from quiltwork.service.dashboard.web import (
     refusal,
     sends,
 )
-from quiltwork.service.door import Metrics
-from quiltwork.service.pipeline import Endpoint, endpoint
+from quiltwork.service.pipeline import Endpoint, Metrics, endpoint
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.routes import Feature, Service
 

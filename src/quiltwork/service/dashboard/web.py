@@ -25,7 +25,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from quiltwork.errors import QuiltworkError
 from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
-from quiltwork.service.door import PROXY_USER, media_type_of, paced
+from quiltwork.service.hosts import PROXY_USER
+from quiltwork.service.limits import limited_body, media_type_of
 from quiltwork.service.pipeline import Work
 from quiltwork.service.problems import Problem, problem_of, problem_response
 from quiltwork.service.rights import Caller, scope
@@ -291,7 +292,7 @@ async def _read_form(request: Request, document: int, upload: int) -> FormData:
             most = upload + document
             parser = MultiPartParser(
                 request.headers,
-                paced(request.stream(), most, pause),
+                limited_body(request.stream(), most, pause),
                 max_files=_MOST_FILES,
                 max_fields=_MOST_FIELDS,
                 max_part_size=document,
@@ -299,7 +300,7 @@ async def _read_form(request: Request, document: int, upload: int) -> FormData:
             parser.spool_max_size = most  # rows never touch the disk unencrypted
             return await parser.parse()
         if kind == "application/x-www-form-urlencoded":
-            parts = [part async for part in paced(request.stream(), document, pause)]
+            parts = [part async for part in limited_body(request.stream(), document, pause)]
             text = b"".join(parts).decode()
             fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
             return FormData([*fields])
