@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	"$$p" $(RECENT) && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick coverage lint docs wheel wheels kernel bench reproduce evidence faults lock hooks clean
+.PHONY: help demo test quick coverage lint docs wheel wheels kernel bench reproduce evidence faults proofs lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ evidence: $(VENV)/.dev ## the full counts behind the guarantees (ONLY=name, FORC
 faults: $(VENV)/.dev ## crash, cut and crowd the ledger; prints trials and violations
 	@$(BIN)/python -m evidence.run --force ledger_faults
 
+proofs: ## compile the machine-checked theorems and print what each assumes (Debian: apt-get install coq libcoq-mathcomp)
+	@command -v coqc >/dev/null || { echo "make proofs needs Coq and MathComp; on Debian 12: apt-get install coq libcoq-mathcomp" >&2; exit 1; }
+	@$(MAKE) --no-print-directory -C proofs check
+
 lock: $(BIN)/uv ## pin the requirements again (UPGRADE=1 for newer versions)
 	$(COMPILE) pyproject.toml --extra data --extra plot --extra postgres --extra spark --extra server --extra mcp $(REQ)/dev.in -o $(REQ)/dev.txt
 	$(COMPILE) pyproject.toml -c $(REQ)/dev.txt -o $(REQ)/core.txt
@@ -76,7 +80,7 @@ hooks: $(VENV)/.dev ## run the checks of .pre-commit-config.yaml before every co
 
 clean: ## remove the virtual environment and everything generated
 	rm -rf $(VENV) build dist docs/_build htmlcov .coverage .coverage.* \
-		.mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
+		proofs/*.vo proofs/*.vo[sk] proofs/*.glob proofs/.*.aux proofs/assumptions.txt .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
 
 KERNEL = $(BIN)/python src/quiltwork/influence/kernel/building.py
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)

@@ -1,0 +1,314 @@
+(* What is proved here: every definition and every statement, and no proof.
+
+   A mathematician should be able to read this file from top to bottom and agree that it
+   says what docs/theory says. `Checked.v` proves each `Definition ..._statement : Prop` and
+   prints what the proof assumes: nothing beyond the logic of Coq.
+
+   Conventions. Numbers are from any ordered field R with decidable order (`realFieldType`:
+   the rationals and the real numbers are two). States are a finite type S. A level s is
+   kept as the factor e^s, so that sums of levels are products and no analysis is needed;
+   a bound on log(a/b) is one on a <= F * b. "Infinite" is not a number: a bound is claimed
+   for the pairs of a relation `finite` and for no others. *)
+From mathcomp Require Import all_ssreflect all_algebra.
+
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+
+Import Order.TTheory GRing.Theory Num.Theory.
+Local Open Scope ring_scope.
+
+(** * 1. Levels and releases *)
+
+Section Levels.
+Variables (R : realFieldType) (S : finType).
+
+(* The first time point, the last one, and the factor. *)
+Definition window : Type := (nat * nat * R)%type.
+Definition first (w : window) : nat := w.1.1.
+Definition last (w : window) : nat := w.1.2.
+Definition factor (w : window) : R := w.2.
+
+Definition valid (w : window) : bool := (first w <= last w)%N && (1 <= factor w).
+
+(* What a series shows in the window from a to b. *)
+Definition content (a b : nat) (s : seq S) : seq S := take (b.+1 - a) (drop a s).
+
+Definition changed (w : window) (s s' : seq S) : bool :=
+  content (first w) (last w) s != content (first w) (last w) s'.
+
+(* d: a window pays once if anything changes in it. *)
+Definition paid (levels : seq window) (s s' : seq S) : R :=
+  \prod_(w <- levels | changed w s s') factor w.
+
+Definition forward (levels : seq window) (t : nat) : R :=
+  \prod_(w <- levels | first w == t) factor w.
+Definition backward (levels : seq window) (t : nat) : R :=
+  \prod_(w <- levels | last w == t) factor w.
+Definition own (levels : seq window) (t : nat) : R :=
+  \prod_(w <- levels | (first w <= t <= last w)%N) factor w.
+
+(* The forward level of the node of depth j in a series of T nodes. *)
+Definition begins (levels : seq window) (T j : nat) : R :=
+  \prod_(w <- levels | (first w + j.+1 == T)%N) factor w.
+
+(* The density of a transcript as a function of the data is within its levels. *)
+Definition within (T : nat) (levels : seq window) (g : seq S -> R) : Prop :=
+  (forall s, size s = T -> 0 <= g s) /\
+  (forall s s', size s = T -> size s' = T -> g s <= paid levels s s' * g s').
+
+End Levels.
+
+(* docs/theory/sweep.md, Setting: "Releases use fresh coins and are chosen adaptively; along
+   any transcript their joint density is a function g of the data." What comes next, its
+   windows and its levels depend on the outputs so far. *)
+Section Transcripts.
+Variables (R : realFieldType) (S : finType) (O : Type).
+Variables (density : seq O -> O -> seq S -> R) (spent : seq O -> seq (window R)).
+
+Fixpoint transcript_from (history o : seq O) (s : seq S) : R :=
+  if o is y :: o' then density history y s * transcript_from (rcons history y) o' s else 1.
+
+Fixpoint levels_from (history o : seq O) : seq (window R) :=
+  if o is y :: o' then spent history ++ levels_from (rcons history y) o' else [::].
+
+End Transcripts.
+
+(* "Levels add up transcript by transcript, so adaptivity costs nothing." *)
+Definition transcript_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (O : Type)
+    (density : seq O -> O -> seq S -> R) (spent : seq O -> seq (window R)) (T : nat),
+    (forall history, all (@valid R) (spent history)) ->
+    (forall history y, within T (spent history) (density history y)) ->
+  forall o : seq O,
+    all (@valid R) (levels_from spent [::] o) /\
+    within T (levels_from spent [::] o) (transcript_from density [::] o).
+
+(** * 2. One side of a node *)
+
+(* Everything that lies in one direction of a node, read outwards: the head of a list is the
+   next node, its last element the end of the series. A node with k nodes beyond it has depth
+   k. The right side of a chain has the matrices as kernels and the boundary value 1, the
+   left side the transposed matrices and the law of the first node. *)
+Section Sides.
+Variables (R : realFieldType) (S : finType).
+
+(* K j x z: weight of the step from x, at depth j.+1, to z, at depth j.
+   e x: weight of x at depth 0. *)
+Variables (K : nat -> S -> S -> R) (e : S -> R).
+
+(* The weighted sum of h over all that may lie beyond a node of depth k in state x. *)
+Fixpoint beyond (k : nat) (x : S) (h : seq S -> R) : R :=
+  if k is j.+1 then \sum_z K j x z * beyond j z (fun s => h (z :: s))
+  else e x * h [::].
+
+(* m.+1 steps at once, from depth (m + k).+1 to depth k. *)
+Fixpoint steps (m k : nat) (x z : S) : R :=
+  if m is m'.+1 then \sum_y K (m + k) x y * steps m' k y z else K k x z.
+
+(* D s s': the factor that a change of the nodes of s into those of s' costs. *)
+Variable D : seq S -> seq S -> R.
+
+Definition moves_by (k : nat) (h : seq S -> R) : Prop :=
+  forall s s', size s = k -> size s' = k -> h s <= D s s' * h s'.
+
+Definition nonnegative (k : nat) (h : seq S -> R) : Prop :=
+  forall s, size s = k -> 0 <= h s.
+
+(* f j z z': what the node of depth j pays for changing from z to z';
+   g j: the most that it pays. *)
+Variables (f : nat -> S -> S -> R) (g : nat -> R).
+
+Record charges : Prop := Charges {
+  charge_ge0 : forall s s', 0 <= D s s';
+  charge_refl : forall s, D s s = 1;
+  charge_triangle : forall s s' s'', size s = size s' -> size s' = size s'' ->
+    D s s'' <= D s s' * D s' s'';
+  charge_cons : forall z z' s s', size s = size s' ->
+    D (z :: s) (z' :: s') <= f (size s) z z' * D s s';
+  charge_each_ge0 : forall j z z', 0 <= f j z z';
+  charge_most : forall j z z', f j z z' <= g j;
+  charge_most_ge0 : forall j, 0 <= g j }.
+
+(* States that can occur at a depth. On the right all do; on the left a state that
+   cannot occur is left out, and bounds nothing. *)
+Variable occurs : nat -> pred S.
+
+Record support : Prop := Support {
+  step_ge0 : forall j x z, 0 <= K j x z;
+  boundary_ge0 : forall x, 0 <= e x;
+  occurs0 : forall x, ~~ occurs 0 x -> e x = 0;
+  occursS : forall j x, ~~ occurs j.+1 x -> forall z, occurs j z -> K j x z = 0 }.
+
+(* F k x x': a bound on the ratio; finite k x x': there is one (else "no limit"). *)
+Variables (F : nat -> S -> S -> R) (finite : nat -> rel S).
+
+(* u is in U(A) with A = f + F, levels as factors. *)
+Definition admissible (k : nat) (u : S -> R) : Prop :=
+  (forall z, 0 <= u z) /\
+  (forall z z', occurs k z -> occurs k z' -> z != z' -> finite k z z' ->
+     u z <= f k z z' * F k z z' * u z').
+
+(* m.+1 steps: what the m nodes in between pay, times the program L. *)
+Definition by_steps (k m : nat) (x x' : S) : Prop :=
+  forall u, admissible k u ->
+    (\prod_(k.+1 <= j < (m + k).+1) g j) * (\sum_(z | occurs k z) steps m k x z * u z)
+      <= F (m + k).+1 x x' * (\sum_(z | occurs k z) steps m k x' z * u z).
+
+(* To the end: everything beyond pays. *)
+Definition by_total (k : nat) (x x' : S) : Prop :=
+  (\prod_(0 <= j < k) g j) * beyond k x (fun=> 1)
+    <= F k x x' * beyond k x' (fun=> 1).
+
+Definition recursion : Prop :=
+  forall k x x', occurs k x -> occurs k x' -> x != x' -> finite k x x' ->
+    0 <= F k x x' /\
+    (by_total k x x' \/ exists m j, k = (m + j).+1 /\ by_steps j m x x').
+
+End Sides.
+
+(* The recursion bounds every function that moves by D, at every depth. D is abstract here:
+   what windows pay (below), or what a function of the state shows (further below). *)
+Definition side_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (K : nat -> S -> S -> R) (e : S -> R)
+    (D : seq S -> seq S -> R) (f : nat -> S -> S -> R) (g : nat -> R)
+    (occurs : nat -> pred S) (F : nat -> S -> S -> R) (finite : nat -> rel S),
+    support K e occurs -> charges D f g -> recursion K e f g occurs F finite ->
+  forall k x x' h, occurs k x -> occurs k x' -> x != x' -> finite k x x' ->
+    nonnegative k h -> moves_by D k h ->
+    beyond K e k x h <= F k x x' * beyond K e k x' h.
+
+(** * 3. The sweep *)
+
+Section Chain.
+Variables (R : realFieldType) (S : finType).
+
+(* m: the law of the first state; P t: the matrix from time t to time t.+1. *)
+Variables (m : S -> R) (P : nat -> S -> S -> R).
+
+Record chain : Prop := Chain {
+  start_ge0 : forall x, 0 <= m x;
+  matrix_ge0 : forall t x z, 0 <= P t x z }.
+
+Fixpoint path (t : nat) (x : S) (s : seq S) : R :=
+  if s is z :: s' then P t x z * path t.+1 z s' else 1.
+
+Definition law (s : seq S) : R := if s is x :: s' then m x * path 0 x s' else 1.
+
+(* P(X_i = x), and P(X_i = x) E[g | X_i = x], over all series of T states. *)
+Definition probability (T i : nat) (x : S) : R :=
+  \sum_(s : T.-tuple S | nth x s i == x) law s.
+Definition partial_mean (T i : nat) (g : seq S -> R) (x : S) : R :=
+  \sum_(s : T.-tuple S | nth x s i == x) law s * g s.
+Definition conditional_mean (T i : nat) (g : seq S -> R) (x : S) : R :=
+  partial_mean T i g x / probability T i x.
+
+(* The two sides of a node. *)
+Definition kernel_right (T j : nat) (x z : S) : R := P (T - j.+2) x z.
+Definition kernel_left (j : nat) (x z : S) : R := P j z x.
+
+End Chain.
+
+(* docs/theory/sweep.md, Theorem. R_t is FR at depth T - 1 - t, B_t is FL at depth t; the
+   number n of steps is m.+1, and each pair at each node may have its own. `occurs` holds of
+   every state that can occur; a state that cannot is left out of the columns. *)
+Definition sweep_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (m : S -> R) (P : nat -> S -> S -> R),
+    chain m P ->
+  forall (T i k : nat) (levels : seq (window R)),
+    T = (i + k.+1)%N -> all (@valid R) levels ->
+  forall (occurs : nat -> pred S),
+    (forall x, ~~ occurs 0%N x -> m x = 0) ->
+    (forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0) ->
+  forall (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S),
+    recursion (kernel_right P T) (fun=> 1) (fun j _ _ => begins levels T j)
+      (begins levels T) (fun=> predT) FR finR ->
+    recursion (kernel_left P) m (fun j _ _ => backward levels j) (backward levels)
+      occurs FL finL ->
+  forall (g : seq S -> R) (x x' : S),
+    within T levels g ->
+    0 < probability m P T i x -> 0 < probability m P T i x' -> x != x' ->
+    finL i x x' -> finR k x x' ->
+  conditional_mean m P T i g x
+    <= own levels i * FL i x x' * FR k x x' *
+       (probability m P T i x' / probability m P T i x) * conditional_mean m P T i g x'.
+
+(** * 4. Certificates *)
+
+Section Tree.
+Variables (R : realFieldType) (S : finType).
+
+(* A z z': the limit of z over z', where `limited z z'`. Every state hangs below a parent,
+   at its upper limit over it or at its lower one; `u` is what the tree says, and need not
+   be feasible. `pass z` is what z and all that hangs below it have too much of: positive
+   at the upper limit, negative at the lower one, 0 at the root. *)
+Variables (A : S -> S -> R) (limited : rel S) (u : S -> R).
+Variables (parent : S -> S) (pass : S -> R).
+
+Record right_signs (c : S -> R) : Prop := RightSigns {
+  tree_gt0 : forall z, 0 < u z;
+  flow : forall z, c z * u z + \sum_(y | parent y == z) pass y <= pass z;
+  at_upper : forall z, 0 < pass z ->
+    [/\ z != parent z, limited z (parent z) & A z (parent z) * u (parent z) <= u z];
+  at_lower : forall z, pass z < 0 ->
+    [/\ z != parent z, limited (parent z) z & A (parent z) z * u z <= u (parent z)] }.
+
+Definition feasible (v : S -> R) : Prop :=
+  (forall z, 0 <= v z) /\
+  (forall z z', z != z' -> limited z z' -> v z <= A z z' * v z').
+
+End Tree.
+
+(* docs/theory/sweep.md, Computing L: "Then L <= log (p.u) - log (q.u) + log lambda, whether u
+   is feasible or not", in the form p.v <= L (q.v) for every feasible v, with c = p - L q. *)
+Definition program_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (A : S -> S -> R) (limited : rel S) (u : S -> R)
+    (parent : S -> S) (pass : S -> R) (p q v : S -> R) (L : R),
+    right_signs A limited u parent pass (fun z => p z - L * q z) ->
+    feasible A limited v ->
+  \sum_z p z * v z <= L * (\sum_z q z * v z).
+
+Section Endless.
+Variables (R : realFieldType) (S : finType) (K : S -> S -> R) (e : S -> R).
+
+(* The levels of a node, for a pair of states and the most there is. *)
+Variables (level : S -> S -> R) (most : R).
+
+(* Powers of the matrix. *)
+Fixpoint power (n : nat) (x z : S) : R :=
+  if n is n'.+1 then \sum_y K x y * power n' y z else K x z.
+
+(* r-hat, for the pairs in `finite`. *)
+Variables (r : S -> S -> R) (finite : rel S).
+
+Definition bounded (u : S -> R) : Prop :=
+  (forall z, 0 <= u z) /\
+  (forall z z', z != z' -> finite z z' -> u z <= level z z' * r z z' * u z').
+
+(* F(r-hat) <= r-hat, every pair with some number of steps n = m.+1 of its own. *)
+Record certificate : Prop := Certificate {
+  bound_ge0 : forall x x', 0 <= r x x';
+  bound_start : forall x x', x != x' -> finite x x' -> e x <= r x x' * e x';
+  bound_step : forall x x', x != x' -> finite x x' -> exists m, forall u, bounded u ->
+    most ^+ m * (\sum_z power m x z * u z) <= r x x' * (\sum_z power m x' z * u z) }.
+
+End Endless.
+
+(* docs/theory/sweep.md, Endless series: "If F(r) <= r at a level, then r bounds every node of
+   every series whose levels are at most that." A chain that begins in its stationary law. *)
+Definition endless_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (pi : S -> R) (Q : S -> S -> R),
+    (forall x, 0 <= pi x) -> (forall x z, 0 <= Q x z) ->
+    (forall x, \sum_z Q x z = 1) -> (forall x, \sum_z pi z * Q z x = pi x) ->
+  forall (a b f : R), 1 <= b -> 1 <= f ->
+  forall (rR rL : S -> S -> R) (finR finL : rel S),
+    certificate Q (fun=> 1) (fun _ _ => f) f rR finR ->
+    certificate (fun x z => Q z x) pi (fun _ _ => b) b rL finL ->
+  forall (T i k : nat) (levels : seq (window R)) (g : seq S -> R) (x x' : S),
+    T = (i + k.+1)%N -> all (@valid R) levels ->
+    (forall t, backward levels t <= b) -> (forall t, forward levels t <= f) ->
+    own levels i <= a ->
+    within T levels g -> 0 < pi x -> 0 < pi x' -> x != x' -> finL x x' -> finR x x' ->
+  let P := fun=> Q in
+  conditional_mean pi P T i g x
+    <= a * (rL x x' * (pi x' / pi x)) * rR x x' * conditional_mean pi P T i g x'.
