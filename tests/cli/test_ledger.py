@@ -201,15 +201,19 @@ def test_a_paid_release_says_what_is_left_and_a_preview_what_it_would_take(
         *("--ledger", url, "--dataset", "d"),
     ]
     first = cli(*asked, "--preview").err
-    cli(*asked, "--key", "monday")
+    answered = cli(*asked, "--key", "monday")
     total, budget = made.status("d").total, made.status("d").budget
     assert (
         first == f"The total of 'd' would rise from 0 to {total:.6g}, of a budget of {budget:g}.\n"
     )
-    left = f"{budget - total:.6g} of {budget:g} is left of 'd' where most was spent; "
-    left += "elsewhere more may fit.\n"
+    spent = f"The total of 'd' is {total:.6g} of {budget:g}"
+    (debit,) = made.history("d")
+    more = made.accountant("d").how_many_more(debit.spending)
+    assert 0 < more < 10
+    fit = "fits" if more == 1 else "fit"
+    assert answered.err == f"{spent}; {more} more like this {fit} on the same time points.\n"
     again = cli(*asked, "--key", "monday")
-    assert again.err == f"The answer was stored under the key 'monday' and cost nothing. {left}"
+    assert again.err == f"The answer was stored under the key 'monday' and cost nothing. {spent}.\n"
     assert "costs nothing" in cli(*asked, "--key", "monday", "--preview").err
     asked[asked.index("0.2")] = "2"
     more = cli(*asked, "--preview")
@@ -321,3 +325,139 @@ def test_a_registered_file_is_checked_once_and_tells_nothing_later(cli, url, tmp
     assert "not the files registered for dataset 'home'" in refused.err
     assert "Position" not in refused.err
     assert cli("ledger", "verify", url).code == 0
+
+
+class TestPlansThatAreCarriedOut:
+    """Every line of a stored plan is released with its noise, and all of them fit."""
+
+    @pytest.fixture
+    def stored(self, cli, tmp_path, url):
+        def made(belief, *asked, length=400, budget="1"):
+            (tmp_path / "belief.json").write_text(belief.to_json())
+            named = ("--belief", str(tmp_path / "belief.json"))
+            size = ("--length", str(length), "--budget", budget)
+            assert cli("ledger", "create", url, "d", *named, *size).code == 0
+            kept = str(tmp_path / "plan.json")
+            options = [one for ask in asked for one in ("--ask", ask)]
+            ran = cli("ledger", "plan", url, "d", *options, "-o", kept)
+            assert ran.code == 0, ran.err
+            data = (
+                ["rest", "walk"] * (length // 2) if belief.states else [0.5, -1.0] * (length // 2)
+            )
+            rows = "\n".join(str(one) for one in data)
+            (tmp_path / "data.csv").write_text(f"value\n{rows}\n")
+            start = ("release", str(tmp_path / "data.csv"), "--value", "value", *named)
+            return [*start, "--plan", kept, "--ledger", url], json.loads(
+                (tmp_path / "plan.json").read_text()
+            )
+
+        return made
+
+    @pytest.mark.parametrize(
+        ("belief", "asked"),
+        [
+            (
+                qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], [0.2, 0.8], states=["rest", "walk"]),
+                ("histogram@100", "count:walk@1:400", "transitions@7:60"),
+            ),
+            (qw.MarkovChain([[0.5, 0.5], [0.1, 0.9]], "any", states=["rest", "walk"]), ("top:1",)),
+            (qw.GaussianSeries(ar=[0.8]), ("mean:-3:3@100", "sum:-3:3@1:30")),
+        ],
+    )
+    def test_every_line_has_the_planned_noise_and_all_of_them_fit(
+        self, cli, url, stored, belief, asked
+    ):
+        begin, plan = stored(belief, *asked)
+        for left, line in zip(range(len(plan["releases"]), 0, -1), plan["releases"], strict=True):
+            ran = cli(*begin, "--line", line["name"])
+            assert ran.code == 0, ran.err
+            if left > 1:
+                assert f"{left - 1} of the {len(plan['releases'])} releases of the plan" in ran.err
+                assert "plan again" not in ran.err
+        assert "All releases of the plan are made." in ran.err
+        ledger = qw.Ledger.open(url)
+        debits = ledger.history("d")
+        assert [one.key for one in debits] == [line["name"] for line in plan["releases"]]
+        for debit, line in zip(debits, plan["releases"], strict=True):
+            planned, spent = 1 / Fraction(str(line["scale"])), debit.spending
+            per_unit = {"histogram": 2, "transitions": 2, "top": 2}.get(line["query"]["kind"], 1)
+            level = max(spent.per_point, spent.per_pair)
+            assert level <= per_unit * planned
+            assert level == pytest.approx(float(per_unit * planned), rel=1e-4)
+        total = ledger.status("d").total
+        assert 0.999 < total <= 1
+
+    def test_a_line_is_named_by_its_time_points_and_made_once(self, cli, url, stored):
+        chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+        begin, _ = stored(chain, "histogram@100")
+        first = cli(*begin, "--window", "101:200", "--json")
+        assert first.document["query"]["window"] == [101, 200]
+        assert cli(*begin, "--line", "histogram@100 2", "--json").out == first.out
+        assert len(qw.Ledger.open(url).history("d")) == 1
+
+    def test_what_is_no_line_is_refused_with_what_there_is(self, cli, stored, tmp_path):
+        chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+        begin, _ = stored(chain, "histogram@100", "count:walk@1:100")
+        for words, said in (
+            (("--window", "1:99"), "no release about the time points 1..99"),
+            (("--window", "1:100"), "2 releases about the time points 1..100"),
+            (("--line", "monthly 3"), "no release 'monthly 3'"),
+            ((), "--window, or --line"),
+            (("--line", "histogram@100 2", "--epsilon", "1"), "goes without"),
+        ):
+            ran = cli(*begin, *words)
+            assert ran.code == 2
+            assert said in ran.err
+        other = tmp_path / "other.json"
+        other.write_text(
+            qw.MarkovChain([[0.8, 0.2], [0.4, 0.6]], states=["rest", "walk"]).to_json()
+        )
+        changed = [str(other) if one.endswith("belief.json") else one for one in begin]
+        assert "made for the beliefs of dataset 'd'" in cli(*changed, "--line", "x").err
+
+
+class TestOtherPrograms:
+    """One budget is for whatever is released, whatever made it."""
+
+    def test_add_remove_levels_count_twice(self, cli, url, made):
+        spend = ("ledger", "spend", url, "d", "--epsilon", "0.01", "--start", "3", "--stop", "9")
+        for neighbours, level in (("add-remove", "1/50"), ("substitute", "1/100")):
+            ran = cli(*spend, "--neighbours", neighbours, "--what", "OpenDP report", "--json")
+            assert ran.document["spending"]["per_point"] == level
+            assert ran.document["total"] == made.status("d").total
+        assert [one.spending.label for one in made.history("d")] == ["OpenDP report"] * 2
+        assert "OpenDP report" in cli("ledger", "history", url, "d").out
+
+    def test_it_has_to_be_said_what_a_level_is_for(self, cli, url, made):
+        ran = cli("ledger", "spend", url, "d", "--epsilon", "0.01")
+        assert ran.code == 2
+        assert "--neighbours add-remove" in ran.err
+        assert not made.history("d")
+
+    def test_a_retry_under_a_key_debits_nothing(self, cli, url, made):
+        spend = ("ledger", "spend", url, "d", "--epsilon", "0.01", "--neighbours", "substitute")
+        first, again = (cli(*spend, "--key", "monday", "--json").document for _ in range(2))
+        assert first == again
+        assert len(made.history("d")) == 1
+
+    def test_what_does_not_fit_is_refused_with_what_does(self, cli, url, made):
+        ran = cli("ledger", "spend", url, "d", "--epsilon", "1", "--neighbours", "substitute")
+        assert ran.code == 1
+        assert "fits, with" in ran.err
+
+    @pytest.mark.parametrize("analyst", [None, "ana"])
+    def test_the_largest_release_fits_and_a_larger_one_does_not(self, cli, url, made, analyst):
+        if analyst:
+            made.allot("d", "ana", cap=Fraction(1, 5))
+        who = ("--analyst", analyst) if analyst else ()
+        ask = ("--window", "11:50", "--ask", "count:walk")
+        found = cli("ledger", "largest", url, "d", *ask, *who, "--json").document
+        fits = [Spending.dp(found["level"], 11, 50)]
+        fits.append(Spending.of_query(qw.queries.count("walk").on(11, 50), found["scale"], 100))
+        for one in fits:
+            assert made.preview("d", one, analyst).fits
+            assert not made.preview("d", one.times(Fraction(102, 100)), analyst).fits
+        text = cli("ledger", "largest", url, "d", *ask, *who).out
+        assert "still fits" in text
+        made.retire("d")
+        assert "Nothing fits" in cli("ledger", "largest", url, "d", *ask, *who).out

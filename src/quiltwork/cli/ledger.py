@@ -348,7 +348,7 @@ def _read_lost(text: str) -> tuple[str, list[dict[str, Any]]]:
     example="""
     quiltwork ledger plan sqlite:///budget.db meters --ask histogram@144 --ask histogram@1008
     quiltwork ledger plan sqlite:///budget.db meters --year 2025 --points-per-day 144 \\
-        --daily histogram --weekly histogram --monthly histogram
+        --daily histogram --weekly histogram --monthly histogram -o plan.json
     """
 )
 def plan(
@@ -364,15 +364,20 @@ def plan(
     weekly: str | None = option("With --year: every seven days.", "QUERY"),
     monthly: str | None = option("With --year: every month.", "QUERY"),
     protect: str | None = protect_option,
+    output: str | None = option(
+        "Keep the plan here, for `quiltwork release --plan`.", "FILE", names="-o --output"
+    ),
 ) -> None:
     """Find the noise with which releases to come use up the budget exactly.
 
-    Nothing is spent. Every kind of release is shown with its expected error, a verdict, and what
-    splitting the budget evenly would give. Stretches are as long as those of the dataset, or with
+    Nothing is spent; `quiltwork release --plan` makes each of them with the noise that is found.
+    Every kind of release is shown with its expected error, a verdict, and what splitting the budget
+    evenly would give. Stretches are as long as those of the dataset, or with
     --protect longer.
     """
     from quiltwork.budget import plan as planned
-    from quiltwork.cli.ledger_text import plan_document, read_schedule
+    from quiltwork.budget.accounting.stored_plan import SCHEMA, VERSION, plan_document
+    from quiltwork.cli.ledger_text import read_schedule
 
     opened = _opened(url)
     status = opened.status(dataset)
@@ -387,11 +392,104 @@ def plan(
         budget=status.exact_budget,
         queries=queries,
         spent=spent,
-        episode=max(status.episode, read_episode(protect, status.beliefs)),
+        episode=(episode := max(status.episode, read_episode(protect, status.beliefs))),
     )
-    document = files.dump("ledger-plan", 1, {"dataset": dataset, **plan_document(found)})
-    nothing = [] if found.spent else ["Nothing was spent before."]
-    emit(document, [*found.table().splitlines(), "", *found.explain().splitlines(), *nothing])
+    about = dataset, status.length or len(found.items), episode, status.beliefs
+    document = files.dump(SCHEMA, VERSION, plan_document(found, *about))
+    lines = [*found.table().splitlines(), "", *found.explain().splitlines()]
+    lines += [] if found.spent else ["Nothing was spent before."]
+    if output is not None:
+        files.write(output, document + "\n")
+        lines.append(f"Plan in {output}")
+    emit(document, lines)
+
+
+@command(
+    example="""
+    quiltwork ledger largest sqlite:///budget.db meters
+    quiltwork ledger largest sqlite:///budget.db meters --window 1:4464 --ask histogram
+    """
+)
+def largest(
+    url: str = argument(),
+    dataset: str = argument(),
+    window: str | None = option("Of these time points; all of them if left out.", "START:STOP"),
+    ask: str | None = option("Also the smallest noise for this query there.", "QUERY"),
+    analyst: str | None = option("Within this share.", "NAME"),
+) -> None:
+    """Show the largest release that still fits: its level, its epsilon, and its noise.
+
+    Nothing is spent.
+    """
+    from quiltwork.cli.fitting import largest_document, largest_lines, largest_release
+    from quiltwork.cli.series import read_query, read_window
+
+    opened = _opened(url)
+    status = opened.status(dataset)
+    where = (1, status.length or 1) if window is None else read_window(window)
+    query = None if ask is None else read_query(ask, status.beliefs[0].states, None).on(*where)
+    found = largest_release(opened, status, where, query, analyst)
+    emit(files.dump("ledger-largest", 1, largest_document(found)), largest_lines(found))
+
+
+@command(
+    example="""
+    quiltwork ledger spend sqlite:///budget.db meters --epsilon 0.1 --neighbours add-remove \\
+        --start 1 --stop 4464 --what "OpenDP report"
+    quiltwork ledger spend sqlite:///budget.db meters --rho 0.001 --what "days of March"
+    """
+)
+def spend(
+    url: str = argument(),
+    dataset: str = argument(),
+    epsilon: Fraction | None = option(
+        "The level of a mechanism that is plainly private, about each time point.",
+        kind=level_number,
+    ),
+    rho: Fraction | None = option("Instead, of a dataset with a delta: of Gaussian noise."),
+    neighbours: Any = option(
+        "What its level is for: a time point that is added or removed (OpenDP's "
+        "symmetric distance, most libraries), or one that is exchanged.",
+        kind=("add-remove", "substitute"),
+    ),
+    start: int = option("The first time point that it used.", "N", default=1),
+    stop: int | None = option("The last one; the end of the series if left out.", "N"),
+    what: str = option("What was released, for the history.", "TEXT", default=""),
+    key: str | None = option("Asking again under one key debits nothing.", "TEXT"),
+    analyst: str | None = option("Out of whose share.", "NAME"),
+) -> None:
+    """Debit a release of another program, before it is made.
+
+    One budget is for everything that is released from a dataset, whatever made it. The level is per
+    time point; a mechanism that adds or removes records is debited twice its level, since to
+    exchange one is to remove one and to add one.
+    """
+    from quiltwork.cli.fitting import spend as debit
+
+    if (epsilon is None) == (rho is None):
+        raise click.UsageError("give --epsilon, or --rho for Gaussian noise")
+    if epsilon is not None and neighbours is None:
+        raise click.UsageError(
+            "say what the level is for: --neighbours add-remove (OpenDP, most libraries), or "
+            "--neighbours substitute"
+        )
+    opened = _opened(url)
+    length = opened.status(dataset).length or 1
+    level = epsilon, rho, neighbours == "add-remove"
+    receipt = debit(opened, dataset, level, (start, stop or length), what, key, analyst)
+    status = opened.status(dataset)
+    body = {
+        "dataset": dataset,
+        "entry": receipt.number,
+        "spending": receipt.spending.to_body(),
+        "total": status.total,
+        "budget": status.budget,
+    }
+    said = f"Entry {receipt.number}: debited on time points {start}..{stop or length}."
+    emit(
+        files.dump("ledger-spend", 1, body),
+        [said, f"The total of {dataset!r} is {status.total:.6g} of {status.budget:.6g}."],
+    )
 
 
 def _read_checkpoint(path: str | None) -> Checkpoint | None:
@@ -402,6 +500,6 @@ def _read_checkpoint(path: str | None) -> Checkpoint | None:
     return Checkpoint.from_json(files.contents(path))
 
 
-_COMMANDS = (create, extend, register, allot, show, history, notes, plan, verify, export, restore)
-for one in (*_COMMANDS, retire):
+_COMMANDS = (create, extend, register, allot, spend, show, largest, history, notes, plan, verify)
+for one in (*_COMMANDS, export, restore, retire):
     ledger.add_command(one)

@@ -14,7 +14,7 @@ from quiltwork.cli.series import read_query
 from quiltwork.exact import written_down, written_up
 
 if TYPE_CHECKING:
-    from quiltwork.budget import Debit, Planned, ReleasePlan, Status
+    from quiltwork.budget import Debit, Planned, Status
 
 
 def status_document(status: Status) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def history_lines(debits: Sequence[Debit]) -> Iterator[str]:
             debit.at,
             f"{debit.spending.start}..{debit.spending.stop}",
             _level(debit),
-            debit.mechanism,
+            debit.spending.label or debit.mechanism,
             debit.composes_by,
             debit.state,
             debit.analyst or "",
@@ -139,16 +139,3 @@ def _asked(text: str, status: Status) -> tuple[Planned, ...]:
         return (Planned(read_query(question, states, window), kind=text),)
     query = read_query(question, states, None)
     return repeated(query, int(window), status.length or 0, kind=text)
-
-
-def plan_document(found: ReleasePlan) -> dict[str, Any]:
-    """Write a plan: one entry per release."""
-    releases = [
-        {
-            **row,
-            "window": [one.spending.start, one.spending.stop],
-            "naive_scale": one.naive_scale,
-        }
-        for row, one in zip(found.records(), found.items, strict=True)
-    ]
-    return {**found.body(), "releases": releases}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ import click
 
 from quiltwork.cli.command import option
 from quiltwork.cli.output import note
-from quiltwork.exact import written_down
 
 if TYPE_CHECKING:
+    from quiltwork.budget import Ledger, Spending, Status
+    from quiltwork.cli.planned import PlannedRelease
     from quiltwork.series import Release
 
 
@@ -52,22 +54,34 @@ def tell_quote(debit: dict[str, Any], asked: Release) -> None:
 
 
 @contextmanager
-def telling_what_is_left(debit: dict[str, Any]) -> Iterator[None]:
-    """Say after an answer what its ledger has left, or that the answer was stored before."""
+def telling_what_is_left(
+    debit: dict[str, Any], planned: PlannedRelease | None = None
+) -> Iterator[None]:
+    """Say after an answer how many more fit, or that the answer was stored before."""
     if not debit:
         yield
         return
     ledger, dataset, key = debit["ledger"], debit["dataset"], debit["key"]
     stored = key is not None and ledger.answer(dataset, key, debit["analyst"]) is not None
+    before = ledger.checkpoint().count
     yield
-    status = ledger.status(dataset)
-    left = (
-        f"{written_down(100 * status.remaining, 6)} % of what ε = {status.budget:.6g} and δ = "
-        f"{status.delta:g} allow"
-        if status.delta
-        else f"{written_down(status.remaining, 6)} of {status.budget:.6g}"
-    )
-    said = f"{left} is left of {dataset!r} where most was spent; elsewhere more may fit."
+    status, made = ledger.status(dataset), ledger.history(dataset, before)
+    said = f"The total of {dataset!r} is {status.total:.6g} of {status.budget:.6g}"
+    if len(made) == 1:
+        said = f"{said}; {_more(ledger, status, made[0].spending)}"
+    said = f"{said}."
     if stored:
         said = f"The answer was stored under the key {key!r} and cost nothing. {said}"
+    if planned is not None:
+        said = f"{said} {planned.left(ledger, dataset)}"
     note(said)
+
+
+def _more(ledger: Ledger, status: Status, spending: Spending) -> str:
+    """How many more of a release fit, as words."""
+    more = 0 if status.retired else ledger.accountant(status.dataset).how_many_more(spending)
+    if more == 0:
+        return "no other like this fits on the same time points"
+    if more == math.inf:
+        return "any number like this fits on the same time points"
+    return f"{more:,} more like this {'fits' if more == 1 else 'fit'} on the same time points"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from quiltwork.cli.command import (
 )
 from quiltwork.cli.output import Targets, interval_table, note, progress
 from quiltwork.cli.paying import TypedLedger, tell_quote, telling_what_is_left
+from quiltwork.cli.planned import read_plan
 from quiltwork.cli.series import (
     QUERY_HELP,
     Reading,
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
         --every 10min --belief box.json --query frequencies --epsilon 1 -o release.json
     quiltwork release patient.csv --value activity --belief belief.json --query count:walk \\
         --window 1:1440 --epsilon 0.5 --preview
+    quiltwork release meters.csv --value kw --time time --belief box.json --plan plan.json \\
+        --month 2026-03 --ledger sqlite:///budget.db
     """
 )
 def release(
@@ -58,13 +62,21 @@ def release(
         "FILE",
     ),
     states: str | None = option("Without --belief: the public states, as rest,walk.", "LIST"),
-    question: str = option(QUERY_HELP, "QUERY", names="--query", default="histogram"),
+    question: str | None = option(f"{QUERY_HELP}  [histogram]", "QUERY", names="--query"),
     window: str | None = option(
         "Ask about these time points only: 1:1440, 2026-03-01:2026-03-07 (both days included), "
         "2026-03, 'last 7 days', 'Mondays 18:00-22:00'.",
         "WHEN",
+        names="--window --month",
     ),
-    epsilon: Fraction = option("The privacy level.", kind=level_number),
+    epsilon: Fraction | None = option("The privacy level.", kind=level_number),
+    plan: str | None = option(
+        "Instead of --query and --epsilon: a plan that `ledger plan -o` wrote, whose release about "
+        "the time points of --window is made, with the planned noise. With --ledger its name is "
+        "the key, so that it is made once.",
+        "FILE",
+    ),
+    line: str | None = option("With --plan: the release of this name, as 'monthly 3'.", "NAME"),
     noise: Any = option(
         "Geometric noise keeps a pure epsilon, Gaussian noise epsilon and delta.",
         kind=("geometric", "gaussian"),
@@ -114,7 +126,21 @@ def release(
     if apart and backend == "spark":
         raise click.UsageError("--apart needs --backend local")
     beliefs = _beliefs(belief, states, protect)
-    query = read_query(question, beliefs[0].states, None)
+    chosen = None
+    if plan is not None:
+        others_said = (question, epsilon, method, secrets, delta, states)
+        if any(one is not None for one in others_said) or apart or protect == "person":
+            raise click.UsageError(
+                "--plan says what is asked and with which noise: it goes without --query, "
+                "--epsilon, --method, --secrets, --noise, --states, --apart and --protect person"
+            )
+        if (window is None) == (line is None):
+            raise click.UsageError("--plan needs --window, or --line: which of its releases?")
+        chosen = read_plan(plan, beliefs)
+        payer = replace(payer, dataset=payer.dataset or (payer.ledger and chosen.plan.dataset))
+    elif epsilon is None or line is not None:
+        raise click.UsageError("Give --epsilon, or --plan with --window or --line")
+    query = read_query(question or "histogram", beliefs[0].states, None)
     debit = payer.open()
     if beginning and not debit:
         raise click.UsageError("--beginning goes with --ledger, whose dataset is longer")
@@ -134,6 +160,12 @@ def release(
     reading = reading.completed(belief, file)
     series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
     persons = protect == "person"
+    if chosen is not None:
+        runs = None if window is None else series.windows(window)
+        length = max(series.lengths)
+        query, epsilon, debit = chosen.carried_out(runs, line, beliefs, length, debit)
+        protected = {"episode": chosen.plan.episode}
+        window = None
     if window is not None and (preview or not apart):
         paid = bool(debit)
         query, series = _on_window(query, series, window, beliefs, paid=paid, persons=persons)
@@ -193,7 +225,7 @@ def release(
         whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
         if whole and whole > max(series.lengths):
             debit["beginning_of"] = whole
-        with telling_what_is_left(debit):
+        with telling_what_is_left(debit, chosen):
             released = shown(answer(series.data, query, beliefs, **asked, **debit))
             to.deliver(
                 released.to_json(),

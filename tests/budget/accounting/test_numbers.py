@@ -107,7 +107,7 @@ def test_without_within_all_ranges_must_be_one():
 
 def test_a_plan_makes_all_means_cost_the_budget():
     made = plan(AR, length=400, budget=1, queries=[MEAN, MEAN, MEAN.on(1, 50)])
-    assert made.total == pytest.approx(1, rel=1e-9)
+    assert 0 <= 1 - made.total < 1e-5  # of which a part is kept for the grid's step
     assert made.items[0].scale == pytest.approx(27, rel=0.01)
 
 

@@ -11,7 +11,15 @@ from quiltwork.budget.accounting.account import Account, by_theorem_3_6
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import BudgetExceeded, UnsupportedError
-from quiltwork.exact import float_down, float_up, to_fraction, written_down, written_up
+from quiltwork.exact import (
+    Number,
+    float_down,
+    float_up,
+    positive_fraction,
+    to_fraction,
+    written_down,
+    written_up,
+)
 from quiltwork.noise.geometric import MAX_SCALE_BITS
 from quiltwork.queries import Query
 
@@ -203,19 +211,27 @@ def least_scales(
     """The least noise, in proportion to 1/weight, with which queries on their windows fit together.
 
     0 where they have nothing to hide. What is returned was tried: a scale is rounded otherwise than
-    a factor, and the last digit of a total may go either way.
+    a factor, the last digit of a total may go either way, and numbers pay for their grid.
     """
     factor = largest_factor(
         account, budget, [Spending.of_query(query, 1 / weight, length) for query, weight in asked]
     )
+    less = _JUST_ABOVE - 1
     while True:
         scales = [_scale_for(account, budget, factor, weight) for _, weight in asked]
         paired = zip(asked, scales, strict=True)
         if math.isinf(factor) or account.plus(
-            Spending.of_query(query, scale, length) for (query, _), scale in paired
+            planned_spending(query, scale, length) for (query, _), scale in paired
         ).fits(budget):
             return scales
-        factor /= _JUST_ABOVE
+        factor, less = factor / (1 + less), 4 * less
+
+
+def planned_spending(query: Query, scale: Number, length: int, label: str = "") -> Spending:
+    """What the answer to a query with this noise spends, the grid of numbers included."""
+    wanted = positive_fraction(scale, "scale")
+    fine = query.refined(wanted, query.points(length))
+    return Spending.of_query(fine, wanted * fine.subdivision, length, label=label)
 
 
 def _scale_for(account: Account, budget: Fraction, factor: float, weight: Fraction) -> float:

@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, Label
+from quiltwork.beliefs import Belief, Gaussian, Label
 from quiltwork.budget.accounting.accountant import Accountant
-from quiltwork.budget.accounting.limits import least_scales
+from quiltwork.budget.accounting.limits import least_scales, planned_spending
 from quiltwork.budget.accounting.schedule import Planned, as_planned
 from quiltwork.budget.accounting.theorems import singles
 from quiltwork.budget.spending import HasSpending, Spending
@@ -28,6 +28,7 @@ from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
+from quiltwork.queries.numbers import of_numbers
 from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
@@ -168,8 +169,7 @@ def plan(
     account = Accountant(beliefs, length, budget, episode)
     account.record(*listed(spent, "spent"))
     planned = [
-        replace(one, query=check_states(one.query, account.beliefs) or one.query)
-        for one in as_planned(queries)
+        replace(one, query=_as_asked(one.query, account.beliefs)) for one in as_planned(queries)
     ]
     limit = account.budget or Fraction(0)
     asked = [(one.query, one.weight) for one in planned]
@@ -180,7 +180,7 @@ def plan(
             "there is nothing to plan."
         )
     spendings = [
-        Spending.of_query(one.query, scale, account.length, label=one.label)
+        planned_spending(one.query, scale, account.length, one.label)
         for one, scale in zip(planned, scales, strict=True)
     ]
     alone = singles(spendings, account.secrets)
@@ -188,6 +188,13 @@ def plan(
     columns = zip(planned, scales, spendings, alone, naive, strict=True)
     items = tuple(_item(account, *column) for column in columns)
     return ReleasePlan(items, limit, account.cost_after(*spendings), account.epsilon())
+
+
+def _as_asked(query: Query, beliefs: Sequence[Belief]) -> Query:
+    """A query as it is released under these beliefs: numbers are rounded to a grid."""
+    if isinstance(query, Sum) and any(isinstance(one, Gaussian) for one in beliefs):
+        return of_numbers(query)
+    return check_states(query, beliefs) or query
 
 
 def _item(

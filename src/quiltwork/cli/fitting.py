@@ -1,0 +1,143 @@
+"""What still fits into a ledger's budget, and debits for other programs' releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork.exact import float_down, written_down, written_up
+
+if TYPE_CHECKING:
+    from quiltwork.budget import Ledger, Receipt, Spending, Status
+    from quiltwork.queries import Query
+
+_UP = 1 + 2.0**-40
+_NOTHING = 1e-6
+"""A smaller part of the budget is nothing that anybody could use."""
+
+
+@dataclass(frozen=True)
+class LargestRelease:
+    """The largest release that still fits on some time points.
+
+    Attributes:
+        dataset: of which budget.
+        window: the time points.
+        level: for substituting one of them; μ of Gaussian noise where the dataset has a δ.
+        epsilon: with which a release of that level is asked for; None where the dataset has a δ.
+        query: what would be asked, if that was said.
+        scale: the least noise for it.
+        error: the expected error of one cell with that noise.
+    """
+
+    dataset: str
+    window: tuple[int, int]
+    level: float
+    epsilon: float | None
+    query: Query | None = None
+    scale: float | None = None
+    error: float | None = None
+
+
+def largest_release(
+    ledger: Ledger,
+    status: Status,
+    window: tuple[int, int],
+    query: Query | None,
+    analyst: str | None,
+) -> LargestRelease:
+    """Find the largest release that fits the budget, what is reserved and the analyst's cap."""
+    from quiltwork.budget import Spending
+    from quiltwork.budget.accounting.limits import largest_granted, level_alone
+    from quiltwork.budget.accounting.planning import expected_error
+    from quiltwork.budget.accounting.worst_point import Secrets
+
+    account, length = ledger.accountant(status.dataset, analyst), status.length or 1
+    gaussian = bool(getattr(status, "delta", 0))
+
+    def fits(spendings: Any) -> bool:
+        (one,) = spendings
+        return ledger.preview(status.dataset, one, analyst).fits
+
+    def largest(unit: Spending) -> float:
+        if status.retired is not None:
+            return 0.0
+        most = largest_granted(account.largest_factor([unit]), [unit], fits)
+        return most if most > _NOTHING * status.budget else 0.0
+
+    unit = Spending.gaussian(*window, gdp=1) if gaussian else Spending.dp(1, *window)
+    factor = largest(unit)
+    level, epsilon = (factor**0.5, None) if gaussian else (factor, 0.0)
+    if not gaussian and factor:
+        secrets = Secrets.read(status.beliefs, status.length, status.episode)
+        epsilon = float_down(level_alone(secrets, unit.times(factor)))
+    found = LargestRelease(status.dataset, window, level, epsilon)
+    if query is None:
+        return found
+    of_query = Spending.of_gaussian if gaussian else Spending.of_query
+    most = largest(of_query(query, 1, length))
+    if not most:
+        return found
+    scale = (most**-0.5 if gaussian else 1 / most) * _UP
+    states = status.beliefs[0].states
+    error = None if gaussian else expected_error(query, scale, length, states)
+    return replace(found, query=query, scale=scale, error=error)
+
+
+def largest_document(found: LargestRelease) -> dict[str, Any]:
+    """Write it as JSON values."""
+    from quiltwork.queries.document import to_document
+
+    body = {**vars(found), "window": list(found.window)}
+    return {**body, "query": None if found.query is None else to_document(found.query)}
+
+
+def largest_lines(found: LargestRelease) -> Iterator[str]:
+    """Say it."""
+    where = "{:,}..{:,}".format(*found.window)
+    if not found.level:
+        yield f"Nothing fits on time points {where} of {found.dataset!r} any more."
+        return
+    level = written_down(found.level)
+    if found.epsilon is None:
+        yield f"On time points {where} of {found.dataset!r} Gaussian noise of level μ = {level}"
+        yield "still fits."
+    else:
+        epsilon = written_down(found.epsilon)
+        yield f"On time points {where} of {found.dataset!r} a dp_epsilon of {level} still fits:"
+        yield f"a release with epsilon {epsilon} has it."
+    if found.scale is not None and found.query is not None:
+        error = "" if found.error is None else f", an expected error of {found.error:.4g}"
+        yield f"For a {found.query.kind} that is noise of scale {written_up(found.scale)}{error}."
+
+
+def spend(
+    ledger: Ledger,
+    dataset: str,
+    level: tuple[Fraction | None, Fraction | None, bool],
+    window: tuple[int, int],
+    what: str,
+    key: str | None,
+    analyst: str | None,
+) -> Receipt:
+    """Debit a release of another program by its level per time point."""
+    from quiltwork.budget import Spending
+
+    epsilon, rho, adds = level
+    if epsilon is not None:
+        spending = Spending.dp(2 * epsilon if adds else epsilon, *window, what)
+    else:
+        if adds:
+            raise click.UsageError(
+                "--rho is for substituting a time point; of a mechanism that adds or removes "
+                "records give four times its own, with --neighbours substitute"
+            )
+        spending = Spending.gaussian(*window, rho=rho, label=what)
+    receipt = ledger.debit(dataset, spending, key, analyst)
+    if key is not None and receipt.stored is None:
+        receipt.complete(what)  # the answer is elsewhere, and a retry debits nothing
+    return receipt
