@@ -15,7 +15,7 @@ from quiltwork.cli.output import note
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger, Spending, Status
-    from quiltwork.cli.planned import PlannedRelease
+    from quiltwork.cli.planned import CarriedPlan
     from quiltwork.series import Release
 
 
@@ -55,7 +55,7 @@ def tell_quote(debit: dict[str, Any], asked: Release) -> None:
 
 @contextmanager
 def telling_what_is_left(
-    debit: dict[str, Any], planned: PlannedRelease | None = None
+    debit: dict[str, Any], planned: CarriedPlan | None = None
 ) -> Iterator[None]:
     """Say after an answer how many more fit, or that the answer was stored before."""
     if not debit:

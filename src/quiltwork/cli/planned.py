@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PlannedRelease:
+class CarriedPlan:
     """A plan that was read, one release of which is to be made."""
 
     plan: StoredPlan
@@ -55,10 +55,10 @@ class PlannedRelease:
         return f"{many} remain, and {'fit' if fit else 'do not fit any more: plan again'}."
 
 
-def read_plan(path: str, beliefs: tuple[Belief, ...]) -> PlannedRelease:
+def read_plan(path: str, beliefs: tuple[Belief, ...]) -> CarriedPlan:
     """Read a plan for these beliefs."""
     from quiltwork.budget.accounting.stored_plan import StoredPlan
 
     plan = StoredPlan.from_json(files.contents(path))
     plan.check(beliefs)
-    return PlannedRelease(plan)
+    return CarriedPlan(plan)
