@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,19 +38,22 @@ CLAIM = (
     "group, every table that is published keeps it, and 1,000 providers with m = 500 take "
     "milliseconds"
 )
-GROUPS, TABLES, PROVIDERS = 5_000, 1_500, 1_000
-PUBLISHED = 3_000
+GROUPS, TABLES, PROVIDERS = 5_000, 3_000, 1_000
+CHAPTERS = [(f"v{n}", chapter, "*") for n, chapter in enumerate("aabbc")]
+PUBLISHED = 6_000
 EXACT_GROUPS = 200
 
 Progress = Callable[[int, int], None]
 
 
 def run(progress: Progress) -> dict[str, Any]:
-    total = GROUPS + 2 * TABLES + PUBLISHED
+    total = GROUPS + 3 * TABLES + PUBLISHED
     found = check_monotonic(GROUPS, 31, lambda done: progress(done, total))
     found |= check_between(TABLES, 32, lambda done: progress(GROUPS + done, total))
     found |= check_people(TABLES, 33, lambda done: progress(GROUPS + TABLES + done, total))
     before = GROUPS + 2 * TABLES
+    found |= check_uncounted(TABLES, 36, lambda done: progress(before + done, total))
+    before = GROUPS + 3 * TABLES
     found |= check_published(PUBLISHED, 35, lambda done: progress(before + done, total))
     return found | many_providers(PROVIDERS, PROVIDERS // 2, EXACT_GROUPS)
 
@@ -100,7 +104,8 @@ def check_between(
         m = int(rng.integers(0, 4))
         truth, plain = _any_group(records, labels, m, rule)
         broken, hidden = broken + truth, hidden + (truth and not plain)
-        table = Table(frame(records, labels), "provider", ["group"], "value")
+        order = {"value": sorted({record.value for record in records})}
+        table = Table(frame(records, labels), "provider", ["group"], "value", ordinal=order)
         verdict = verify_m_privacy(table, constraint, m)
         assert verdict.private is not truth, (records, labels, m, str(constraint))
         progress(done + 1)
@@ -131,7 +136,10 @@ def check_people(
         assert full is plain or not constraint.eg_monotonic, "Observation 2.3 fails"
         truth = full
         broken += truth
-        table = Table(frame(records, labels), "provider", ["group"], "value", subject="person")
+        order = {"value": sorted({record.value for record in records})}
+        table = Table(
+            frame(records, labels), "provider", ["group"], "value", "person", ordinal=order
+        )
         for method in ("exact", *(METHODS if constraint.eg_monotonic else ())):
             verdict = verify_m_privacy(table, constraint, m, method=method)
             assert verdict.private is not truth, (records, labels, m, str(constraint), method)
@@ -141,6 +149,72 @@ def check_people(
         "random tables with people in several records": tables,
         "of which tables that are not m-private": broken,
     }
+
+
+def check_uncounted(
+    tables: int, seed: int, progress: Callable[[int], None] = lambda done: None
+) -> dict[str, Any]:
+    """Missing values, which count for k alone, and values that count as their chapter."""
+    rng = np.random.default_rng(seed)
+    broken = missing = 0
+    for done in range(tables):
+        people, by_chapter, size = done % 3 == 0, done % 2 == 0, int(rng.integers(3, 11))
+        records, labels = even_group(rng, size), None
+        if people:
+            records, labels = random_people(rng, size, 2)
+        elif done % 3 == 1:
+            records = random_group(rng, size)
+        gone = rng.random(len(records)) < rng.choice([0.1, 0.4])
+        lost = [
+            record._replace(value=None) if out else record
+            for record, out in zip(records, gone, strict=True)
+        ]
+        if not any(record.value for record in lost):
+            continue
+        missing += any(gone)
+        m, k, number = (int(rng.integers(*ends)) for ends in ((0, 4), (1, 4), (1, 4)))
+        whole = _counted(lost, by_chapter)
+        loose, rule = _loose_rule(rng, whole, close=not by_chapter)
+        constraint: Constraint = loose
+        if done % 5 > 1:
+            constraint, rule = LDiversity(number), reference.distinct_diverse(number)
+        asked = KAnonymity(k) & constraint
+        enough = reference.k_anonymous(k)
+
+        def keeps(rest: Any, enough: Any = enough, rule: Any = rule, by: bool = by_chapter) -> bool:
+            return enough(rest) and rule(_counted(rest, by))
+
+        truth, _ = _any_group(lost, labels or [0] * len(lost), m, keeps)
+        broken += truth
+        more: dict[str, Any] = {"ordinal": {"value": sorted({r.value for r in lost if r.value})}}
+        if by_chapter:
+            more = {"hierarchies": {"value": CHAPTERS}, "levels": {"value": 1}}
+        who = "person" if people else None
+        table = Table(
+            frame(lost, labels or [0] * len(lost)),
+            "provider",
+            ["group"],
+            "value",
+            who,
+            missing="value",
+            **more,
+        )
+        for method in ("exact", *(METHODS if asked.eg_monotonic else ())):
+            verdict = verify_m_privacy(table, asked, m, method=method)
+            assert verdict.private is not truth, (lost, labels, m, str(asked), method)
+        progress(done + 1)
+    assert tables // 5 < broken < tables * 4 // 5, "the random tables are too one-sided"
+    assert missing > tables // 3, "hardly anything is missing"
+    return {
+        "random tables with missing values, or values that count as chapters": tables,
+        "of which tables not m-private ": broken,
+    }
+
+
+def _counted(records: Any, by_chapter: bool) -> list[reference.Record]:
+    """The records whose value counts, with what it counts as."""
+    chapter = {path[0]: path[1] if by_chapter else path[0] for path in CHAPTERS}
+    return [r._replace(value=chapter[r.value]) for r in records if r.value is not None]
 
 
 _MADE: tuple[dict[str, Any], ...] = (
@@ -171,18 +245,33 @@ def check_published(
         records, _ = random_people(rng, rows, 1) if people else (even_group(rng, rows), None)
         rule_at = done % 7
         k, number, m = (int(rng.integers(*ends)) for ends in ((1, 4), (1, 3), (0, 4)))
-        strict, keeps = _both(
-            (KAnonymity(k), reference.k_anonymous(k)),
+        more: dict[str, Any] = {"ordinal": {"value": sorted({r.value for r in records})}}
+        by_chapter = done % 9 == 4
+        if by_chapter:
+            more = {"hierarchies": {"value": CHAPTERS}, "levels": {"value": 1}}
+        if by_chapter or done % 9 == 5:
+            some = rng.random(len(records)) < 0.1
+            records = [
+                r._replace(value=None) if out else r for r, out in zip(records, some, strict=True)
+            ]
+        counted = partial(_counted, by_chapter=by_chapter)
+        strict, values = _both(
+            (KAnonymity(k), lambda rest: True),
             (LDiversity(number), reference.distinct_diverse(number)),
         )
         if rule_at > 2:
-            loose, also = _loose_rule(rng, records)
-            strict, keeps = _both((strict, keeps), (loose, also))
+            whole = counted(records)
+            loose, also = _loose_rule(rng, whole, close=not by_chapter)
+            strict, values = _both((strict, values), (loose, also))
+        enough = reference.k_anonymous(k)
+
+        def keeps(rest: Any, enough: Any = enough, also: Any = values, by: Any = counted) -> bool:
+            return enough(rest) and also(by(rest))
+
         own = frame(records, [0] * len(records))
         own["age"], own["zip"] = rng.integers(0, 9, len(own)), rng.choice([*"abc"], len(own))
-        table = Table(
-            own, "provider", ["age", "zip"], "value", subject="person" if people else None
-        )
+        who = "person" if people else None
+        table = Table(own, "provider", ["age", "zip"], "value", who, missing="value", **more)
         try:
             published = anonymize(table, strict, m, **_MADE[done % len(_MADE)])
         except NotPrivateError:
@@ -191,9 +280,9 @@ def check_published(
         finally:
             progress(done + 1)
         made[str(published.method)] += 1
-        texts = published.frame
+        texts = published.frame.astype(object).fillna("")
         shown = Counter(map(tuple, texts.itertuples(index=False, name=None)))
-        whose = published.table.frame
+        whose = published.table.frame.astype(object).fillna("")
         assert Counter(whose[list(texts.columns)].itertuples(index=False, name=None)) == shown
         left = [records[row] for row in published.rows.tolist()]
         groups: dict[Any, list[reference.Record]] = {}
@@ -266,9 +355,10 @@ def _both(
 
 
 def _loose_rule(
-    rng: np.random.Generator, records: list[reference.Record]
+    rng: np.random.Generator, records: list[reference.Record], close: bool = True
 ) -> tuple[Constraint, reference.Rule]:
-    choice = int(rng.integers(4))
+    """A constraint that is not EG monotonic; tables declare the order of their values."""
+    choice = int(rng.choice([0, 1, 2, 3, 4] if close else [0, 1, 4]))
     if choice == 0:
         level = Fraction(int(rng.integers(4, 11)), 4)
         return EntropyLDiversity(level), reference.entropy_diverse(level)
@@ -278,6 +368,9 @@ def _loose_rule(
     t = Fraction(int(rng.integers(2, 9)), 10)
     if choice == 2:
         return TCloseness(t), reference.close(t, records, None)
+    if choice == 3:
+        order = sorted({record.value for record in records})
+        return TCloseness(t, "ordered"), reference.close(t, records, order)
 
     def nearly_even(counts: Any) -> bool:
         return 2 * min(counts.values()) >= max(counts.values()) if counts else False

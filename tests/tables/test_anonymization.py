@@ -438,7 +438,7 @@ def test_values_are_published_as_they_were_compared():
     large = 2**53
     numbers = pandas.array([large, large + 1, large, None], dtype="Int64")
     frame = pandas.DataFrame({"age": [1, 1, 1, 1], "number": numbers})
-    table = Table(frame, None, ["age"], "number", missing="value")
+    table = Table(frame, None, ["age"], "number", missing="value", count_missing=True)
     published = anonymize(table, LDiversity(3), 0).frame["number"]
     assert published.dropna().tolist() == [large, large, large + 1]
     zeros = pandas.DataFrame({"age": [1] * 3, "number": [0.0, -0.0, 1.0]})

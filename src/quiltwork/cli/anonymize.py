@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, gathered, option
+from quiltwork.cli.command import command, gathered, option, split_list
 from quiltwork.cli.output import as_json, check_targets, emit, note, progress
 from quiltwork.cli.tables import (
     MAKING,
@@ -55,6 +55,11 @@ def anonymize(
     ),
     recipe: dict[str, Any] = gathered(recipe_of),
     declared: dict[str, Any] = gathered(declarations),
+    carry: str = option(
+        "Further columns to publish as they are; who knows them recognises the record.",
+        "COLUMNS",
+        default="",
+    ),
     backend: Any = backend_option,
     output: str = option(
         "Where to publish: .csv or .parquet; - prints CSV; a new folder with --backend spark.",
@@ -74,8 +79,8 @@ def anonymize(
 
     FILES are CSV or Parquet: one per provider, or one with a column that names providers. In what
     is published, every group of rows that look alike keeps the constraint whichever m providers
-    pool their own records. Only quasi-identifiers and sensitive columns are published. Exit code
-    1: no such table was found, and nothing is written.
+    pool their own records. Only quasi-identifiers and sensitive columns are published, and what
+    --carry names. Exit code 1: no such table was found, and nothing is written.
     """
     from quiltwork.tables.anonymization import anonymize as run
     from quiltwork.tables.publishing.for_providers import write_row_groups
@@ -97,7 +102,8 @@ def anonymize(
         raise InvalidInputError(f"{output!r} exists already; choose another folder.")
     if row_groups is not None and (backend == "spark" or Path(row_groups).exists()):
         raise click.UsageError("--row-groups names a new folder, and goes with --backend local")
-    table = read_table(source, backend, **declared)
+    carried = split_list(carry)
+    table = read_table(source, backend, carried=carried, **declared)
     with at_work(backend):
         with progress(1 if table.kind == "spark" else table.encoded.rows, "Anonymizing") as bar:
 
@@ -119,6 +125,8 @@ def anonymize(
         "method": publication.method,
         "output": output,
     }
+    if carried:
+        body["carried"] = carried
     lines = _lines(body, publication.about_providers, (report, row_groups))
     if printed:
         for line in lines:
@@ -154,6 +162,9 @@ def _lines(
     size, alike = loss["average_class_size"], loss["discernibility"]
     yield f"{size:.1f} records per group; discernibility {alike:,}."
     yield from more
+    if "carried" in body:
+        listed = ", ".join(body["carried"])
+        yield f"Published as they are, and protected by nothing: {listed}."
     for path in (body["output"], *written):
         if path is not None and path != "-":
             yield f"wrote {path}"

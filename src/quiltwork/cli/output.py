@@ -249,6 +249,8 @@ _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
     "left_out": "--left-out",
     "row_groups": "--row-groups",
     "na_values": "--na",
+    "levels": "--level",
+    "count_missing": "--count-missing",
 }
 _ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")
 

@@ -12,6 +12,7 @@ from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.tables import (
     TableFiles,
     declarations,
+    of_sensitive,
     read_table,
 )
 from quiltwork.exact import counted, percent
@@ -53,8 +54,12 @@ def risk(
 
     read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
     check_targets(None, target, None, read)
-    orders = _of_sensitive(declared, split_list(source.sensitive), bool(against or original))
-    table = read_table(source, ordinal=orders)
+    secret = of_sensitive(source, declared)
+    if secret != declared and not (against or original):
+        raise click.UsageError(
+            "--hierarchy and --ordinal of quasi-identifiers go with --against or --original"
+        )
+    table = read_table(source, **secret)
     compared = None if against is None else _compared(table, against, source, declared)
     learned = None
     if original:
@@ -67,20 +72,6 @@ def risk(
         body["html"] = str(written)
         lines += ["", f"The page is in {written}."]
     emit(dump("risk", 2, body), lines)
-
-
-def _of_sensitive(
-    declared: dict[str, Any], sensitive: list[str], labels_are_read: bool
-) -> dict[str, Any]:
-    """Return the orders of sensitive columns; what is said of others is for reading labels."""
-    orders = {name: order for name, order in declared["ordinal"].items() if name in sensitive}
-    others = declared["hierarchies"] or len(orders) < len(declared["ordinal"])
-    if others and not labels_are_read:
-        raise click.UsageError(
-            "--hierarchy, and --ordinal of a column that is not sensitive, go with --against or "
-            "--original"
-        )
-    return orders
 
 
 def _compared(
@@ -99,9 +90,16 @@ def _compared(
         table.sensitive,
         subject=table.subject if shared else None,
         ordinal=table.ordinal,
+        hierarchies=table.hierarchies,
         missing=table.missing,
+        levels=table.levels,
+        count_missing=table.count_missing,
     )
-    return intersection(earlier, table, declared["ordinal"], declared["hierarchies"])
+    labels = (
+        {name: one for name, one in declared[what].items() if name in table.quasi_identifiers}
+        for what in ("ordinal", "hierarchies")
+    )
+    return intersection(earlier, table, *labels)
 
 
 def _lines(found: Assessment) -> list[str]:

@@ -133,10 +133,12 @@ class TableFiles:
         "Whom a record is about, if one person can have several.", "COLUMN"
     )
     missing: str = option(
-        "Whether missing values are refused or are a value of their own.",
+        "Whether missing values are refused or are a value of their own; of the sensitive columns "
+        "they count for k alone.",
         kind=("error", "value"),
         default="error",
     )
+    count_missing: bool = option("Missing sensitive values count as a value for l and t, too.")
     text: str = option(
         "Columns that are text, whatever they look like; 02410 is text by itself.",
         "COLUMNS",
@@ -175,13 +177,31 @@ def declarations(
     hierarchy: tuple[str, ...] = option(
         "A column's generalizations: CSV lines from value to root; repeatable.", "COLUMN=FILE"
     ),
+    level: tuple[str, ...] = option(
+        "At which level of its hierarchy a sensitive column's values count as one, such as icd=2 "
+        "for l over chapters; repeatable.",
+        "COLUMN=NUMBER",
+    ),
 ) -> dict[str, dict[str, Any]]:
-    """Return the declared orders and hierarchies by column, as `Table` takes them."""
+    """Return the declared orders, hierarchies and levels by column, as `Table` takes them."""
+    levels = _pairs(level, "--level")
+    if not all(number.isdecimal() for number in levels.values()):
+        raise click.UsageError("--level is COLUMN=NUMBER, such as icd=2")
     return {
+        "levels": {name: int(number) for name, number in levels.items()},
         "ordinal": {
             name: split_list(values) for name, values in _pairs(ordinal, "--ordinal").items()
         },
         "hierarchies": _pairs(hierarchy, "--hierarchy"),
+    }
+
+
+def of_sensitive(source: TableFiles, declared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what is declared of sensitive columns, which published tables have, too."""
+    names = split_list(source.sensitive)
+    return {
+        what: {name: value for name, value in columns.items() if name in names}
+        for what, columns in declared.items()
     }
 
 
@@ -215,7 +235,12 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     from quiltwork.tables.table import Table
 
     files, provider, as_text = source.files, source.provider, split_list(source.text)
-    roles: dict[str, Any] = {"subject": source.subject, "missing": source.missing, **declarations}
+    roles: dict[str, Any] = {
+        "subject": source.subject,
+        "missing": source.missing,
+        "count_missing": source.count_missing,
+        **declarations,
+    }
     roles["quasi_identifiers"] = _columns(source.quasi, "--quasi")
     roles["sensitive"] = _columns(source.sensitive, "--sensitive")
     if backend == "spark" and all_parquet(files):
@@ -255,6 +280,7 @@ def _spark_table(
 def _needed(roles: dict[str, Any], provider: str | None) -> list[str]:
     """Return the columns that are asked about, each once."""
     named = [name for name in (provider, roles["subject"]) if name is not None]
+    named += roles.get("carried", ())
     return list(dict.fromkeys([*roles["quasi_identifiers"], *roles["sensitive"], *named]))
 
 

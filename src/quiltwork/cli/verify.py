@@ -17,6 +17,7 @@ from quiltwork.cli.tables import (
     backend_option,
     declarations,
     m_option,
+    of_sensitive,
     read_constraint,
     read_table,
     recipe_of,
@@ -110,8 +111,11 @@ def verify(
                 "--method and --originals; pool the rows of those who collude"
             )
         rows = read_table(source.others(own), **declared)
-        told = None if row_groups is None else read_table(source.others((row_groups,)))
-        view = own_view(read_table(source), rows, constraint, left_out, told)
+        told = None
+        if row_groups is not None:
+            told = read_table(source.others((row_groups,)), **of_sensitive(source, declared))
+        shown = read_table(source, **of_sensitive(source, declared))
+        view = own_view(shown, rows, constraint, left_out, told)
         body = {**view.body(), "constraint": str(constraint)}
         emit(dump("own-view", 3, body), [view.explain()])
         private = view.verdict == "holds"
@@ -127,20 +131,25 @@ def verify(
                 "--originals goes with a published file and then those of the providers, without "
                 "--subject and --max-m; --method says how it was made"
             )
-        shown = read_table(source.others(source.files[:1]))
+        shown = read_table(source.others(source.files[:1]), **of_sensitive(source, declared))
         rest = replace(source, files=source.files[1:])
         require_provider(rest, m)
-        told = None if row_groups is None else _all_row_groups(source, row_groups)
+        told = None
+        if row_groups is not None:
+            told = _all_row_groups(source, row_groups, of_sensitive(source, declared))
         made = recipe if usual else {"method": method, **recipe}
         rows = read_table(rest, **declared)
         found = verify_published(shown, rows, constraint, m, bound, told, made)
         emit(dump("published-verdict", 3, found.body()), [found.explain()])
         private = found.private is True
     else:
-        if any(declared.values()):
-            raise click.UsageError("--ordinal and --hierarchy go with --own and --originals")
+        secret = of_sensitive(source, declared)
+        if secret != declared:
+            raise click.UsageError(
+                "--ordinal and --hierarchy of quasi-identifiers go with --own and --originals"
+            )
         require_provider(source, 1 if largest else m)
-        table = read_table(source, backend)
+        table = read_table(source, backend, **secret)
         if largest:
             private = _largest(table, constraint, bound)
         else:
@@ -173,9 +182,9 @@ def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
     return found >= 0
 
 
-def _all_row_groups(source: TableFiles, folder: str) -> Table:
+def _all_row_groups(source: TableFiles, folder: str, secret: dict[str, Any]) -> Table:
     """Read the rows of every provider as they were published, a file each."""
     found = sorted(str(path) for path in Path(folder).glob("*.csv"))
     if not found:
         raise InvalidInputError(f"There is no CSV file in the folder {folder!r}.")
-    return read_table(replace(source, files=tuple(found), provider=None))
+    return read_table(replace(source, files=tuple(found), provider=None), **secret)

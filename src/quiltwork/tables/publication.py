@@ -32,7 +32,7 @@ class Publication(PublishedTable, ABC):
     @property
     @abstractmethod
     def frame(self) -> Any:
-        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
+        """What is published: quasi-identifiers as texts, the others as they are; no provider."""
 
     @property
     @abstractmethod

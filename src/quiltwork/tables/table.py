@@ -11,15 +11,20 @@ from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from quiltwork.arguments import by_column, choice, hashable, listed
+from quiltwork.arguments import by_column, choice, flag, hashable, listed
 from quiltwork.delimited import GivenDialect, columns_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
 from quiltwork.tables.codes.encoding import (
     CodedTable,
+    Codes,
+    Column,
     GroupIndex,
     Missing,
+    classes_at,
+    classes_of,
     encode_column,
     encode_names,
     encode_product,
@@ -29,6 +34,7 @@ from quiltwork.tables.codes.encoding import (
     refuse_written_apart,
 )
 from quiltwork.tables.codes.hierarchies import Hierarchy
+from quiltwork.tables.input.canonical_values import is_missing
 from quiltwork.tables.input.csv_files import ColumnType
 from quiltwork.tables.input.frames import (
     ArrowFrame,
@@ -54,8 +60,17 @@ class Table:
         subject: the column that names the person, if one person can have several records. Such a
             person counts once, and a coalition that holds any of their records knows them.
         ordinal: column → its values in order.
-        hierarchies: column → a path or rows of a generalization hierarchy.
-        missing: "error" (the default) or "value": a missing value is a value of its own.
+        hierarchies: column → a path or rows of a generalization hierarchy; of a sensitive column
+            it goes with `levels`.
+        missing: "error" (the default) or "value": a missing value is a value of its own. Of a
+            sensitive column it counts as no value: a record without one is a record for
+            k-anonymity, and is left aside where values are counted or compared (l, entropy, t).
+        levels: sensitive column → at which level of its hierarchy values count as one, 1 for the
+            labels next to the values: l = 2 with the chapters of diagnoses asks for two chapters.
+            What is published are the values.
+        count_missing: count a missing sensitive value as a value, too.
+        carried: further columns to be published as they are, such as an account of costs. They are
+            neither generalized nor protected: who knows them recognises the record.
         text: columns of a file that are text whatever they look like. Without it, columns of CSV
             files have the order of numbers, dates or times if every cell is written as one, but for
             the usual words for missing values (`n/a`, `?`); `02410` is not. In any case cells stay
@@ -80,6 +95,9 @@ class Table:
     ordinal: Mapping[str, Sequence[Any]]
     hierarchies: Mapping[str, Any]
     missing: Missing
+    levels: Mapping[str, int]
+    count_missing: bool
+    carried: tuple[str, ...]
 
     def __init__(
         self,
@@ -94,6 +112,9 @@ class Table:
         text: str | Sequence[str] = (),
         types: Mapping[str, ColumnType] | None = None,
         na_values: Sequence[str] = (),
+        levels: Mapping[str, int] | None = None,
+        count_missing: bool = False,
+        carried: str | Sequence[str] = (),
     ) -> None:
         put = object.__setattr__
         put(self, "data", _opened_alike([frame], text, types, na_values)[0])
@@ -104,6 +125,9 @@ class Table:
         put(self, "ordinal", read_orders(ordinal))
         put(self, "hierarchies", by_column(hierarchies, "hierarchies"))
         put(self, "missing", missing)
+        put(self, "levels", by_column(levels, "levels"))
+        put(self, "count_missing", count_missing)
+        put(self, "carried", _listed(carried, "carried"))
         _check(self, self.data.names)
 
     @classmethod
@@ -139,8 +163,9 @@ class Table:
         quasi = _names(quasi_identifiers, "quasi_identifiers")
         secret = _names(sensitive, "sensitive")
         subject = declarations.get("subject")
+        more = _listed(declarations.get("carried", ()), "carried")
         for name, part in parts.items():
-            asked = (*quasi, *secret, *([] if subject is None else [subject]))
+            asked = (*quasi, *secret, *more, *([] if subject is None else [subject]))
             for column in asked:
                 _column(column, part.names, f"the frame of provider {name!r}", asked)
         return cls(stacked(parts, provider), provider, quasi, secret, **declarations)
@@ -187,6 +212,11 @@ class Table:
         """The declared orders of sensitive columns, which are published as they are."""
         return {name: self.ordinal[name] for name in self.sensitive if name in self.ordinal}
 
+    @property
+    def secret_trees(self) -> dict[str, Any]:
+        """The hierarchies of sensitive columns, whose labels are never published."""
+        return {name: tree for name, tree in self.hierarchies.items() if name in self.sensitive}
+
     def group_values(self, group: int) -> tuple[Any, ...]:
         """Return the quasi-identifier values of a group."""
         row = self.groups.first[integer(group, "group", 0, len(self.groups.first) - 1)]
@@ -216,8 +246,9 @@ def _encoded(table: Table) -> CodedTable:
     spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in table.sensitive]
     secret = list(map(merge_spellings, spelled))
     codes, values, kind = encode_product(secret)
+    class_of, labels = secret_classes(table, codes, len(values), secret)
     for column in quasi:
-        refuse_endless(column)
+        refuse_endless(column, frame.where)
         refuse_written_apart(frame, column)
     owner = None if table.provider is None else encode_names(frame, table.provider, "provider")
     person = None
@@ -233,7 +264,36 @@ def _encoded(table: Table) -> CodedTable:
         subject=person,
         rows=rows,
         secrets=tuple(spelled),
+        class_of=class_of,
+        class_labels=labels,
     )
+
+
+def secret_classes(
+    table: Table, sensitive: Codes, values: int, columns: Sequence[Column]
+) -> tuple[NDArray[np.int64] | None, tuple[Any, ...]]:
+    """Return the class of each sensitive value, None if each is its own, and their labels."""
+    missing = not table.count_missing and any(
+        is_missing(value) for one in columns for value in one.values
+    )
+    if not (missing or table.levels):
+        return None, ()
+    judged = [_at_level(table, one) for one in columns]
+    return classes_of(sensitive, values, judged, table.count_missing)
+
+
+def _at_level(table: Table, column: Column) -> Column:
+    """Return a sensitive column with what its values count as: labels where a level is declared."""
+    level = table.levels.get(column.name)
+    if level is None:
+        return column
+    tree = Hierarchy.read(table.hierarchies[column.name], column.name)
+    if level >= tree.depth:
+        raise InvalidInputError(
+            f"The hierarchy of {column.name!r} has the levels 1 to {tree.depth - 1} above its "
+            f"values, not {level}."
+        )
+    return classes_at(column, tree, level, table.data.where)
 
 
 def with_frame(table: Table, frame: Any, **changes: Any) -> Table:
@@ -263,6 +323,11 @@ def check_alike(one: Table, other: Table) -> None:
         raise InvalidInputError(
             "The two tables must have the same sensitive columns in the same order, not "
             f"{', '.join(one.sensitive)} and {', '.join(other.sensitive)}."
+        )
+    if (one.levels, one.count_missing) != (other.levels, other.count_missing):
+        raise InvalidInputError(
+            "What counts as a sensitive value must be the same for the two tables: declare the "
+            "same levels and count_missing for both."
         )
 
 
@@ -351,6 +416,24 @@ def _check(table: Table, known: Sequence[str]) -> None:
                 raise InvalidInputError(
                     f"{what} names {name!r}, which is neither a quasi-identifier nor sensitive."
                 )
+    for name in table.carried:
+        _column(name, known, "the table", [*roles, *table.carried])
+        if name in roles or table.carried.count(name) > 1:
+            raise InvalidInputError(f"Column {name!r} is carried along, and has a role already.")
+    flag(table.count_missing, "count_missing")
+    for name, level in table.levels.items():
+        integer(level, f"The level of {name!r}", 1)
+        if name not in table.secret_trees:
+            raise InvalidInputError(
+                f"levels names {name!r}, which is no sensitive column with a hierarchy."
+            )
+    for name in table.secret_trees:
+        if name not in table.levels:
+            raise InvalidInputError(
+                f"{name!r} is sensitive, so its values are published as they are: say at which "
+                f"level of its hierarchy they count as one for l, with levels={{{name!r}: 1}}, or "
+                "leave the hierarchy out."
+            )
     for name in table.hierarchies:
         if name in table.ordinal:
             raise InvalidInputError(

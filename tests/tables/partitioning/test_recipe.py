@@ -13,7 +13,7 @@ from quiltwork.tables.partitioning.recipe import by_content
 
 def ordered(frame: pandas.DataFrame, subject: str | None = None) -> pandas.DataFrame:
     encoded = Table(frame, "p", ["q", "r"], "s", subject=subject).encoded
-    return frame.iloc[by_content(records_of(encoded), encoded.subject)].reset_index(drop=True)
+    return frame.iloc[by_content(records_of(encoded), encoded)].reset_index(drop=True)
 
 
 @pytest.mark.parametrize("subject", [None, "who"])

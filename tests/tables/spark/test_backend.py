@@ -48,6 +48,23 @@ def roles(frame: object, **more) -> Table:
     return Table(frame, "hospital", KNOWN, "ill", **more)
 
 
+def test_missing_values_and_chapters_count_as_on_one_machine(spark):
+    frame = people(900, 7).replace({"ill": {"none": "cramp"}})
+    frame.loc[::9, "ill"] = None
+    tree = [
+        (ill, "chest" if ill in ("flu", "cold", "asthma") else "other", "*")
+        for ill in sorted(frame["ill"].dropna().unique())
+    ]
+    more = {"missing": "value", "hierarchies": {"ill": tree}, "levels": {"ill": 1}}
+    limits = KAnonymity(8) & LDiversity(2)
+    local = anonymize(roles(frame, **more), limits, 1, "baseline", split="range")
+    there = anonymize(roles(spark.createDataFrame(frame), **more), limits, 1, "baseline")
+    assert sorted_rows(there.frame) == sorted_rows(local.frame)
+    assert there.report()["distinct_l"] == 2
+    again = roles(there.frame, missing="value", hierarchies={"ill": tree}, levels={"ill": 1})
+    assert not verify_spark(again, KAnonymity(8) & LDiversity(3), 0).private
+
+
 @pytest.fixture(scope="module")
 def source(spark):
     frame = people(1600)

@@ -62,7 +62,7 @@ def measurer(rows: CodedRecords):
                 np.bincount(codes[here], minlength=size)
                 for codes, size in zip(rows.codes, (40, 5, 1), strict=True)
             )
-            found[node] = Measure(values, one_group(holdings))
+            found[node] = Measure(values, one_group(holdings, holdings.shape[1]))
         return found
 
     return measure

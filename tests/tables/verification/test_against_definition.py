@@ -24,6 +24,10 @@ def test_people_with_several_records():
     m_privacy.check_people(60, 3)
 
 
+def test_missing_values_and_chapters():
+    m_privacy.check_uncounted(120, 5)
+
+
 def test_a_thousand_providers_and_half_of_them_colluding():
     """Searching coalitions would take C(1000, 500) checks."""
     found = m_privacy.many_providers(1000, 500, 12)

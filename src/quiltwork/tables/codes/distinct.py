@@ -86,6 +86,7 @@ def starts_of(sizes: Ints) -> Ints:
 
 
 NO_SETS = NumberSets(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+ONE_EMPTY_SET = NumberSets(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 def who_knows(subject: Ints, provider: Ints, providers: int) -> tuple[Ints, NumberSets]:
@@ -102,16 +103,19 @@ def who_knows(subject: Ints, provider: Ints, providers: int) -> tuple[Ints, Numb
 def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints, NumberSets]:
     """Give each owner the number of their set of members: the member if there is one only.
 
-    `owner` is sorted, and `member` is within each owner.
+    `owner` is sorted, and `member` is within each owner. An owner may have none.
     """
     bounds = np.searchsorted(owner, np.arange(owners + 1))
     sizes = np.diff(bounds)
-    ids = member[np.minimum(bounds[:-1], len(member) - 1)].copy()
+    ids = np.zeros(owners, dtype=np.int64)
+    ids[sizes == 1] = member[bounds[:-1][sizes == 1]]
     known, lengths = [NO_SETS.members], [NO_SETS.members]
-    for size in np.unique(sizes[sizes > 1]).tolist():
+    for size in np.unique(sizes[sizes != 1]).tolist():
         several = np.flatnonzero(sizes == size)
         rows = member[bounds[several][:, None] + np.arange(size)]
-        found, inverse = np.unique(rows, axis=0, return_inverse=True)
+        found, inverse = rows[:1], np.zeros(len(several), dtype=np.int64)
+        if size:
+            found, inverse = np.unique(rows, axis=0, return_inverse=True)
         ids[several] = members + sum(map(len, lengths)) + inverse.reshape(-1)
         known.append(found.reshape(-1))
         lengths.append(np.full(len(found), size, dtype=np.int64))

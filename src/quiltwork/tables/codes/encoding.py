@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.codes.distinct import NO_SETS, NumberSets, who_knows
 from quiltwork.tables.codes.hierarchies import Hierarchy, leaf_text
-from quiltwork.tables.input.canonical_values import canonical_value, number
+from quiltwork.tables.input.canonical_values import canonical_value, is_missing, number
 from quiltwork.tables.input.frames import ArrowFrame, arrow
 
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
@@ -86,6 +86,9 @@ class CodedTable:
         sensitive_kind: what order they have; "categorical" for several columns.
         subject: for each row, which person it is about; None if every row is its own person.
         rows: how many there are.
+        class_of: for each sensitive value, the class that constraints take it for; the number of
+            classes where it counts as no value. None: every value is a class of its own.
+        class_labels: of the classes; those of the values without `class_of`.
     """
 
     quasi: tuple[Column, ...]
@@ -97,11 +100,32 @@ class CodedTable:
     subject: NDArray[np.int64] | None
     rows: int
     secrets: tuple[Column, ...] = ()
+    class_of: NDArray[np.int64] | None = None
+    class_labels: tuple[Any, ...] = ()
 
     @property
     def joined(self) -> bool:
         """Whether a sensitive value has several spellings, which count as one."""
         return any(len(merge_spellings(one).values) < len(one.values) for one in self.secrets)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels of what constraints count as sensitive values."""
+        return self.sensitive_values if self.class_of is None else self.class_labels
+
+    @cached_property
+    def row_classes(self) -> Codes:
+        """For each row the class of its sensitive value."""
+        if self.class_of is None:
+            return self.sensitive
+        return self.class_of.astype(code_type(len(self.classes)))[self.sensitive]
+
+    def by_class(self, histograms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return histograms by sensitive value, in the last axis, by class."""
+        if self.class_of is None:
+            return histograms
+        membership = np.arange(len(self.classes)) == self.class_of[:, None]
+        return np.asarray(histograms @ membership, dtype=np.int64)
 
     @cached_property
     def known_by(self) -> tuple[NDArray[np.int64], NumberSets]:
@@ -123,6 +147,10 @@ def some_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, .
     if not present.all():
         sensitive = (np.cumsum(present) - 1).astype(sensitive.dtype)[sensitive]
         values = tuple(values[code] for code in np.flatnonzero(present).tolist())
+    class_of, labels = whole.class_of, whole.class_labels
+    if class_of is not None:
+        counted, class_of = np.unique(class_of[present], return_inverse=True)
+        labels = tuple(labels[code] for code in counted[counted < len(labels)].tolist())
     made = CodedTable(
         quasi=quasi,
         provider=whole.provider[rows],
@@ -133,6 +161,8 @@ def some_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, .
         subject=None if whole.subject is None else whole.subject[rows],
         rows=len(rows),
         secrets=tuple(replace(one, codes=one.codes[rows]) for one in whole.secrets),
+        class_of=class_of,
+        class_labels=labels,
     )
     if whole.subject is not None:
         who, sets = whole.known_by
@@ -167,28 +197,20 @@ def code_type(values: int) -> np.dtype[np.signedinteger[Any]]:
     return np.dtype(np.min_scalar_type(-max(1, values) - 1))
 
 
-def in_row(number: int) -> str:
-    """Say where a cell is, for messages, which never show it.
-
-    >>> in_row(0)
-    ' in row 1'
-    """
-    return f" in row {number + 1}"
-
-
 def encode_column(
     frame: ArrowFrame,
     name: str,
     missing: Missing = "error",
     order: Sequence[Any] | None = None,
     hierarchy: Hierarchy | None = None,
-    where: Callable[[int], str] = in_row,
+    where: Callable[[int], str] | None = None,
 ) -> Column:
     """Encode one column; `order` declares the order of its values, `where` names a row's place."""
+    where = where or frame.where
     values, codes, kind = _distinct(frame.column(name), name)
     lost = int((codes < 0).sum())
     if lost and missing == "error":
-        raise missing_cells(name, lost, MAY_BE_VALUE, in_row(int(np.argmax(codes < 0))))
+        raise missing_cells(name, lost, MAY_BE_VALUE, where(int(np.argmax(codes < 0))))
     if hierarchy is not None and order is None:
         order, kind = hierarchy.leaves, "categorical"
     elif order is not None:
@@ -228,6 +250,50 @@ def merge_spellings(column: Column) -> Column:
     rank = {code: place for place, code in enumerate(kept)}
     recode = np.array([rank[first[meant]] for meant in meanings], dtype=column.codes.dtype)
     return replace(column, values=tuple(column.values[c] for c in kept), codes=recode[column.codes])
+
+
+def classes_at(column: Column, tree: Hierarchy, level: int, where: Callable[[int], str]) -> Column:
+    """Return a sensitive column with its values' labels at a level of their hierarchy.
+
+    >>> tree = Hierarchy.read([("E11", "E*", "*"), ("E11.9", "E*", "*"), ("I10", "I*", "*")])
+    >>> icd = Column("icd", "categorical", ("E11", "E11.9", "I10"), np.array([0, 1, 2, 1]))
+    >>> found = classes_at(icd, tree, 1, lambda row: "")
+    >>> found.values, found.codes.tolist()
+    (('E*', 'I*'), [0, 0, 1, 0])
+    """
+    labels: list[str | None] = []
+    for code, value in enumerate(column.values):
+        try:
+            labels.append(None if value is None else tree.paths[tree.leaf(value)][level])
+        except KeyError:
+            row = int(np.argmax(column.codes == code))
+            raise InvalidInputError(
+                f"Column {column.name!r} holds a value{where(row)} that its hierarchy does not "
+                "name; add it there."
+            ) from None
+    known = sorted({label for label in labels if label is not None})
+    rank: dict[str | None, int] = {label: place for place, label in enumerate(known)}
+    rank |= {None: len(known)}
+    recode = np.array([rank[label] for label in labels], dtype=column.codes.dtype)
+    values = (*known, None) if None in labels else tuple(known)
+    return Column(column.name, "categorical", values, recode[column.codes])
+
+
+def classes_of(
+    sensitive: Codes, values: int, columns: Sequence[Column], count_missing: bool
+) -> tuple[NDArray[np.int64], tuple[Any, ...]]:
+    """Return the class of each sensitive value, and the labels of the classes.
+
+    `columns` are the sensitive columns, row by row, with the values that count; a combination with
+    a missing one, or a word for that, counts as no value, unless these are to be counted.
+    """
+    codes, labels, _ = encode_product(columns)
+    parts = labels if len(columns) > 1 else [(label,) for label in labels]
+    counts = [count_missing or not any(map(is_missing, one)) for one in parts]
+    number = np.where(counts, np.cumsum(counts) - 1, sum(counts))
+    class_of = np.zeros(values, dtype=np.int64)
+    class_of[sensitive] = number[codes]
+    return class_of, tuple(label for label, one in zip(labels, counts, strict=True) if one)
 
 
 def match_codes(values: Sequence[Any], onto: Sequence[Any]) -> NDArray[np.int64]:
@@ -273,7 +339,7 @@ def groups_of(encoded: CodedTable) -> GroupIndex:
     return group_rows(codes, [len(column.values) for column in encoded.quasi])
 
 
-def refuse_endless(column: Column, where: Callable[[int], str] = in_row) -> None:
+def refuse_endless(column: Column, where: Callable[[int], str]) -> None:
     """Refuse numbers between which a width is infinite."""
     if column.kind != "numeric":
         return
@@ -292,7 +358,7 @@ MAY_BE_VALUE = "drop those rows, or let missing be a value of its own with missi
 def missing_cells(name: str, number: int, remedy: str, where: str = "") -> InvalidInputError:
     """Return the refusal of a column with missing values, the first of which is `where`.
 
-    >>> str(missing_cells("age", 1200, "drop those rows", in_row(0)))
+    >>> str(missing_cells("age", 1200, "drop those rows", " in row 1"))
     "Column 'age' has 1,200 missing values, the first in row 1; drop those rows."
     """
     values = f"{number:,} missing value{'' if number == 1 else 's'}"
@@ -306,8 +372,8 @@ def encode_names(frame: ArrowFrame, name: str, role: str) -> Column:
     if column.values[-1] is None:
         lost = column.codes == len(column.values) - 1
         remedy = f"every record needs a {role}: fill it in, or drop those rows"
-        raise missing_cells(name, int(lost.sum()), remedy, in_row(int(np.argmax(lost))))
-    refuse_respelled(column, role)
+        raise missing_cells(name, int(lost.sum()), remedy, frame.where(int(np.argmax(lost))))
+    refuse_respelled(column, role, frame.where)
     refuse_written_apart(frame, column)
     return column
 
@@ -319,12 +385,12 @@ def refuse_written_apart(frame: ArrowFrame, column: Column) -> None:
     if (row := frame.written_apart(column.name, column.codes)) is not None:
         raise InvalidInputError(
             f"Column {column.name!r} holds equal values that are written apart, as 31 and 31.0 or "
-            f"0.0 and -0.0 are, such as that{in_row(row)}; write each value in one way, or make "
-            "the column text."
+            f"0.0 and -0.0 are, such as that{frame.where(row)}; write each value in one way, or "
+            "make the column text."
         )
 
 
-def refuse_respelled(column: Column, role: str, where: Callable[[int], str] = in_row) -> None:
+def refuse_respelled(column: Column, role: str, where: Callable[[int], str]) -> None:
     """Refuse names that may be one: taken as one or as two, a table may look safer than it is."""
     joined = merge_spellings(column)
     if len(joined.values) == len(column.values):
@@ -392,7 +458,7 @@ def _reordered(
     codes: Codes,
     order: Sequence[Any],
     name: str,
-    where: Callable[[int], str] = in_row,
+    where: Callable[[int], str] = lambda row: "",
 ) -> tuple[tuple[Any, ...], Codes]:
     """Put the values that occur in the declared order."""
     place = {value: i for i, value in enumerate(order)}

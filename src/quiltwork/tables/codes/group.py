@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.codes.distinct import NO_SETS, NumberSets, distinct_rows, set_ids
+from quiltwork.tables.codes.distinct import (
+    NO_SETS,
+    ONE_EMPTY_SET,
+    NumberSets,
+    distinct_rows,
+    set_ids,
+)
 from quiltwork.tables.codes.encoding import CodedTable
 from quiltwork.tables.codes.histogram import SecretCounts
 
@@ -143,14 +149,14 @@ class SparseCounts:
         kind, columns = np.unique(self.kind[span], return_inverse=True)
         weights = np.zeros((len(who), len(kind)), dtype=np.int64)
         weights[rows, columns] = self.weight[span]
+        values, kinds = kind, None
+        if int(kind[-1]) >= self.values:
+            values, some = _members(kind, self.values, self.kinds)
+            kinds = some.astype(np.int64)
         if self.contributors is None:
-            return Group(who, kind, weights)
-        return self._cut_people(group, who, kind, weights)
-
-    def _cut_people(self, group: int, who: Ints, kind: Ints, weights: Ints) -> Group:
+            return Group(who, values, weights, kinds=kinds)
         providers, held = _members(who, self.providers, self.sets)
-        values, kinds = _members(kind, self.values, self.kinds)
-        groups, owners = self.contributors or (who, who)
+        groups, owners = self.contributors
         lo, hi = np.searchsorted(groups, [group, group + 1])
         inside = np.isin(providers, owners[lo:hi])
         return Group(
@@ -159,7 +165,7 @@ class SparseCounts:
             weights,
             None if inside.all() else inside,
             held if int(who[-1]) >= self.providers else None,
-            kinds.astype(np.int64) if int(kind[-1]) >= self.values else None,
+            kinds,
         )
 
 
@@ -184,23 +190,33 @@ def count_groups(
     some = slice(None) if rows is None else rows
     if encoded.subject is not None:
         return _count_people(encoded, encoded.subject[some], labels, groups, some)
-    sizes = (groups, len(encoded.providers), len(encoded.sensitive_values))
-    return count_records((labels, encoded.provider[some], encoded.sensitive[some]), sizes)
+    sizes = (groups, len(encoded.providers), len(encoded.classes))
+    return count_records((labels, encoded.provider[some], encoded.row_classes[some]), sizes)
 
 
 def count_records(
     columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
 ) -> SparseCounts:
-    """Count records by group, provider and sensitive value; `sizes` says how many of each."""
-    (group, who, kind), weight = distinct_rows(columns, sizes)
-    return _sorted_counts(group, who, kind, weight, sizes)
+    """Count records by group, provider and class of sensitive values; `sizes`: how many of each.
+
+    Records whose class is one more than that have no value.
+    """
+    groups, providers, values = sizes
+    without = int(columns[2].max(initial=0)) >= values
+    (group, who, kind), weight = distinct_rows(columns, (groups, providers, values + without))
+    counts = _sorted_counts(group, who, kind, weight, sizes)
+    return replace(counts, kinds=ONE_EMPTY_SET) if without else counts
 
 
-def one_group(table: Ints) -> SparseCounts:
-    """Take records by provider (rows) and sensitive value (columns) as the only group."""
+def one_group(table: Ints, values: int) -> SparseCounts:
+    """Take records by provider (rows) and class of values (columns) as the only group.
+
+    A column more than there are classes holds the records without a value.
+    """
     who, kind = np.nonzero(table)
     nothing = np.zeros(len(who), dtype=np.int64)
-    return _sorted_counts(nothing, who, kind, table[who, kind], (1, *table.shape))
+    counts = _sorted_counts(nothing, who, kind, table[who, kind], (1, len(table), values))
+    return replace(counts, kinds=ONE_EMPTY_SET) if (kind == values).any() else counts
 
 
 def _sorted_counts(
@@ -219,18 +235,19 @@ def _count_people(
 
     `triples` are the distinct (group, person, value), sorted; `new` marks where a person's values
     in a group begin, and `presence` numbers these pairs of group and person, so that `set_ids`
-    gives each pair the set of its values (`value_set`).
+    gives each pair the set of its values (`value_set`), which is empty for a person without any.
     """
     people, providers = int(subject.max()) + 1, len(encoded.providers)
-    values = len(encoded.sensitive_values)
+    values = len(encoded.classes)
     known_by, sets = encoded.known_by
     known = np.zeros(people, dtype=np.int64)
     known[subject] = known_by[some]
-    columns = [labels, subject, encoded.sensitive[some]]
-    triples, _ = distinct_rows(columns, [groups, people, values])
+    columns = [labels, subject, encoded.row_classes[some]]
+    triples, _ = distinct_rows(columns, [groups, people, values + 1])
     new = np.append(True, (np.diff(triples[0]) != 0) | (np.diff(triples[1]) != 0))
-    presence = np.cumsum(new) - 1
-    value_set, kinds = set_ids(presence, triples[2], int(presence[-1]) + 1, values)
+    presence, counted = np.cumsum(new) - 1, triples[2] < values
+    number = int(presence[-1]) + 1
+    value_set, kinds = set_ids(presence[counted], triples[2][counted], number, values)
     where, whom = triples[0][new], triples[1][new]
     sizes = [groups, providers + len(sets), values + len(kinds)]
     (group, who, kind), weight = distinct_rows([where, known[whom], value_set], sizes)

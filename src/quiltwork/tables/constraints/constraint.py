@@ -324,7 +324,7 @@ class Custom(Constraint):
 
     def bind(self, encoded: CodedTable) -> Constraint:
         """Learn the labels of the table's sensitive values."""
-        return replace(self, labels=encoded.sensitive_values)
+        return replace(self, labels=encoded.classes)
 
     def _asked(self, function: Callable[[Mapping[Any, int]], Any], left: SecretCounts) -> Any:
         counts: dict[Any, int] = left.as_dict()

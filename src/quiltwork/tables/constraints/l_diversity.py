@@ -96,12 +96,13 @@ class LDiversity(Constraint):
         return status
 
     def needs_coalitions(self, group: Group) -> bool:
-        """Tell whether coalitions have to be tried: not where each record has one value."""
-        return group.people_are_shared or group.kinds is not None
+        """Tell whether coalitions have to be tried: not where each person is known to one."""
+        return group.people_are_shared
 
     def breach(self, group: Group, m: int, count: Counter) -> tuple[int, ...] | None:
         """Return a coalition that leaves fewer than l values, without trying any."""
-        holds, spared = group.weights > 0, group.size - min(m, group.size - 1)
+        held = group.weights if group.kinds is None else group.weights @ group.kinds
+        holds, spared = held > 0, group.size - min(m, group.size - 1)
         left = covered_by_few(holds, self.l - 1, spared, count)
         return None if left is None else tuple(np.flatnonzero((holds & ~left).any(axis=1)).tolist())
 
@@ -124,7 +125,8 @@ def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
 
     Members hold each removed value once for each of its providers: what single members can
     contribute to that, counted one by one, must be enough for the e rarest. For coalitions of one
-    it is enough. If one provider is left, its values are all that is.
+    it is enough. If one provider is left, its values are all that is; some may have none, as those
+    of their records are missing.
 
     `found` are the cells (group · values + value) that occur, `where` and `owners` the group and
     the number of providers of each; `rising` has these numbers sorted within each group, whose
@@ -146,8 +148,10 @@ def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
     status[simple & ((together <= size) | (size == 1))] = BROKEN
     status[together > sum_of_largest(holder, held, size)] = SAFE
     holder, held = entries_per_provider(group, provider, counts)
+    without = counts.inside - np.bincount(holder, minlength=counts.groups)
     fewest = np.minimum.reduceat(held, np.searchsorted(holder, np.arange(counts.groups)))
-    covered = _most_covered(group, value, provider, counts, wanted - 1)
+    fewest = np.where(without > 0, 0, fewest)
+    covered = without + _most_covered(group, value, provider, counts, wanted - 1)
     status[simple & (covered < counts.inside - size) & (status == OPEN)] = SAFE
     one_left = simple & (size == counts.inside - 1)
     status[one_left] = np.where(fewest < wanted, BROKEN, SAFE)[one_left]

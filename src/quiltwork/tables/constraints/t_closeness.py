@@ -73,17 +73,23 @@ class TCloseness(Constraint):
                 "The ordered distance needs sensitive values with an order; declare it with "
                 "Table(…, ordinal={column: values in order}), or take distance='equal'."
             )
+        together = encoded.class_of
+        if together is not None and (np.bincount(together)[: len(encoded.classes)] > 1).any():
+            raise InvalidInputError(
+                "Sensitive values count as one under the labels of their hierarchy, by which "
+                "distributions are closer than by the values: take t-closeness without levels."
+            )
         if encoded.joined:
             raise InvalidInputError(
                 "A sensitive value has several spellings, such as 1.5 and 1.50. Should they be "
                 "two values, distributions are further apart than if they are one; spell it in "
                 "one way for t-closeness."
             )
-        codes = encoded.sensitive.astype(np.int64)
+        width = len(encoded.classes)
+        codes = encoded.row_classes.astype(np.int64)
         if encoded.subject is not None:
-            width = len(encoded.sensitive_values)
-            codes = np.unique(encoded.subject * width + codes) % width
-        counts = np.bincount(codes, minlength=len(encoded.sensitive_values))
+            codes = np.unique(encoded.subject * (width + 1) + codes) % (width + 1)
+        counts = np.bincount(codes, minlength=width + 1)[:width]
         return replace(self, reference=tuple(counts.tolist()))
 
     def holds(self, left: SecretCounts) -> bool:

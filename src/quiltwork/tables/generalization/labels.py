@@ -60,10 +60,14 @@ def value_text(value: Any) -> str:
     """
     if value is None:
         return MISSING
+    text = _unquoted(value)
+    return json.dumps(text, ensure_ascii=False) if _SPECIAL.search(text) else text
+
+
+def _unquoted(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
-    text = str(value)
-    return json.dumps(text, ensure_ascii=False) if _SPECIAL.search(text) else text
+    return str(value)
 
 
 def range_text(low: Any, high: Any, missing: bool = False) -> str:
@@ -130,6 +134,8 @@ class LabelReader:
     Attributes:
         column: the original values; a missing one is the last.
         order: the declared order of the column, which may name values that do not occur in it.
+        written: the values that some text names as this column writes them: `F` beside `f`. Only a
+            text with that spelling covers them; others are found in whatever spelling.
 
     >>> ages = Column("age", "numeric", (20, 25, 31), np.zeros(0, dtype=np.int32))
     >>> [LabelReader(ages).codes(text).tolist() for text in ("20..30", "*", "2*", "{20, 31}")]
@@ -138,6 +144,7 @@ class LabelReader:
 
     column: Column
     order: Sequence[Any] = ()
+    written: frozenset[str] = frozenset()
 
     def codes(self, text: Any, label: Label | None = None) -> Codes:
         """Return the codes of the values that a text covers; stars cover what they stand for.
@@ -183,10 +190,12 @@ class LabelReader:
 
     @cached_property
     def _codes_of(self) -> dict[Any, list[int]]:
-        """The codes of all values that may mean the same."""
+        """The codes of all values that may mean the same; of those in `written`, by their text."""
         found: dict[Any, list[int]] = {}
         for code, value in self._known.items():
-            found.setdefault(canonical_value(value), []).append(code)
+            text = _unquoted(value)
+            key = (text,) if text in self.written else canonical_value(value)
+            found.setdefault(key, []).append(code)
         return found
 
     @cached_property
@@ -218,7 +227,7 @@ class LabelReader:
     def _one(self, text: str) -> list[int]:
         if text in self._under:
             return self._under[text]
-        found = self._codes_of.get(canonical_value(text), [])
+        found = self._codes_of.get((text,), []) + self._codes_of.get(canonical_value(text), [])
         return self._masked(text) if not found and text.endswith("*") else found
 
     def _masked(self, text: str) -> list[int]:
@@ -353,9 +362,9 @@ def _covering(
     Next to sets a word is a value that others have. Next to the root of a hierarchy that was not
     declared, an unknown one may be a label of it.
     """
-    reader = LabelReader(own, order)
-    covered = np.zeros((len(published.values), len(own.values)), dtype=bool)
     labels = [label_of(text) for text in published.values]
+    reader = LabelReader(own, order, frozenset(text for one in labels for text in one.values))
+    covered = np.zeros((len(published.values), len(own.values)), dtype=bool)
     for row, text, label in zip(covered, published.values, labels, strict=True):
         row[reader.codes(text, label)] = True
     shown = zip(published.values, labels, strict=True)

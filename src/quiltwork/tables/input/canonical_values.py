@@ -108,6 +108,15 @@ def canonical_value(value: Any) -> Any:
     return _ordered_key(text) or text
 
 
+def is_missing(value: Any) -> bool:
+    """Tell whether a sensitive value says nothing; `none` may say that there is no illness.
+
+    >>> is_missing(None), is_missing(" N/A"), is_missing("none")
+    (True, True, False)
+    """
+    return value is None or _folded(value) in MISSING_WORDS - {"none"}
+
+
 def _folded(value: Any) -> str:
     """Return a text without what readers overlook: case, spaces, the make of its letters.
 

@@ -70,10 +70,12 @@ class ArrowFrame:
     Attributes:
         held: the frame as it was given; what a file held as an Arrow table.
         kind: of what make frames are that are made of it; pandas for files.
+        parts: where several were stacked, the name and the number of rows of each.
     """
 
     held: Any
     kind: Kind
+    parts: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def of(cls, frame: Any) -> ArrowFrame:
@@ -134,6 +136,18 @@ class ArrowFrame:
                 "floats."
             ) from None
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def where(self, row: int) -> str:
+        """Say where a row is, for messages, which never show it.
+
+        >>> ArrowFrame(None, "arrow", (("north", 300), ("east", 20))).where(303)
+        " in row 4 of 'east'"
+        """
+        for name, rows in self.parts:
+            if row < rows:
+                return f" in row {row + 1:,} of {name!r}"
+            row -= rows
+        return f" in row {row + 1:,}"
 
     def arrow(self, names: Sequence[str] | None = None) -> Any:
         """Return some columns, or all, as an Arrow table."""
@@ -351,7 +365,9 @@ def stacked(frames: Mapping[str, ArrowFrame], provider: str) -> ArrowFrame:
         ) from None
     labels = pa.array(list(frames), type=pa.string())
     owner = np.repeat(np.arange(len(tables), dtype=np.int32), [part.num_rows for part in tables])
-    return ArrowFrame(stack.append_column(provider, labels.take(pa.array(owner))), parts[0].kind)
+    named = tuple(zip(frames, (part.num_rows for part in tables), strict=True))
+    whole = stack.append_column(provider, labels.take(pa.array(owner)))
+    return ArrowFrame(whole, parts[0].kind, named)
 
 
 def _differing(tables: Sequence[Any], names: Sequence[str]) -> str:

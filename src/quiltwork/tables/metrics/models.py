@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.errors import InvalidInputError
 from quiltwork.tables.codes.distinct import distinct_rows
 from quiltwork.tables.codes.encoding import Column, merge_spellings
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, secret_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,7 @@ class Models:
 
     Attributes:
         k: every group has at least k records (people, where the table names its subjects).
+            Missing sensitive values count in k alone, as they do for constraints.
         alpha: no value has a larger share of a group ((α, k)-anonymity).
         distinct_l: every group has at least l values.
         entropy_l: every group's entropy is at least log l (l need not be a whole number).
@@ -137,20 +139,21 @@ def privacy_models(table: Table) -> Models:
     >>> found.k, found.distinct_l, found.t, round(found.beta, 3)
     (2, 1, 0.25, 1.0)
     """
-    columns = attribute_counts(table).values()
-    counts = [counted for counted, _ in columns]
-    level = min(int(np.bincount(one.group).min()) for one in counts)
+    columns = _judged_counts(table)
+    counts = [one for one, _, _ in columns]
+    level = min(0 if lacking else int(np.bincount(one.group).min()) for one, _, lacking in columns)
     gains = [one.shares / one.overall[one.value] for one in counts]
     betas = [float(gain.max() - 1) for gain in gains]
     rarest = [-math.log(one.overall[one.overall > 0].min()) for one in counts]
     distances = [
-        (ordered_distance if ordered else equal_distance)(one).max() for one, ordered in columns
+        (ordered_distance if ordered else equal_distance)(one).max() for one, ordered, _ in columns
     ]
+    lacking = any(lacking for *_, lacking in columns)
     return Models(
         k=int(people_per_group(table).min()),
         alpha=max(float(one.shares.max()) for one in counts),
         distinct_l=level,
-        entropy_l=float(min(np.exp(entropies(one).min()) for one in counts)),
+        entropy_l=0.0 if lacking else float(min(np.exp(entropies(one).min()) for one in counts)),
         recursive_c=None if level < 2 else max(_recursive_c(one, level) for one in counts),
         t=float(max(distances)),
         beta=max(betas),
@@ -159,15 +162,39 @@ def privacy_models(table: Table) -> Models:
     )
 
 
-def attribute_counts(table: Table) -> dict[str, tuple[ValueCounts, bool]]:
-    """Return the counts of each sensitive column, and whether its values have an order."""
+def _judged_counts(table: Table) -> list[tuple[ValueCounts, bool, bool]]:
+    """Return the counts of each sensitive column by what constraints take its values for.
+
+    With it, whether values have an order, and whether some group has no value at all; the others
+    are numbered anew.
+    """
+    found = []
+    groups, subject = table.groups, table.encoded.subject
+    for name in table.sensitive:
+        column = sensitive_column(table, name)
+        class_of, labels = secret_classes(table, column.codes, len(column.values), [column])
+        codes, kept, values = column.codes, np.arange(table.encoded.rows), len(column.values)
+        ordered = column.kind != "categorical" and name not in table.levels
+        if class_of is not None:
+            codes, values = class_of[column.codes], len(labels)
+            kept = np.flatnonzero(codes < values)
+        present, of = np.unique(groups.labels[kept], return_inverse=True)
+        people = None if subject is None else subject[kept]
+        if not len(of):
+            raise InvalidInputError(f"Column {name!r} has no values; nothing is learned from it.")
+        counts = value_counts(of, codes[kept], len(present), values, people)
+        found.append((counts, ordered, len(present) < groups.count))
+    return found
+
+
+def attribute_counts(table: Table) -> dict[str, ValueCounts]:
+    """Return the counts of each sensitive column by its values as they are."""
     groups, subject = table.groups, table.encoded.subject
     found = {}
     for name in table.sensitive:
         column = sensitive_column(table, name)
         values = len(column.values)
-        counts = value_counts(groups.labels, column.codes, groups.count, values, subject)
-        found[name] = counts, column.kind != "categorical"
+        found[name] = value_counts(groups.labels, column.codes, groups.count, values, subject)
     return found
 
 

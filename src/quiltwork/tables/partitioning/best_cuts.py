@@ -174,6 +174,9 @@ def _diverse(
     if many < values:
         return np.zeros((count, width - 1), dtype=bool)
     key = np.repeat(np.arange(count, dtype=np.int64) * many, nodes.sizes) + sensitive
+    if int(sensitive.max()) >= many:  # some records have no value
+        some = sensitive < many
+        key, bin_of = key[some], bin_of[some]
     first = np.full(count * many, width, dtype=np.int32)
     last = np.full(count * many, -1, dtype=np.int32)
     np.minimum.at(first, key, bin_of)

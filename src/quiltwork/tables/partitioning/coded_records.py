@@ -143,8 +143,8 @@ class CodedRecords:
         codes: quasi-identifier × row.
         provider: for each row, 0..providers−1.
         providers: how many providers there are.
-        sensitive: for each row, 0..values−1.
-        values: how many sensitive values there are.
+        sensitive: for each row, the class of its sensitive value, 0..values−1; `values` for none.
+        values: how many classes there are.
         ids: for each row, its number in the whole table.
         axes: the quasi-identifiers as directions of cuts.
     """
@@ -197,8 +197,8 @@ def records_of(encoded: CodedTable) -> CodedRecords:
         codes,
         encoded.provider,
         len(encoded.providers),
-        encoded.sensitive,
-        len(encoded.sensitive_values),
+        encoded.row_classes,
+        len(encoded.classes),
         np.arange(encoded.rows, dtype=code_type(encoded.rows)),
         Axes(
             tuple(column.positions for column in encoded.quasi),

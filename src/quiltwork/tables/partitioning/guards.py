@@ -132,7 +132,8 @@ class Guard:
             return sure
         if not self.plain or not sure.any() or not bincount_is_cheaper(cells, len(nodes.rows)):
             return np.zeros(nodes.count, dtype=bool)
-        cell = nodes.owners() * records.values + records.sensitive[nodes.rows]
+        secret = records.sensitive[nodes.rows]
+        cell = (nodes.owners() * records.values + secret)[secret < records.values]
         table = np.bincount(cell, minlength=cells).reshape(nodes.count, -1)
         sure &= np.count_nonzero(table > most, axis=1) >= self.values
         return sure
@@ -177,6 +178,7 @@ def held_anyhow(
         if m:
             owned = np.sort(np.bincount(encoded.provider[rows]))[::-1]
             known = int(owned[: min(m, np.count_nonzero(owned) - 1)].sum())
-        left = SecretCounts.from_histogram(np.bincount(encoded.sensitive[rows]))
+        counts = np.bincount(encoded.row_classes[rows], minlength=len(encoded.classes))
+        left = SecretCounts.from_histogram(counts[: len(encoded.classes)], len(rows))
         found[group] = constraint.without(left, known)
     return found

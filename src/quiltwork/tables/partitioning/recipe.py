@@ -59,7 +59,7 @@ def partition(
         asked = KAnonymity(asked.records_needed)
     order = None
     if recipe.rules.relaxed:
-        order = by_content(records, encoded.subject)
+        order = by_content(records, encoded)
         records = records.take(order)
     alone = recipe.method == "separate"
     guard = Guard(asked, 0 if alone else recipe.m, encoded)
@@ -115,7 +115,7 @@ def groups_within_budget(sizes: Counts, room: int) -> Counts:
     return np.array(chosen, dtype=np.int64)
 
 
-def by_content(records: CodedRecords, subject: NDArray[np.int64] | None) -> RowNumbers:
+def by_content(records: CodedRecords, encoded: CodedTable) -> RowNumbers:
     """Return the row numbers in an order that content alone decides.
 
     Where records with equal quasi-identifiers may go to different groups, something must say which;
@@ -129,7 +129,9 @@ def by_content(records: CodedRecords, subject: NDArray[np.int64] | None) -> RowN
     new = (taken[:, 1:] != taken[:, :-1]).any(axis=0)
     alike = np.empty(len(order), dtype=np.int64)  # numbers the combinations of quasi-identifiers
     alike[order] = np.concatenate(([0], np.cumsum(new)))
-    last = () if subject is None else (subject,)
+    last: tuple[NDArray[Any], ...] = (encoded.sensitive,)
+    if encoded.subject is not None:
+        last = (encoded.subject, *last)
     turn = _turns((alike, records.sensitive, records.provider), last)
     turn = _turns((alike, records.sensitive), (turn, records.provider, *last))
     return np.lexsort((*last, records.provider, records.sensitive, turn, alike))

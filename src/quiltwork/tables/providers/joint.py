@@ -73,6 +73,8 @@ class JointVerdict(ResultBase):
     def explain(self) -> str:
         """Say what was found out."""
         asked = f"{self.constraint}, whichever {self.m} collude"
+        if self.m < 2:
+            asked = f"{self.constraint} against {'any provider' if self.m else 'outsiders'}"
         if self.private:
             return f"Private: all {self.boxes:,} boxes with rows keep {asked}."
         few = f"{len(self.failing):,} of {self.boxes:,} boxes"
@@ -143,13 +145,14 @@ class Agreement:
     def _of_box(self, group: int) -> tuple[str, ...]:
         return tuple(map(str, self.boxes.group_values(group)))
 
-    def digest(self, sensitive: Sequence[str]) -> str:
+    def digest(self, own: Table) -> str:
         """What every file says, so that files of another agreement are refused.
 
-        Where values are counted, all must count those of the same columns.
+        Where values are counted, all must count those of the same columns alike.
         """
-        counted = [*sensitive] if self.values > 1 else []
-        columns = [self.boxes.quasi_identifiers, counted]
+        columns: list[Any] = [self.boxes.quasi_identifiers, []]
+        if self.values > 1:
+            columns[1] = [*own.sensitive, sorted(own.levels.items()), own.count_missing]
         asked = [self.k, self.values, self.m, BUCKETS]
         text = json.dumps([sorted(self.providers), columns, self.names, asked])
         return hmac.new(self.salt, text.encode(), hashlib.sha256).hexdigest()
@@ -161,7 +164,7 @@ class Agreement:
         return int.from_bytes(found[:8], "big") % BUCKETS
 
     def counted(self, own: Table, left_out: int) -> Counts:
-        """Return the own rows by box and salted value."""
+        """Return the own rows by box and salted value; in the last column those without a value."""
         if set(own.quasi_identifiers) != set(self.boxes.quasi_identifiers):
             raise InvalidInputError("The boxes and your rows must have the same quasi-identifiers.")
         refuse_subjects(own)
@@ -186,9 +189,9 @@ class Agreement:
             )
         order = {name: place for place, name in enumerate(self.names)}
         place_of = np.array([order[self._of_box(g)] for g in range(len(order))])
-        number = np.array([self.bucket(value) for value in mine.sensitive_values])
-        counts = np.zeros((len(order), BUCKETS), dtype=np.int64)
-        cells = (place_of[box], number[mine.sensitive[alike.first[row]]])
+        number = np.array([*map(self.bucket, mine.classes), BUCKETS])
+        counts = np.zeros((len(order), BUCKETS + 1), dtype=np.int64)
+        cells = (place_of[box], number[mine.row_classes[alike.first[row]]])
         np.add.at(counts, cells, weight[row])
         return counts
 
@@ -237,7 +240,7 @@ def take_step(
     target, others = files.named(f"{folder}/{me}").parent, sorted({*agreed.providers} - {me})
     with suppress(OSError):  # what cannot be written says so
         target.mkdir(0o700, exist_ok=True)
-    run = _Run(agreed.digest(own.sensitive), me, target, others)
+    run = _Run(agreed.digest(own), me, target, others)
     written = [run.write_share(other) for other in run.others if not run.share(me, other).exists()]
     shares = [run.share(other, me) for other in run.others]
     if missing := tuple(path.name for path in shares if not path.exists()):
@@ -334,7 +337,8 @@ class _Run:
 def first_numbers(agreed: Agreement, counts: Counts) -> NDArray[np.bool_]:
     """Return for each box whether there are at least 1, …, k own rows, and which values."""
     many = counts.sum(axis=1)[:, None] >= np.arange(1, agreed.k + 1)
-    return np.concatenate([many, counts > 0], axis=1) if agreed.values > 1 else many
+    held = counts[:, :BUCKETS] > 0
+    return np.concatenate([many, held], axis=1) if agreed.values > 1 else many
 
 
 class OpenedSums:
@@ -373,7 +377,7 @@ class OpenedSums:
 
         Up to as many as must go in that box: more would be told than is needed.
         """
-        held = [[(counts[g, self.rare(g)] > 0).sum()] for g in self.open]
+        held = [[(counts[g, :BUCKETS][self.rare(g)] > 0).sum()] for g in self.open]
         need = np.array([[self.removed(g)] for g in self.open])
         steps = np.arange(1, need.max() + 1)
         return np.asarray((np.array(held) >= steps) & (steps <= need))

@@ -276,9 +276,11 @@ class PublishedCheck:
         if found.unmatched:
             return found
         who, group, value = (np.repeat(column, taken) for column in held)
-        counts = count_records((group, who, value), (len(shown), providers, shown.shape[1]))
-        some, bound = np.flatnonzero(known), asked.bind(published.encoded)
         encoded = replace(published.encoded, providers=names)
+        if encoded.class_of is not None:
+            value = encoded.class_of[value]
+        counts = count_records((group, who, value), (len(shown), providers, len(encoded.classes)))
+        some, bound = np.flatnonzero(known), asked.bind(published.encoded)
         names = encoded, published.group_values
         verdict = verify_counts(names, counts, bound, 0, "exact", limit)
         if verdict.private and len(some):

@@ -22,6 +22,7 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
+from quiltwork.tables.codes.encoding import CodedTable
 from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint
 from quiltwork.tables.m_privacy import verify_m_privacy
@@ -210,14 +211,17 @@ def own_view(
     """
     allowed = integer(left_out, "left_out", 0)
     check_columns(read_table(published), read_table(own))
-    classes, _, unmatched = find_row_classes(published, own)
+    told = None
+    if row_groups is not None:
+        told = row_group_counts(published, read_table(row_groups), ("",))
+    classes, _, unmatched = find_row_classes(published, own, told)
     rows, shown = unmatched + int(classes.weight.sum()), classes.shown
-    if row_groups is None:
+    if told is None:
         missing, mine = unmatched + classes.surplus(), classes.possible
         least, most = shown - mine, _most(classes, missing, allowed)
         ambiguous = int(classes.weight[classes.matches > 1].sum())
     else:
-        mine, ambiguous = _told(published, row_groups, classes), 0
+        mine, ambiguous = _possible(told[0], classes), 0
         least = most = shown - mine
         missing = allowed = rows - int(mine.sum())
     met = np.flatnonzero(mine.any(axis=1) & most.any(axis=1)).tolist()
@@ -228,14 +232,15 @@ def own_view(
     everybodys: list[GroupView] = []
     if constraint is not None:
         asked = as_constraint(constraint).bind(published.encoded)
-        states = [_broken(asked.parts, least[g], most[g], shown[g]) for g in met]
+        encoded = published.encoded
+        states = [_broken(asked.parts, encoded, least[g], most[g], shown[g]) for g in met]
         outsiders = verify_m_privacy(published, as_constraint(constraint), 0)
         if not outsiders.private:
             texts = [published.group_values(g) for g in range(len(shown))]
             g = texts.index(outsiders.group)
             if g not in met or states[met.index(g)] is not True:
                 everybodys = [_view(published, g, *[shown[g]] * 3)]
-        certain = row_groups is not None or not (missing or allowed)
+        certain = told is not None or not (missing or allowed)
         verdict = "cannot tell"
         if not outsiders.private or (certain and True in states):
             verdict = "breached"
@@ -273,9 +278,8 @@ def _most(classes: RowClasses, missing: int, allowed: int) -> Counts:
     return most
 
 
-def _told(published: Table, row_groups: Table, classes: RowClasses) -> Counts:
+def _possible(told: Counts, classes: RowClasses) -> Counts:
     """Return group × value, the own rows as the publisher says, if they can be these rows."""
-    told: Counts = row_group_counts(published, read_table(row_groups), ("",))[0]
     if (told > classes.shown).any() or int(classes.max_flow_within(told).sum()) < int(told.sum()):
         raise InvalidInputError(
             "The row groups are not yours as this table publishes them; ask its publisher for "
@@ -293,7 +297,9 @@ def _view(published: Table, group: int, shown: Counts, least: Counts, most: Coun
     return GroupView(published.group_values(group), size, own, left, left_most)
 
 
-def _broken(parts: Sequence[Constraint], least: Counts, most: Counts, shown: Counts) -> bool | None:
+def _broken(
+    parts: Sequence[Constraint], encoded: CodedTable, least: Counts, most: Counts, shown: Counts
+) -> bool | None:
     """Tell whether a group is broken wherever own rows are (True), nowhere (False) or perhaps.
 
     What may be left is every histogram between `least` and `most` but the empty one, and the
@@ -301,20 +307,26 @@ def _broken(parts: Sequence[Constraint], least: Counts, most: Counts, shown: Cou
     """
     if least.any():
         for part in parts:
-            known = (least == most).all() and _between(part, least, shown) is False
-            if known or (part.eg_monotonic and not part.holds(SecretCounts.from_histogram(most))):
+            known = (least == most).all() and _between(part, encoded, least, shown) is False
+            if known or (part.eg_monotonic and not part.holds(_seen(encoded, most))):
                 return True
     lowest = [least] if least.any() else [*np.eye(len(most), dtype=np.int64)[most > 0]]
-    return False if all(_between(part, low, shown) for part in parts for low in lowest) else None
+    kept = (_between(part, encoded, low, shown) for part in parts for low in lowest)
+    return False if all(kept) else None
 
 
-def _between(part: Constraint, low: Counts, high: Counts) -> bool | None:
+def _seen(encoded: CodedTable, histogram: Counts) -> SecretCounts:
+    """Return records by sensitive value as constraints see them."""
+    return SecretCounts.from_histogram(encoded.by_class(histogram), int(histogram.sum()))
+
+
+def _between(part: Constraint, encoded: CodedTable, low: Counts, high: Counts) -> bool | None:
     """Tell whether a part holds for every histogram from `low` to `high`; None: not decided."""
     if part.eg_monotonic or (low == high).all():
-        return part.holds(SecretCounts.from_histogram(low))
-    if not all(part.holds(SecretCounts.from_histogram(end)) for end in (low, high)):
+        return part.holds(_seen(encoded, low))
+    if not all(part.holds(_seen(encoded, end)) for end in (low, high)):
         return False
-    found = part.worst_between(low[None], high[None])
+    found = part.worst_between(encoded.by_class(low)[None], encoded.by_class(high)[None])
     if found is None:
         return None
     return True if found.safe[0] else (False if found.violated[0] else None)

@@ -145,7 +145,7 @@ def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
         coalition=tuple(encoded.providers[code] for code in group.providers[members]),
         group=table.group_values(weakest),
         broken=str(KAnonymity(k)),
-        left={encoded.sensitive_values[code]: number for code, number in rest.items()},
+        left={encoded.classes[code]: number for code, number in rest.items()},
         left_size=int(left[weakest]),
     )
     return MaxM(int(safe), found, safe.largest_passing_k)

@@ -19,6 +19,7 @@ from quiltwork.tables.codes.encoding import (
     CodedTable,
     Column,
     code_type,
+    encode_column,
     group_rows,
     some_rows,
 )
@@ -140,16 +141,19 @@ class PublishedRecords(PublishedTable):
     def order(self) -> Counts:
         """The published order: by group, then by sensitive cells; content alone decides it."""
         keys = [column.codes[self.rows] for column in self.source.encoded.secrets]
+        more = (encode_column(self.source.data, name, "value") for name in self.source.carried)
+        keys += [column.codes[self.rows] for column in more]
         return np.lexsort((*keys[::-1], self.labels))
 
     @cached_property
     def frame(self) -> Any:
-        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
+        """What is published: quasi-identifiers as texts, the others as they are; no provider."""
         return like(self._published(), self.source.kind)
 
     def _published(self, some: NDArray[np.bool_] | slice = slice(None)) -> Any:
         order = self.order[some]
-        return arrow().table({**self._texts(order), **self._taken(self.source.sensitive, order)})
+        names = [*self.source.sensitive, *self.source.carried]
+        return arrow().table({**self._texts(order), **self._taken(names, order)})
 
     @cached_property
     def table(self) -> Table:
@@ -160,11 +164,15 @@ class PublishedRecords(PublishedTable):
         columns = {
             **self._taken(extra, everything),
             **self._texts(everything),
-            **self._taken(source.sensitive, everything),
+            **self._taken([*source.sensitive, *source.carried], everything),
         }
         frame = ArrowFrame(arrow().table(columns), source.kind)
         table = with_frame(
-            source, frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
+            source,
+            frame,
+            ordinal=source.secret_orders,
+            hierarchies=source.secret_trees,
+            missing="value",
         )
         # The codes are known: finding them again in the texts would cost more than making them.
         table.__dict__["encoded"] = some_rows(source.encoded, self.rows, self._quasi)

@@ -134,7 +134,7 @@ def disclosures(table: Table) -> tuple[Disclosure, ...]:
     (0.75, 0.75, 2)
     """
     found = attribute_counts(table).items()
-    return tuple(_disclosure(name, counts) for name, (counts, _) in found)
+    return tuple(_disclosure(name, counts) for name, counts in found)
 
 
 def _disclosure(name: str, counts: ValueCounts) -> Disclosure:

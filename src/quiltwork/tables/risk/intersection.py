@@ -139,14 +139,13 @@ def intersection(
     >>> found.most  # if so, nobody is left for the flu but the woman in her twenties
     4
     """
-    roles = {*read_table(earlier).quasi_identifiers, *read_table(later).sensitive}
+    check_alike(read_table(earlier), read_table(later))
     orders, trees = read_orders(ordinal), by_column(hierarchies, "hierarchies")
     for name in (*orders, *trees):
-        if name not in roles:
+        if name not in earlier.quasi_identifiers:
             raise InvalidInputError(
-                f"Column {name!r} is declared, but is neither a quasi-identifier nor sensitive."
+                f"Column {name!r} is declared, but is no quasi-identifier, whose labels are read."
             )
-    check_alike(earlier, later)
     releases = _releases(earlier, later)
     if earlier.subject is not None and later.subject is not None:
         return _by_subject(*_people(earlier, later), *releases)

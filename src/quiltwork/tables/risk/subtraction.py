@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
-from quiltwork.tables.codes.group import SparseCounts, by_value, count_groups
+from quiltwork.tables.codes.group import SparseCounts, by_value, count_records
 from quiltwork.tables.table import Table, read_table
 
 _PORTION = 1 << 22  # pairs of group and provider × values that are looked at together
@@ -78,7 +78,8 @@ def subtraction(table: Table) -> Subtracted | None:
     providers, values = len(encoded.providers), len(encoded.sensitive_values)
     if providers == 1 or encoded.subject is not None:
         return None
-    counts = count_groups(encoded, groups.labels, groups.count)
+    columns = groups.labels, encoded.provider, encoded.sensitive
+    counts = count_records(columns, (groups.count, providers, values))
     pair = counts.group * providers + counts.who
     first = np.flatnonzero(np.diff(pair, prepend=-1))
     held = np.diff(np.append(first, len(pair)))  # the values of each pair of group and provider

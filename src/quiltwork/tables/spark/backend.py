@@ -69,7 +69,12 @@ class SparkPublication(Publication):
         """The same as a Table with providers. Never publish it."""
         source, frame = self.source, self.published.drop(WIDTH)
         return with_frame(
-            source, frame, ordinal=source.secret_orders, hierarchies=None, missing="value"
+            source,
+            frame,
+            ordinal=source.secret_orders,
+            hierarchies=None,
+            missing="value",
+            count_missing=True,
         )
 
     @property

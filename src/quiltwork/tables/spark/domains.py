@@ -26,6 +26,7 @@ from quiltwork.tables.codes.encoding import (
     refuse_endless,
     refuse_respelled,
 )
+from quiltwork.tables.codes.group import SparseCounts, one_group
 from quiltwork.tables.codes.hierarchies import Hierarchy
 from quiltwork.tables.constraints.constraint import Conjunction, Constraint
 from quiltwork.tables.input.frames import ArrowFrame
@@ -36,7 +37,7 @@ from quiltwork.tables.partitioning.coded_records import (
     working_order,
 )
 from quiltwork.tables.spark.session import quoted
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, secret_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,6 +81,13 @@ class Domains:
             self.table, quasi=quasi, provider=provider, sensitive=sensitive, rows=len(provider)
         )
 
+    def holdings(self, table: Counts) -> SparseCounts:
+        """Return records by provider and sensitive value as the only group of a table."""
+        classes = len(self.table.classes)
+        if self.table.class_of is not None:
+            table = table @ (np.arange(classes + 1) == self.table.class_of[:, None])
+        return one_group(table, classes)
+
     def records(self, codes: Codes, provider: Codes, sensitive: Codes) -> CodedRecords:
         """Return some rows for partitioning; codes are working codes, quasi-identifier × row."""
         return CodedRecords(
@@ -100,6 +108,10 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
             "On Spark every record counts as a person of its own; a subject column needs "
             "backend='local'. Where it does not fit one machine, keep one row per person."
         )
+    if table.carried:
+        raise UnsupportedError(
+            "On Spark no columns are carried along: carried needs backend='local'."
+        )
     trees = {name: Hierarchy.read(source, name) for name, source in table.hierarchies.items()}
     owner = [] if table.provider is None else [[table.provider]]
     sets = [*([name] for name in table.quasi_identifiers), list(table.sensitive), *owner]
@@ -115,6 +127,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
     found = tables[len(quasi)]
     secrets = [_one_spelling(_encoded(table, found, name)) for name in table.sensitive]
     codes, values, kind = encode_product(secrets)
+    class_of, labels = secret_classes(table, codes, len(values), secrets)
     types = {name: found.schema.field(name).type for name in table.sensitive}
     providers: tuple[Any, ...] = ("",)
     if table.provider is not None:
@@ -127,7 +140,9 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
         )
     first = np.unique(codes, return_index=True)[1]
     none = np.zeros(0, dtype=np.int32)
-    whole = CodedTable(tuple(quasi), none, providers, none, values, kind, None, 0)
+    whole = CodedTable(
+        tuple(quasi), none, providers, none, values, kind, None, 0, (), class_of, labels
+    )
     return Domains(
         table=whole,
         ranks=tuple(map(working_order, quasi, counts)),
@@ -179,7 +194,7 @@ def bound(constraint: Constraint, domains: Domains) -> Constraint:
     every = np.arange(len(domains.table.sensitive_values), dtype=np.int32)
     sample = domains.encoded(domains.table.quasi, np.zeros_like(every), every)
     parts = [part.bind(sample) for part in constraint.parts]
-    counts = tuple(domains.sensitive_counts.tolist())
+    counts = tuple(domains.table.by_class(domains.sensitive_counts).tolist())
     parts = [part.with_reference(counts) for part in parts]
     return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
 

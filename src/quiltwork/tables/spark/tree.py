@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.codes.group import SparseCounts, one_group
+from quiltwork.tables.codes.group import SparseCounts
 from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.spark.domains import MOST_CELLS, Domains
@@ -195,7 +195,9 @@ def _measured(
     *known, holdings = tables
     cells = len(domains.table.providers), len(domains.table.sensitive_values)
     return {
-        node: Measure(tuple(table[i] for table in known), one_group(holdings[i].reshape(cells)))
+        node: Measure(
+            tuple(table[i] for table in known), domains.holdings(holdings[i].reshape(cells))
+        )
         for i, node in enumerate(nodes)
     }
 

@@ -145,7 +145,8 @@ def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any],
             )
         )
         encoded = domains.encoded(quasi, rows.provider, rows.sensitive)
-        labels = partition(encoded, rows, recipe)
+        judged = replace(rows, sensitive=encoded.row_classes, values=len(encoded.classes))
+        labels = partition(encoded, judged, recipe)
         return _published(domains, encoded, labels, owner, secrets)
 
     return finish
@@ -279,12 +280,15 @@ def _verified(
     groups = local.groups
     counts = count_groups(local.encoded, groups.labels, groups.count)
     sizes = np.bincount(groups.labels, minlength=groups.count)
-    (held, _), _ = distinct_rows([counts.group, counts.kind], [counts.groups, counts.values])
+    valued = counts.kind < counts.values
+    (held, _), _ = distinct_rows(
+        [counts.group[valued], counts.kind[valued]], [counts.groups, counts.values]
+    )
     return PartVerdict(
         verdict=verify_counts((local.encoded, local.group_values), counts, constraint, m),
         rows=rows.num_rows,
         groups=groups.count,
         smallest=int(sizes.min()),
-        fewest_values=int(np.bincount(held).min()),
+        fewest_values=int(np.bincount(held, minlength=counts.groups).min()),
         squares=int((sizes.astype(object) ** 2).sum()),
     )

@@ -111,7 +111,7 @@ def verdict_of(
     open_ = Verdict(False, (), texts_of(found.group), found.checks, m, method, str(constraint))
     if found.coalition is None or found.left is None:
         return replace(open_, settled=False)
-    labels = encoded.sensitive_values
+    labels = encoded.classes
     return replace(
         open_,
         coalition=tuple(encoded.providers[code] for code in found.coalition),
