@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "quiltwork"
 ROOMS_WITH_CIRCLES = {
     "beliefs",
-    "budget",
     "counts",
     "holdout",
     "influence",

@@ -4,9 +4,9 @@ from .accounting import compose as compose
 from .accounting.accountant import Accountant as Accountant
 from .accounting.gaussian_accountant import GaussianAccountant as GaussianAccountant
 from .accounting.gaussian_accountant import SquaresUsed as SquaresUsed
-from .accounting.planning import PlannedRelease as PlannedRelease
-from .accounting.planning import ReleasePlan as ReleasePlan
 from .accounting.planning import plan as plan
+from .accounting.release_plan import PlannedRelease as PlannedRelease
+from .accounting.release_plan import ReleasePlan as ReleasePlan
 from .accounting.schedule import Planned as Planned
 from .accounting.schedule import calendar as calendar
 from .accounting.schedule import repeated as repeated

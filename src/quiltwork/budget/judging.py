@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from quiltwork.budget.accounting.planning import verdict
+from quiltwork.budget.accounting.release_plan import verdict
 
 
 class Usefulness(NamedTuple):

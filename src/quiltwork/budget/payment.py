@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
 from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
-    from quiltwork.budget.ledger.ledger import Ledger
-    from quiltwork.budget.ledger.records import Receipt
+    from quiltwork.budget.ledger.records import Receipt, Status
     from quiltwork.budget.spending import Spending
 
 Answer = TypeVar("Answer")
@@ -58,11 +57,35 @@ Asked: TypeAlias = "Request | Spending | Mapping[str, Any]"
 """What a ledger debits; a mapping has `dp_epsilon`, for a mechanism on the dataset as a whole."""
 
 
+@runtime_checkable
+class PayingLedger(Protocol):
+    """What a payment asks of a ledger; `Ledger` is one."""
+
+    def debit(
+        self,
+        dataset: str,
+        spending: Any,
+        key: str | None = None,
+        analyst: str | None = None,
+        mark: str | None = None,
+    ) -> Receipt:
+        """Debit, durably."""
+
+    def check(self, dataset: str, spending: Any) -> None:
+        """Refuse what is not about the dataset."""
+
+    def status(self, dataset: str) -> Status:
+        """What the dataset is."""
+
+    def registered(self, dataset: str) -> str | None:
+        """The mark of its data."""
+
+
 @dataclass(frozen=True)
 class Payer:
     """Who pays for an answer: a dataset of a ledger, perhaps under a key and for an analyst."""
 
-    ledger: Ledger
+    ledger: PayingLedger
     dataset: str
     key: str | None = None
     analyst: str | None = None
@@ -110,9 +133,7 @@ def read_payer(
         raise InvalidInputError(
             "A ledger is given without dataset=, so it cannot know whose budget to debit."
         )
-    from quiltwork.budget.ledger.ledger import Ledger
-
-    if not isinstance(ledger, Ledger):
+    if not isinstance(ledger, PayingLedger):
         what = "a URL" if isinstance(ledger, str) else f"a {type(ledger).__name__}"
         raise InvalidInputError(
             f"ledger must be an open ledger, not {what}; write "

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from quiltwork.budget.ledger.databases import Database, database_at
+from quiltwork.budget.ledger.databases import Database
 from quiltwork.budget.ledger.sqlite import SqliteDatabase
+from quiltwork.budget.ledger.urls import database_at
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY
 

@@ -14,7 +14,7 @@ from quiltwork import queries
 from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.budget import Accountant, Planned, Spending, calendar, plan, repeated
 from quiltwork.budget.accounting.limits import largest_level, largest_number
-from quiltwork.budget.accounting.plan_table import plan_rows
+from quiltwork.budget.accounting.release_plan import plan_rows
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate
 from quiltwork.noise import TwoSidedGeometric

@@ -17,9 +17,9 @@ import pytest
 from evidence.faults.disk import in_child
 from evidence.faults.server import standby_of
 from quiltwork.budget import Ledger, Spending
-from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.entries import Draft
 from quiltwork.budget.ledger.store import Store
+from quiltwork.budget.ledger.urls import database_at
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,

@@ -11,8 +11,8 @@ import pytest
 
 from evidence.faults.raw import raw
 from quiltwork.budget import Checkpoint, Ledger, Spending
-from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.entries import Draft, canonical
+from quiltwork.budget.ledger.urls import database_at
 from quiltwork.errors import InvalidInputError, StorageError
 
 

@@ -380,10 +380,8 @@ class Accountant(Charted):
 
     def chart(self) -> LineChart:
         """Describe what each time point leaks, with total and budget."""
-        from quiltwork.budget.accounting.account_charts import profile_chart
-
         budget = None if self._budget is None else float_down(self._budget)
-        return profile_chart(self.profile(), self.epsilon(), budget)
+        return self.profile().chart_beside(self.epsilon(), budget)
 
     def explain(self) -> Explanation:
         """Return every bound there is, with its theorem and scope, and which one won.

@@ -10,14 +10,15 @@ Theorem: docs/theory/sweep.md
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Gaussian, Label
 from quiltwork.budget.accounting.accountant import Accountant
 from quiltwork.budget.accounting.limits import least_scales, planned_spending
+from quiltwork.budget.accounting.release_plan import PlannedRelease, ReleasePlan
 from quiltwork.budget.accounting.schedule import Planned, as_planned
 from quiltwork.budget.accounting.theorems import singles
 from quiltwork.budget.spending import HasSpending, Spending
@@ -29,110 +30,9 @@ from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
 from quiltwork.queries.numbers import of_numbers
-from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
-    from quiltwork.report.charts import LineChart
-
-_ROUGH = 0.1
-
-
-@dataclass(frozen=True)
-class PlannedRelease:
-    """One release of a plan: its noise, what it costs and how far off it will be.
-
-    Attributes:
-        planned: the query with its kind, label and weight.
-        scale: of the noise to add to the query's integers (per range hi − lo for sums and means).
-        spending: the record with which it is accounted for.
-        cost_alone: what it would cost if it were the only release.
-        expected_error: of one cell, in units of the answer.
-        signal_range: how much one cell can vary at all.
-        naive_scale: the noise if the budget were split evenly.
-        naive_error: the expected error then.
-    """
-
-    planned: Planned
-    scale: float
-    spending: Spending
-    cost_alone: float
-    expected_error: float
-    signal_range: float
-    naive_scale: float
-    naive_error: float
-
-    @property
-    def kind(self) -> str:
-        """What it is one of."""
-        return self.planned.kind
-
-    @property
-    def verdict(self) -> str:
-        """ "useless" if the error exceeds the range of the signal, "rough" above a tenth of it."""
-        return verdict(self.expected_error, self.signal_range)
-
-
-def verdict(error: float, signal: float) -> str:
-    """Judge an expected error by the range of the signal."""
-    if error >= signal:
-        return "useless"
-    return "rough" if error >= _ROUGH * signal else "useful"
-
-
-@dataclass(frozen=True)
-class ReleasePlan(ChartedResult):
-    """Releases with their noise, and their joint cost: `total`, at or below `budget`.
-
-    What was released before is in the total; `spent` is what that cost by itself, rounded up.
-    """
-
-    drawn_at_once = False
-
-    items: tuple[PlannedRelease, ...]
-    budget: Fraction
-    total: float
-    spent: float = 0.0
-
-    @property
-    def spendings(self) -> tuple[Spending, ...]:
-        """The records of all releases, in order."""
-        return tuple(item.spending for item in self.items)
-
-    @property
-    def useless(self) -> tuple[PlannedRelease, ...]:
-        """The releases whose error exceeds the range of their signal."""
-        return tuple(item for item in self.items if item.verdict == "useless")
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return a row per release."""
-        shown = ("scale", "cost_alone", "expected_error", "signal_range", "naive_error", "verdict")
-        return [
-            {"kind": one.kind, "label": one.planned.label, **{k: getattr(one, k) for k in shown}}
-            for one in self.items
-        ]
-
-    def body(self) -> dict[str, Any]:
-        """Return the plan as JSON values."""
-        told = {"budget": str(self.budget), "total": self.total, "spent": self.spent}
-        return {**told, "releases": self.records()}
-
-    def table(self) -> str:
-        """Return a table with one line per kind of release and length of window, as text."""
-        from quiltwork.budget.accounting.plan_table import plan_table
-
-        return plan_table(self)
-
-    def explain(self) -> str:
-        """Say what the plan costs, which releases are of no use, and what splitting would do."""
-        from quiltwork.budget.accounting.plan_table import plan_words
-
-        return plan_words(self)
-
-    def chart(self) -> LineChart:
-        """Describe expected errors beside those of splitting the budget."""
-        from quiltwork.budget.accounting.account_charts import plan_chart
-
-        return plan_chart(self)
+    pass
 
 
 def plan(

@@ -20,7 +20,7 @@ from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import digest
 from quiltwork.budget.accounting.limits import level_alone, planned_spending
-from quiltwork.budget.accounting.planning import ReleasePlan
+from quiltwork.budget.accounting.release_plan import ReleasePlan
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError

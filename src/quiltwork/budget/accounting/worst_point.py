@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from quiltwork.influence.gaussian import no_sum
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.lazy import cached_property
 from quiltwork.results import ResultBase
+
+if TYPE_CHECKING:
+    from quiltwork.report.charts import LineChart
 
 _ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
 _HALVINGS = 40
@@ -191,6 +194,22 @@ class LeakageProfile(ResultBase):
         if not 1 <= node <= int(self.last[-1]):
             raise InvalidInputError(f"There is no time point {node!r} in 1..{self.last[-1]}.")
         return float(self.epsilon[np.searchsorted(self.first, node, side="right") - 1])
+
+    def chart_beside(self, total: float, budget: float | None) -> LineChart:
+        """Return the leakage of every time point as steps, with total and budget as lines."""
+        from quiltwork.report.charts import LineChart, level, steps
+
+        leaked = steps(self.first - 0.5, self.last[-1] + 0.5, self.epsilon)
+        lines = [replace(leaked, name="leaked"), level(f"total {total:.4g}", total, [leaked])]
+        if budget is not None:
+            lines.append(level(f"budget {budget:.4g}", budget, [leaked]))
+        return LineChart(
+            "What each time point leaks",
+            f"All releases together leak {total:.4g} about the worst time point.",
+            "time point",
+            "ε",
+            tuple(lines),
+        )
 
     def values(self) -> FloatArray:
         """Return one entry per time point."""

@@ -7,15 +7,12 @@ errors read as sentences. Everything else about a ledger is the same on both (`l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.exact import positive_fraction, shortened
+from quiltwork.errors import StorageError
 
 LOCK_SECONDS = 60.0
 """How long a request waits for the others before it gives up, if nothing else is said."""
-_LONGEST_WAIT = 86_400
 
 LEDGER_ROW = "SELECT version, id FROM quiltwork_ledger"
 
@@ -116,72 +113,3 @@ class Database:
 
     def check_pages(self, connection: Connection) -> None:
         """Let the database check its own pages, where it can."""
-
-
-def database_at(url: str, *, timeout: float | None = None, read_only: bool = False) -> Database:
-    """Read a ledger's URL; nothing is opened or created yet.
-
-    Raises:
-        InvalidInputError: for anything but `sqlite:///FILE` and `postgresql://…`, and a timeout
-            that is no positive number of seconds, or more than a day.
-    """
-    database = _named(url)
-    if timeout is not None:
-        seconds = positive_fraction(timeout, "timeout")
-        if seconds > _LONGEST_WAIT:
-            raise InvalidInputError(
-                f"timeout is {shortened(timeout)}; a request waits at most a day, "
-                f"{_LONGEST_WAIT} seconds."
-            )
-        database.timeout = float(seconds)
-    database.read_only = read_only
-    return database
-
-
-def _named(url: str) -> Database:
-    if not isinstance(url, str):
-        raise InvalidInputError(
-            f"A ledger's URL must be text, not {type(url).__name__}; write 'sqlite:///budget.db' "
-            "or 'postgresql://…'."
-        )
-    if url.startswith("sqlite:///"):
-        from quiltwork.budget.ledger.sqlite import SqliteDatabase
-
-        return SqliteDatabase(_sqlite_path(url))
-    if url.startswith(("postgresql://", "postgres://")):
-        from quiltwork.budget.ledger.postgres import PostgresDatabase
-
-        return PostgresDatabase(url)
-    raise InvalidInputError(  # which may hold a password, somewhere
-        "This is not a ledger's URL; write 'sqlite:///budget.db' (four slashes for an absolute "
-        "path) or 'postgresql://user@host/database'."
-    )
-
-
-def _sqlite_path(url: str) -> Path:
-    name = url.removeprefix("sqlite:///")
-    if not name or name == ":memory:":
-        raise InvalidInputError(
-            f"{url!r} names no file, and a ledger must outlive its process; write "
-            "'sqlite:///budget.db'."
-        )
-    if "?" in name or "\0" in name:
-        raise InvalidInputError(
-            "A ledger's path may not have the characters '?' and NUL; options after '?' are not "
-            "taken."
-        )
-    path = Path(name).absolute()
-    problem = _problem(path)
-    if problem is not None:
-        raise InvalidInputError(f"The ledger's file {shortened(str(path))} {problem}; name a file.")
-    return path
-
-
-def _problem(path: Path) -> str | None:
-    """Say why no ledger can be there."""
-    try:
-        if path.is_dir():
-            return "is a folder"
-        return None if path.parent.is_dir() else "is in a folder that does not exist"
-    except (OSError, ValueError) as error:  # a folder that may not be searched, a name too long
-        return f"cannot be looked at ({getattr(error, 'strerror', None) or error})"

@@ -27,7 +27,6 @@ from quiltwork.budget.ledger.amounts import allowance, amount, identifier, point
 from quiltwork.budget.ledger.bounds import RecordedBound
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.claims import Claim
-from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.debits import (
     debited,
     debited_together,
@@ -45,6 +44,7 @@ from quiltwork.budget.ledger.shares import check_share
 from quiltwork.budget.ledger.snapshots import append_step
 from quiltwork.budget.ledger.state import DatasetState
 from quiltwork.budget.ledger.store import Store
+from quiltwork.budget.ledger.urls import database_at
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, privacy_level
 
@@ -245,7 +245,7 @@ class Ledger(ReadableLedger):
         used_mark = None if mark is None else identifier(mark, "mark")
         named = name, secrets.token_hex(16), spending, used_key, who, used_mark
         found = self._granted(name, who, lambda log: debited(log, self._states, *named))
-        return replace(found, _ledger=self)
+        return replace(found, _store=self.complete)
 
     def _granted(self, dataset: str, analyst: str | None, debit: Callable[[Log], Result]) -> Result:
         """Make debits in a transaction, or note in it why they are refused."""
@@ -286,7 +286,7 @@ class Ledger(ReadableLedger):
             return debited_together(log, self._states, name, asked, marks, who)
 
         found = self._granted(name, who, work)
-        return tuple(replace(receipt, _ledger=self) for receipt in found)
+        return tuple(replace(receipt, _store=self.complete) for receipt in found)
 
     def note(self, kind: str, text: str, dataset: str | None = None, who: str = "") -> None:
         """Write down that somebody did something, among the entries and chained like them.

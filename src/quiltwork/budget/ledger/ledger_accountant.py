@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant, stated_spending
@@ -19,7 +19,7 @@ from quiltwork.exact import Number
 if TYPE_CHECKING:
     from quiltwork.budget.accounting.gaussian_accountant import SquaresUsed
     from quiltwork.budget.accounting.theorems import Explanation
-    from quiltwork.budget.ledger.ledger import Ledger
+    from quiltwork.budget.ledger.records import Receipt, Status
 
 Result = TypeVar("Result")
 
@@ -52,6 +52,29 @@ _QUESTIONS = frozenset(
 )
 
 
+class AskedLedger(Protocol):
+    """What an accountant asks of the ledger that it speaks for."""
+
+    def ask(self, dataset: str, question: Callable[[Any], Result]) -> Result:
+        """Ask the accountant of a dataset."""
+
+    def debit(
+        self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
+    ) -> Receipt:
+        """Debit, durably."""
+
+    def debit_all(
+        self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
+    ) -> tuple[Receipt, ...]:
+        """Debit several together."""
+
+    def extend(self, dataset: str, length: int) -> Status:
+        """Let a dataset grow."""
+
+    def status(self, dataset: str) -> Status:
+        """What the dataset is."""
+
+
 class LedgerAccountant:
     """The account of one dataset in a ledger, shared by all who use the ledger.
 
@@ -60,7 +83,7 @@ class LedgerAccountant:
     `profile` or `plot`, are those of `Accountant`.
     """
 
-    def __init__(self, ledger: Ledger, dataset: str, analyst: str | None = None) -> None:
+    def __init__(self, ledger: AskedLedger, dataset: str, analyst: str | None = None) -> None:
         """Speak for one dataset; `Ledger.accountant` makes it."""
         self.ledger = ledger
         self.dataset = dataset

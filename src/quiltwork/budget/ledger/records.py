@@ -6,10 +6,10 @@ Exact numbers are text such as "1/10". The schema is described in `docs/referenc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from quiltwork.beliefs import Belief, as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.budget import Spending
@@ -17,9 +17,6 @@ from quiltwork.budget.ledger.entries import Entry, reading
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_down, float_up, written_fraction
 from quiltwork.results import ResultBase, plain
-
-if TYPE_CHECKING:
-    from quiltwork.budget.ledger.ledger import Ledger
 
 State: TypeAlias = Literal["debited", "released"]
 NOTES = ("refusal", "read", "act")
@@ -163,7 +160,7 @@ class Receipt:
     stored: str | None = None
     hash: str = ""
     at: str = ""
-    _ledger: Ledger | None = field(default=None, repr=False, compare=False)
+    _store: Callable[[Receipt, str], None] | None = field(default=None, repr=False, compare=False)
 
     def complete(self, answer: str) -> None:
         """Store the answer, once; only then may it be shown.
@@ -171,8 +168,8 @@ class Receipt:
         Raises:
             StorageError: if it could not be stored; then do not show it.
         """
-        if self._ledger is not None:
-            self._ledger.complete(self, answer)
+        if self._store is not None:
+            self._store(self, answer)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from quiltwork.budget import LeakageProfile
-from quiltwork.budget.accounting.account_charts import profile_chart
 from quiltwork.counts import CountTable
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import counted
@@ -227,7 +226,7 @@ def leakage_chart(runs: Sequence[Any], total: float, budget: float) -> LineChart
 
     first, last, told = zip(*((one.first, one.last, one.epsilon) for one in runs), strict=True)
     profile = LeakageProfile(np.array(first), np.array(last), np.array(told))
-    return profile_chart(profile, total, budget)
+    return profile.chart_beside(total, budget)
 
 
 def sizes_chart(sizes: Mapping[str, int], k: int) -> BarChart:
