@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import click
+import jinja2
+import yaml
 
+from quiltwork import __version__
 from quiltwork.cli.serve import serve
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,3 +48,34 @@ def test_neither_runs_as_root_nor_carries_a_secret():
     assert re.search(r"^User=(?!root)", UNIT, re.M)
     for text in (CONTAINERFILE, UNIT):
         assert not re.search(r"(KEY|PASSWORD|TOKEN)=\w", text)
+
+
+def rendered_recipe():
+    """The conda recipe as conda-build would read it; its functions are stood in for."""
+
+    def load_file_regex(load_file, regex_pattern, *, from_recipe_dir):
+        assert from_recipe_dir
+        text = (ROOT / "deploy" / "conda" / load_file).read_text(encoding="utf-8")
+        return re.search(regex_pattern, text)
+
+    text = (ROOT / "deploy" / "conda" / "meta.yaml").read_text(encoding="utf-8")
+    names = {
+        "load_file_regex": load_file_regex,
+        "compiler": "c-compiler".format,
+        "PYTHON": "python",
+    }
+    return yaml.safe_load(jinja2.Template(text, undefined=jinja2.StrictUndefined).render(names))
+
+
+def test_the_conda_recipe_builds_this_version_and_asks_for_what_the_wheel_asks_for():
+    recipe = rendered_recipe()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [one.replace(">=", " >=") for one in project["project"]["dependencies"]]
+    python = f"python {project['project']['requires-python']}"
+    assert recipe["requirements"]["run"] == [python, *wanted]
+    backend = [one.replace(">=", " >=") for one in project["build-system"]["requires"]]
+    assert set(backend) <= set(recipe["requirements"]["host"])
+    assert recipe["package"]["version"] == __version__
+    source = (ROOT / "deploy" / "conda" / recipe["source"]["path"]).resolve()
+    assert source == ROOT
+    assert (source / recipe["about"]["license_file"]).exists()
