@@ -71,14 +71,14 @@ def test_a_window_of_several_runs_is_one_question(cli, meter):
     assert len(json.loads(ran.out)["query"]["runs"]) == 4
 
 
-def test_a_kept_zone_can_be_left_out_where_days_must_be_of_equal_length(cli, meter, tmp_path):
+def test_a_kept_zone_is_followed_through_changes_or_left_out(cli, meter, tmp_path):
     fitted = CyclicChain.fit(["<1", ">=1"] * 96, 96, grid=Grid(step=900, edges=(1,)))
     day = CyclicChain(fitted.matrices, states=fitted.states, grid=fitted.grid, anchor=0)
     kept = {**json.loads(day.to_json()), "reading": {"timezone": "Europe/Berlin"}}
     (tmp_path / "day.json").write_text(json.dumps(kept))
-    refused = cli(*ASK, *READ, "--missing", "public", "--belief", "day.json")
-    assert refused.code == 2
-    assert "--timezone none" in refused.err
+    followed = cli(*ASK, *READ, "--missing", "public", "--belief", "day.json")
+    assert followed.code == 0
+    assert "by the clock of Europe/Berlin, from 2026-03-27T00:00+01:00" in followed.out
     assert (
         cli(*ASK, *READ, "--missing", "public", "--belief", "day.json", "--timezone", "none").code
         == 0

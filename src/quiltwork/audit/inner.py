@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from quiltwork.beliefs import CyclicChain, HiddenChain, Label, MarkovChain, as_beliefs
+from quiltwork.beliefs import CyclicChain, DatedChain, HiddenChain, Label, MarkovChain, as_beliefs
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 from quiltwork.errors import UnsupportedError
 
-Followed: TypeAlias = MarkovChain | CyclicChain | HiddenChain
+Followed: TypeAlias = MarkovChain | CyclicChain | DatedChain | HiddenChain
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,7 @@ class InnerChain:
         begins: … and which ones it can be.
         shown: the position of the state that each inner state shows.
         states: the labels of the states that are shown.
+        order: which matrix leaves a node, where that follows a clock; else they repeat.
     """
 
     matrices: FloatArray
@@ -41,6 +42,7 @@ class InnerChain:
     begins: BoolArray
     shown: IntArray
     states: tuple[Label, ...]
+    order: Callable[[int], int] | None = None
 
     @property
     def size(self) -> int:
@@ -69,7 +71,7 @@ class InnerChain:
 
     def phase(self, t: int) -> int:
         """Which matrix leads to node t."""
-        return (t - 2) % self.period
+        return (t - 2) % self.period if self.order is None else self.order(t - 1)
 
     def summed(self, rows: Any, add: Callable[[Any], Any]) -> Any:
         """Gather rows per inner state into rows per shown state by `add`; nothing adds to none."""
@@ -84,14 +86,16 @@ def inner_chain(belief: Followed) -> InnerChain:
     if isinstance(belief, HiddenChain):
         inner, shown = belief.inner, np.asarray(belief.shown)
         return InnerChain(inner.transition[None], inner.start, inner.support(1), shown, states)
-    matrices = belief.matrices if isinstance(belief, CyclicChain) else belief.transition[None]
-    own = np.arange(len(states))
-    return InnerChain(matrices, belief.start, belief.support(1), own, states)
+    own, order = np.arange(len(states)), None
+    if isinstance(belief, DatedChain):
+        order = belief.phase_of
+    matrices = belief.transition[None] if isinstance(belief, MarkovChain) else belief.matrices
+    return InnerChain(matrices, belief.start, belief.support(1), own, states, order)
 
 
 def followed(beliefs: Any) -> tuple[Followed, ...]:
     """Read beliefs whose laws can be followed: chains of every kind with a known start."""
-    return _known_starts(beliefs, (MarkovChain, CyclicChain, HiddenChain), "chains")
+    return _known_starts(beliefs, (MarkovChain, CyclicChain, DatedChain, HiddenChain), "chains")
 
 
 def single_chains(beliefs: Any) -> tuple[MarkovChain, ...]:

@@ -1,6 +1,7 @@
 """Beliefs: what an adversary may believe about the data.
 
-`MarkovChain`, `CyclicChain`, `HiddenChain`, `ChainBox`, `Clusters`, `Network` and the Gaussian ones
+`MarkovChain`, `CyclicChain`, `DatedChain`, `HiddenChain`, `ChainBox`, `Clusters`, `Network` and the
+Gaussian ones
 hold validated, immutable data and answer questions about it; what a belief means for privacy is
 computed in `quiltwork.influence`.
 """

@@ -6,6 +6,7 @@ from .box import ChainBox as ChainBox
 from .chain import MarkovChain as MarkovChain
 from .clusters import Clusters as Clusters
 from .cyclic import CyclicChain as CyclicChain
+from .dated import DatedChain as DatedChain
 from .gaussian import Gaussian as Gaussian
 from .gaussian import GaussianSeries as GaussianSeries
 from .gaussian_rows import GaussianRows as GaussianRows

@@ -24,7 +24,7 @@ from quiltwork.beliefs.fitting import read_paths, read_smoothing
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import IntArray
-from quiltwork.beliefs.origins import clocks_change, grid_of, refuse_clock_changes, start_of
+from quiltwork.beliefs.origins import grid_of, parts_by_clock, start_of
 from quiltwork.beliefs.phases import (
     MOST_CELLS,
     PhaseTally,
@@ -34,7 +34,7 @@ from quiltwork.beliefs.phases import (
 )
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.states import Label
-from quiltwork.errors import QuiltworkWarning
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number
 
 _DAY = 86_400
@@ -156,17 +156,22 @@ def _read(
     pieces = recorded_runs(split_sequences(sequences))
     known = grid_of(pieces, grid)
     paths, labels = read_paths(pieces, states, known)
-    starts = [start_of(piece) for piece in pieces]
+    parts = pieces
+    try:
+        parts = tuple(part for piece in pieces for part in parts_by_clock(piece))
+        divided = True
+    except InvalidInputError:
+        if period is not None:
+            raise
+        divided = False
+    starts = [start_of(part) for part in parts]
     wanted, phases = _known_period(period, known, starts), None
-    if isinstance(period, str):
-        for piece in pieces:
-            refuse_clock_changes(piece)
-    elif period is None and any(map(clocks_change, pieces)):
+    if not divided:
         wanted = None
     if wanted is not None:
         clock = read_period(wanted, known, starts)
         if clock.period < sum(map(len, paths)) and clock.period * len(labels) ** 2 <= MOST_CELLS:
-            phases = tally_phases(pieces, labels, known, clock)
+            phases = tally_phases(parts, labels, known, clock)
     amount = max(read_smoothing(smoothing), 0.5)
     return _Data(paths, labels, known, amount, wanted, phases)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork import files
+from quiltwork.beliefs.calendars import Calendar
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.grids import Grid, grid_words
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
@@ -104,7 +105,7 @@ class Belief:
 def _to_json(name: str, value: Any) -> Any:
     if name == "states":
         return labels_to_json(value)
-    if isinstance(value, Grid):
+    if isinstance(value, (Grid, Calendar)):
         return value.to_document()
     if isinstance(value, Sources):
         return sorted(value.files)
@@ -115,6 +116,8 @@ def read_field(document: dict[str, Any], name: str) -> Any:
     """Read a field of a belief's document; a grid or sources that are absent are unknown."""
     if name == "grid":
         return Grid.from_document(document.get(name))
+    if name == "calendar":
+        return Calendar.from_document(document.get(name))
     if name == "sources":
         return Sources.from_document(document.get(name, []))
     found = field(document, name)

@@ -5,7 +5,8 @@ of a node depends on its phase alone: the law of phase 0 is stationary for one w
 
 When a series begins is public, as its length is. For a series that begins φ phases later than the
 belief it is the belief turned by φ (`CyclicChain.starting`), which has the same law at every moment
-(`placed`).
+(`placed`). Where clocks change while a series lasts, phases follow the clock of its zone
+(`CyclicChain.beginning`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -20,11 +22,21 @@ from numpy.typing import ArrayLike
 
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs.base import Belief, Initial, SimulatedBelief
+from quiltwork.beliefs.calendars import FAR, Calendar
 from quiltwork.beliefs.chain import read_initial, start_law
+from quiltwork.beliefs.dated import DatedChain
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid, read_grid
-from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
-from quiltwork.beliefs.origins import grid_of, known_grid, refuse_clock_changes, start_of
+from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_matrices
+from quiltwork.beliefs.origins import (
+    clocks_change,
+    grid_of,
+    known_grid,
+    moment_of,
+    parts_by_clock,
+    start_of,
+    zone_of,
+)
 from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
 from quiltwork.beliefs.products import ordered_product
 from quiltwork.beliefs.sequences import split_sequences
@@ -34,8 +46,8 @@ from quiltwork.beliefs.stationary import irreducible_stationary
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
 
-_MOST_PHASES = 100_000
 _TINY = 2.0**-960
+_SETTLED = 2.0**-50
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -52,6 +64,8 @@ class CyclicChain(SimulatedBelief):
         sources: where the data of a fit were; `fit` knows.
         anchor: a moment of phase 0 in seconds, where the grid has a step; a release turns the
             belief to the phases in which its data are known to begin.
+        calendar: when the clocks of a zone change, for series in which they do; `fit` keeps that of
+            its data.
 
     Raises:
         InvalidInputError: naming the matrix and row that is wrong, or for a stationary start where
@@ -70,6 +84,7 @@ class CyclicChain(SimulatedBelief):
     grid: Grid | None
     sources: Sources
     anchor: int | None
+    calendar: Calendar | None
     schema = "belief/cyclic-chain"
 
     def __init__(
@@ -81,8 +96,9 @@ class CyclicChain(SimulatedBelief):
         grid: Grid | None = None,
         sources: Sources = NOWHERE,
         anchor: int | None = None,
+        calendar: Calendar | None = None,
     ) -> None:
-        steps = _read_matrices(matrices)
+        steps = read_matrices(matrices)
         size = steps.shape[1]
         self.__setstate__(
             (
@@ -92,6 +108,7 @@ class CyclicChain(SimulatedBelief):
                 read_grid(grid),
                 sources,
                 None if anchor is None else integer(anchor, "anchor", 0),
+                calendar,
             )
         )
         if isinstance(self.initial, str) and self.initial == "stationary":
@@ -137,9 +154,9 @@ class CyclicChain(SimulatedBelief):
         """
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
-        for piece in pieces if isinstance(period, str) else ():
-            refuse_clock_changes(piece)
         runs = recorded_runs(pieces)
+        if phase is None:
+            runs = tuple(part for run in runs for part in parts_by_clock(run))
         if phase is not None and len(runs) > len(pieces):
             raise InvalidInputError(
                 "Between gaps each part begins in a phase of its own: leave phase out, and give "
@@ -149,7 +166,8 @@ class CyclicChain(SimulatedBelief):
         counted = tally_phases(runs, states, known, clock)
         rows = smoothed_phases(counted, smoothing)
         sources = Sources.of(pieces, rows)
-        return cls(rows, counted.states, initial, grid=known, sources=sources, anchor=clock.anchor)
+        kept: dict[str, Any] = {"grid": known, "sources": sources, "anchor": clock.anchor}
+        return cls(rows, counted.states, initial, **kept, calendar=calendar_of(pieces))
 
     @property
     def period(self) -> int:
@@ -229,7 +247,55 @@ class CyclicChain(SimulatedBelief):
             grid=self.grid,
             sources=self.sources,
             anchor=anchor,
+            calendar=self.calendar,
         )
+
+    def beginning(self, moment: int, calendar: Calendar | None = None) -> DatedChain:
+        """Return the belief about series that begin at a moment of UTC, in seconds since 1970.
+
+        Its first law is that of the cycle, followed from the last change of clocks before.
+        `calendar` is that of the belief if not given.
+
+        Raises:
+            InvalidInputError: where nobody says when phase 0 is, or when clocks change.
+            UnsupportedError: for a given start, which is that of phase 0.
+        """
+        known = self.calendar if calendar is None else calendar
+        if known is None or self.anchor is None or self.grid is None or self.grid.step is None:
+            raise InvalidInputError(
+                "To follow the clock of a zone a belief says when its phase 0 is and how long a "
+                "step is: fit it on data with times, or give grid=qw.Grid(step='1h'), anchor=0 "
+                "for midnight; and when clocks change: calendar=."
+            )
+        if not isinstance(self.initial, str):
+            raise UnsupportedError(
+                "This belief has a start of its own, which is that of phase 0, and clocks change "
+                "in the series; make one with initial='stationary' or 'any'."
+            )
+        begins = integer(moment, "moment", -FAR, FAR)
+        given: dict[str, Any] = {"states": self.states, "grid": self.grid, "sources": self.sources}
+        made = DatedChain(self.matrices, **given, anchor=self.anchor, begins=begins, calendar=known)
+        if self.initial == "any":
+            return made
+        law = self._law_at(made)
+        return DatedChain(
+            self.matrices, initial=law, **given, anchor=self.anchor, begins=begins, calendar=known
+        )
+
+    def _law_at(self, dated: DatedChain) -> FloatArray:
+        """The law when a series begins: the cycle's, followed from the last change before that."""
+        known, step, begins = dated.calendar, dated.step, dated.begins
+        earlier = known.changes_between(known.begin, begins)
+        first = begins if not earlier else begins - ((begins - earlier[-1]) // step + 1) * step
+        moments = np.arange(max(first, known.begin), begins + 1, step, dtype=np.int64)
+        phases = (known.shown(moments) - dated.anchor) // step % self.period
+        law: FloatArray = self.laws[phases[0]]
+        for node, (phase, later) in enumerate(pairwise(phases.tolist())):
+            law = ordered_product(law, self.matrices[phase])
+            law = law / law.sum()
+            if node % self.period == 0 and np.abs(law - self.laws[later]).max() < _SETTLED:
+                return np.asarray(self.laws[phases[-1]])
+        return law
 
     def marginal(self, t: int) -> FloatArray:
         """Return the distribution of X_t, t = 1 being the start. O(k³·(p + log t)).
@@ -277,10 +343,8 @@ class CyclicChain(SimulatedBelief):
     def phases_before(self, sequence: Any) -> int:
         """How many phases later than this belief a sequence is known to begin; 0 if unknown.
 
-        Raises:
-            InvalidInputError: if clocks of its zone are known to change in the sequence.
+        Where clocks change in it, that is about its beginning.
         """
-        refuse_clock_changes(sequence)
         begins, step = start_of(sequence), None if self.grid is None else self.grid.step
         if begins is None or step is None or self.anchor is None:
             return 0
@@ -301,24 +365,20 @@ class CyclicChain(SimulatedBelief):
         return begin_words(self.anchor, self.period * step)
 
 
-def _read_matrices(matrices: Any) -> FloatArray:
-    """Return (p, k, k) read-only stochastic matrices."""
-    try:
-        given = list(matrices)
-    except TypeError:
-        given = []
-    if not 0 < len(given) <= _MOST_PHASES:
-        raise InvalidInputError(
-            f"matrices must be a list of 1 to {_MOST_PHASES:,} square matrices, one per phase."
-        )
-    read = [read_stochastic(one, f"matrix {place}") for place, one in enumerate(given)]
-    for place, one in enumerate(read):
-        if one.shape != read[0].shape:
-            raise InvalidInputError(
-                f"Matrix {place} has {len(one)} rows and matrix 0 has {len(read[0])}; give all of "
-                "them one row per state."
-            )
-    return np.array(read)
+def calendar_of(sequences: Iterable[Any]) -> Calendar | None:
+    """Return when clocks of the zone of sequences change, around them; None if it is not known.
+
+    Sequences of several zones have none.
+    """
+    known = [(zone_of(one), moment_of(one), len(one), known_grid(one)) for one in sequences]
+    spans = [
+        (zone, begin, begin + size * grid.step)
+        for zone, begin, size, grid in known
+        if zone is not None and begin is not None and grid is not None and grid.step is not None
+    ]
+    if len(spans) < len(known) or len({zone for zone, _, _ in spans}) != 1:
+        return None
+    return Calendar.of(spans[0][0], min(a for _, a, _ in spans), max(b for _, _, b in spans))
 
 
 def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief, ...]:
@@ -327,8 +387,9 @@ def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief,
     Noise that is enough for each of the beliefs returned is enough for every subject: under the
     belief given, a subject that begins φ phases later has the law of the belief turned by φ, which
     is in the list; the other subjects are independent of it, so what they add to a pooled answer
-    is noise, and a mixture of ratios is at most the largest of them. Other beliefs stay, and so do
-    those with a start of their own, which is that of one phase.
+    is noise, and a mixture of ratios is at most the largest of them. Where clocks change in a
+    sequence, it is the belief that begins when the sequence does and follows the clock. Other
+    beliefs stay, and so do those with a start of their own, which is that of one phase.
 
     >>> day = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]])
     >>> placed([day], [[0, 1, 1]]) == (day,)
@@ -337,19 +398,32 @@ def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief,
     Theorem: docs/theory/cyclic-chains.md
     """
     data = list(sequences)
+    changing = [one for one in data if clocks_change(one)]
+    steady = [one for one in data if not clocks_change(one)]
     found: dict[Belief, None] = {}
     for belief in beliefs:
-        if isinstance(belief, CyclicChain) and isinstance(belief.initial, str):
-            phases = sorted({belief.phases_before(one) for one in data})
-            found.update((belief.starting(phase), None) for phase in phases)
-        else:
+        if not isinstance(belief, CyclicChain):
             found[belief] = None
+            continue
+        if isinstance(belief.initial, str):
+            phases = sorted({belief.phases_before(one) for one in steady})
+            found.update((belief.starting(phase), None) for phase in phases)
+        elif steady or not changing:
+            found[belief] = None
+        begun = {(zone_of(one), moment_of(one)): one for one in changing}
+        for (zone, moment), one in begun.items():
+            assert moment is not None  # noqa: S101  (clocks are known to change)
+            same = belief.calendar is not None and belief.calendar.zone == zone
+            found[belief.beginning(moment, belief.calendar if same else calendar_of([one]))] = None
     return tuple(found)
 
 
 def refuse_misplaced(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None:
     """Refuse sequences that begin in a phase for which a belief is not among those given."""
     data = list(sequences)
+    dated = [belief for belief in beliefs if isinstance(belief, DatedChain)]
+    if dated:
+        _refuse_other_begins(dated, any(isinstance(one, CyclicChain) for one in beliefs), data)
     for belief in beliefs:
         if not isinstance(belief, CyclicChain):
             continue
@@ -359,7 +433,17 @@ def refuse_misplaced(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> Non
                 "say when its first one is, so it would be about another for each; give it the "
                 "step and a moment of that phase: grid=qw.Grid(step='1h'), anchor=0 for midnight."
             )
-        for later in sorted({belief.phases_before(one) for one in data} - {0}):
+        steady = [one for one in data if not dated or not clocks_change(one)]
+        if any(map(clocks_change, steady)):
+            raise InvalidInputError(
+                "Clocks change in these data, and the beliefs of a ledger are fixed; make its "
+                "dataset with the belief for when each series begins (quiltwork belief turn "
+                "--begins 2026-03-01T00:00), or leave out the time zone: then time points are "
+                "those that clocks show."
+            )
+        if dated and not steady:
+            continue
+        for later in sorted({belief.phases_before(one) for one in steady} - {0}):
             if not isinstance(belief.initial, str):
                 raise InvalidInputError(
                     f"Data begin {later} of {belief.period} phases later than this belief, which "
@@ -373,6 +457,30 @@ def refuse_misplaced(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> Non
                     f"starting({later}), for several phases with a list of one for each "
                     "(quiltwork belief turn writes them)."
                 )
+
+
+def _refuse_other_begins(dated: Sequence[DatedChain], steady: bool, data: Sequence[Any]) -> None:
+    """Refuse data that begin at a moment, or in a zone, for which no belief was made.
+
+    Those in which clocks do not change may have a `steady` belief.
+    """
+    begins, zones = {one.begins for one in dated}, {one.calendar.zone for one in dated}
+    for sequence in data:
+        moment, zone = moment_of(sequence), zone_of(sequence)
+        if moment is None or (steady and not clocks_change(sequence)):
+            continue
+        if zone not in zones:
+            shown = ", ".join(sorted(zones))
+            raise InvalidInputError(
+                f"The belief follows the clock of {shown}, and the data are in "
+                f"{'no time zone' if zone is None else zone}; read them with timezone={shown!r}."
+            )
+        if moment not in begins:
+            shown = ", ".join(sorted(one.begin_words for one in dated)[:3])
+            raise InvalidInputError(
+                f"Some data begin at another moment than the belief, which is about series from "
+                f"{shown}; make one for each moment (quiltwork belief turn --begins …)."
+            )
 
 
 def _phases(belief: CyclicChain, data: Iterable[Any]) -> set[int]:

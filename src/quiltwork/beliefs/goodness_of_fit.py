@@ -23,7 +23,7 @@ from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.matrices import FloatArray, IntArray
-from quiltwork.beliefs.origins import grid_of, start_of
+from quiltwork.beliefs.origins import grid_of, shown_moments
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -38,11 +38,14 @@ _HALVINGS = 200
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Public sequences as state indices, and when each begins, in seconds, where that is known."""
+    """Public sequences as state indices.
+
+    `moments` is what clocks show at each of their time points, in seconds, where that is known.
+    """
 
     paths: tuple[IntArray, ...]
     states: tuple[Label, ...]
-    starts: tuple[int | None, ...]
+    moments: tuple[IntArray | None, ...]
     grid: Grid | None
 
     @property
@@ -137,11 +140,11 @@ class _Description:
         moved = np.einsum("pi,pij->pj", mass, self.matrices)
         return np.asarray(np.roll(moved, 1, axis=0))
 
-    def phase(self, start: int | None, step: int | None) -> int:
-        """The phase in which a sequence begins; 0 if nobody knows."""
-        if start is None or step is None or self.anchor is None:
-            return 0
-        return (start - self.anchor) // step % self.period
+    def phases(self, moments: IntArray | None, step: int | None, length: int) -> IntArray:
+        """The phase of each time point; counted from 0 if nobody knows."""
+        if moments is None or step is None or self.anchor is None:
+            return np.arange(length) % self.period
+        return np.asarray((moments - self.anchor) // step % self.period)
 
 
 def refuse_incomparable(belief: Belief) -> None:
@@ -159,7 +162,7 @@ def read_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sam
     pieces = recorded_runs(split_sequences(sequences))
     known = grid_of(pieces, grid)
     paths, states = read_paths(pieces, belief.states, known)
-    sample = Sample(tuple(paths), states, tuple(map(start_of, pieces)), known)
+    sample = Sample(tuple(paths), states, tuple(map(shown_moments, pieces)), known)
     if sample.steps == 0:
         raise InvalidInputError(
             "No sequence of the sample has two time points, so it shows no step; give longer ones."
@@ -186,8 +189,8 @@ def compare(belief: Belief, sample: Sample) -> Comparison:
     else:
         steps = np.concatenate(
             [
-                _log_steps(told, path, told.phase(start, sample.step))
-                for path, start in zip(sample.paths, sample.starts, strict=True)
+                _log_steps(told, path, told.phases(moments, sample.step, len(path)))
+                for path, moments in zip(sample.paths, sample.moments, strict=True)
             ]
         )
         outside = float(np.isneginf(steps).mean())
@@ -268,13 +271,12 @@ def _box_steps(box: ChainBox, sample: Sample) -> FloatArray:
     )
 
 
-def _log_steps(told: _Description, path: IntArray, phase: int) -> FloatArray:
+def _log_steps(told: _Description, path: IntArray, phases: IntArray) -> FloatArray:
     """The log-probability of every step of a path given the past."""
     if len(told.shown) == len(np.unique(told.shown)):
-        when = (phase + np.arange(len(path) - 1)) % told.period
         places = np.argsort(told.shown)[path]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(told.matrices[when, places[:-1], places[1:]]))
+            return np.asarray(np.log(told.matrices[phases[:-1], places[:-1], places[1:]]))
     matrix, shows = told.matrices[0], [told.shown == code for code in range(told.shown.max() + 1)]
     found = np.empty(len(path) - 1)
     mass = _restarted(told.laws[0], shows[path[0]])
@@ -385,17 +387,17 @@ def _believed_stays(told: _Description, state: int) -> Stays | None:
 
 
 def _hours(told: _Description, sample: Sample) -> Hours | None:
-    if sample.step is None or None in sample.starts:
+    if sample.step is None or any(moments is None for moments in sample.moments):
         return None
     size = len(sample.states)
     shows = (told.shown == np.arange(size)[:, np.newaxis]).T.astype(np.float64)
     by_phase = told.laws @ shows
     seen, said = np.zeros((_HOURS, size)), np.zeros((_HOURS, size))
     days = np.zeros(_HOURS, dtype=np.int64)
-    for path, start in zip(sample.paths, sample.starts, strict=True):
-        moments = (start or 0) + sample.step * np.arange(len(path))
+    for path, moments in zip(sample.paths, sample.moments, strict=True):
+        assert moments is not None  # noqa: S101  (others were sent back)
         hour = moments % _DAY * _HOURS // _DAY
-        phases = (told.phase(start, sample.step) + np.arange(len(path))) % told.period
+        phases = told.phases(moments, sample.step, len(path))
         seen += np.bincount(hour * size + path, minlength=_HOURS * size).reshape(_HOURS, size)
         np.add.at(said, hour, by_phase[phases])
         pairs = np.unique(moments // _DAY * _HOURS + hour)

@@ -23,6 +23,8 @@ IntArray: TypeAlias = NDArray[np.int64]
 SUM_TOLERANCE = 1e-9
 KEPT_AS_IS = 2.0**-50
 
+_MOST_PHASES = 100_000
+
 
 def read_matrix(values: Any, name: str) -> FloatArray:
     """Return a square float64 copy of `values` with entries in [0, 1], not yet row sums of 1."""
@@ -126,3 +128,23 @@ def _normalized(row: FloatArray, where: str) -> FloatArray:
             f"{where} sums to {total:.10g}, not 1; correct it or divide it by its sum."
         )
     return row if abs(total - 1) <= KEPT_AS_IS else row / total
+
+
+def read_matrices(matrices: Any) -> FloatArray:
+    """Return (p, k, k) read-only stochastic matrices."""
+    try:
+        given = list(matrices)
+    except TypeError:
+        given = []
+    if not 0 < len(given) <= _MOST_PHASES:
+        raise InvalidInputError(
+            f"matrices must be a list of 1 to {_MOST_PHASES:,} square matrices, one per phase."
+        )
+    read = [read_stochastic(one, f"matrix {place}") for place, one in enumerate(given)]
+    for place, one in enumerate(read):
+        if one.shape != read[0].shape:
+            raise InvalidInputError(
+                f"Matrix {place} has {len(one)} rows and matrix 0 has {len(read[0])}; give all of "
+                "them one row per state."
+            )
+    return np.array(read)

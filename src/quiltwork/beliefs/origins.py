@@ -21,8 +21,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.beliefs.grids import Grid, common_grid, read_grid
+from quiltwork.beliefs.grids import Grid, common_grid, duration, read_grid
 from quiltwork.beliefs.states import Label
+from quiltwork.beliefs.zones import local_seconds
 from quiltwork.errors import InvalidInputError
 
 
@@ -201,6 +202,15 @@ def start_of(sequence: Any) -> int | None:
     return moment + int((shown.utcoffset() or timedelta()).total_seconds())
 
 
+def shown_moments(sequence: Any) -> NDArray[np.int64] | None:
+    """Return what clocks show at each time point of a sequence, in seconds; None if unknown."""
+    begin, clock, grid = moment_of(sequence), clock_of(sequence), known_grid(sequence)
+    if begin is None or grid is None or grid.step is None:
+        return None
+    moments = begin + grid.step * np.arange(len(sequence), dtype=np.int64)
+    return moments if clock is None else local_seconds(moments, clock)
+
+
 def clocks_change(sequence: Any) -> bool:
     """Whether the clocks of its zone are changed while a sequence lasts; False if not known."""
     begin, clock, grid = moment_of(sequence), clock_of(sequence), known_grid(sequence)
@@ -211,14 +221,59 @@ def clocks_change(sequence: Any) -> bool:
     return len({datetime.fromtimestamp(moment, clock).utcoffset() for moment in moments}) > 1
 
 
-def refuse_clock_changes(sequence: Any) -> None:
-    """Refuse a sequence in which clocks are changed for a belief about the phases of a day."""
-    if clocks_change(sequence):
+def parts_by_clock(sequence: Any) -> list[Any]:
+    """Return the parts of a sequence in which clocks are not changed, in order.
+
+    A part ends with the first time point of the next one: a step is that of the phase it leaves.
+
+    Raises:
+        InvalidInputError: where steps do not divide a change.
+    """
+    begin, clock, grid = moment_of(sequence), clock_of(sequence), known_grid(sequence)
+    if not clocks_change(sequence) or begin is None or clock is None or grid is None:
+        return [sequence]
+    step = grid.step or 1
+    moments = begin + step * np.arange(len(sequence), dtype=np.int64)
+    offsets = local_seconds(moments, clock) - moments
+    turns = np.flatnonzero(np.diff(offsets)) + 1
+    for turn in turns.tolist():
+        check_divided(int(offsets[turn] - offsets[turn - 1]), step)
+    ends = [*turns.tolist(), len(sequence) - 1]
+    cut = [(a, b + 1) for a, b in zip([0, *turns.tolist()], ends, strict=True) if b > a]
+    return [_part(sequence, a, b) for a, b in cut]
+
+
+def _part(sequence: Any, begin: int, end: int) -> Any:
+    if isinstance(sequence, CodedSequence):
+        return sequence.part(begin, end)
+    return sequence.iloc[begin:end] if hasattr(sequence, "iloc") else sequence[begin:end]
+
+
+def by_position(sequence: Any) -> Any:
+    """Return a sequence as if clocks never changed: each of its days is as long as the first."""
+    coded, begin, grid = made_of(sequence), start_of(sequence), known_grid(sequence)
+    if coded is None or grid is None:
+        return sequence
+    whole = with_gaps(sequence) or replace(coded, codes=codes_of(sequence), recorded=None)
+    origin = replace(coded.origin, grid=grid, zone=None, local=True)
+    return replace(whole, origin=origin, start=begin)
+
+
+def check_divided(change: int, step: int) -> None:
+    """Refuse steps that do not divide a change of clocks: points would lie between phases."""
+    if change % step:
         raise InvalidInputError(
-            "The belief is about days of equal length, and clocks change in this series. Leave out "
-            "the time zone: then time points are those that clocks show. Or fit a belief that does "
-            "not know the time of day."
+            f"Clocks change by {duration(abs(change))} in this series, and steps of "
+            f"{duration(step)} do not divide that: after the change time points lie between the "
+            "phases of the day. Read the series in shorter steps, or leave out the time zone: then "
+            "time points are those that clocks show."
         )
+
+
+def zone_of(sequence: Any) -> str | None:
+    """Return the name of the zone of moments in UTC, as it was read or by the index, if known."""
+    clock = clock_of(sequence)
+    return getattr(clock, "key", None) or getattr(clock, "zone", None)
 
 
 def clock_of(sequence: Any) -> tzinfo | None:

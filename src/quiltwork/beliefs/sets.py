@@ -13,6 +13,7 @@ from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.cyclic import CyclicChain
+from quiltwork.beliefs.dated import DatedChain
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian import Gaussian, GaussianSeries
 from quiltwork.beliefs.gaussian_rows import GaussianRows
@@ -24,7 +25,7 @@ from quiltwork.errors import InvalidInputError
 
 _SET = "belief/set"
 _CLASSES: tuple[Any, ...] = (
-    *(MarkovChain, CyclicChain, HiddenChain, ChainBox, Clusters, Network),
+    *(MarkovChain, CyclicChain, DatedChain, HiddenChain, ChainBox, Clusters, Network),
     *(GaussianSeries, GaussianRows),
 )
 _KINDS = {kind.schema: kind for kind in _CLASSES}

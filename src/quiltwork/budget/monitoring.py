@@ -21,7 +21,7 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.beliefs import Belief, DatedChain, as_beliefs
 from quiltwork.budget.accounting.accountant import Accountant
 from quiltwork.budget.accounting.worst_point import LeakageProfile
 from quiltwork.budget.spending import Spending
@@ -204,7 +204,7 @@ def monitor(
     runs = _runs(levels, length)
     points = runs[-1].stop
     now = _account(members, points, episode, runs)
-    later, endless = (_going_on(members, n, episode, runs) for n in (_ENDLESS // 2, _ENDLESS))
+    later, endless = (_going_on(members, n, episode, runs) for n in _far_ahead(members))
     settles = endless.epsilon() <= _SETTLED * later.epsilon()
     bound = None if under is None else privacy_level(under, "under")
     return Monitor(
@@ -242,6 +242,12 @@ def _runs(levels: Any, length: int | None) -> list[Spending]:
     return runs
 
 
+def _far_ahead(members: tuple[Belief, ...]) -> tuple[int, int]:
+    """Two lengths after which nothing changes; a belief that follows a clock ends with it."""
+    last = min([_ENDLESS, *(one.longest for one in members if isinstance(one, DatedChain))])
+    return last // 2, last
+
+
 def _account(
     members: tuple[Belief, ...], length: int, episode: int, spent: Sequence[Spending]
 ) -> Accountant:
@@ -263,7 +269,7 @@ def _level(members: tuple[Belief, ...], length: int, episode: int, bound: Fracti
 
 
 def _for_ever(members: tuple[Belief, ...], episode: int, bound: Fraction) -> float:
-    sooner, later = (_level(members, n, episode, bound) for n in (_ENDLESS // 2, _ENDLESS))
+    sooner, later = (_level(members, n, episode, bound) for n in _far_ahead(members))
     return later if sooner <= _SETTLED * later else 0.0
 
 

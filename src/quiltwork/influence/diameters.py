@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, DatedChain, MarkovChain
 from quiltwork.beliefs.structure import boolean_product, class_period
 from quiltwork.influence.kernel import product
 from quiltwork.influence.quilts.protocol import FloatArray
@@ -23,6 +23,8 @@ from quiltwork.lazy import kept_with_first
 
 _GOOD_DIAMETER = 4.0
 _MOST_STEPS = 1 << 16
+_AROUND_CHANGES = 512
+"""So many steps to either side of a change of clocks matrices come in another order."""
 _BOX_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _FAR = 36.0
 """Beyond e^36 rounding decides."""
@@ -57,7 +59,14 @@ def _(belief: CyclicChain) -> list[tuple[int, float]]:
     return cycle_diameters(np.asarray(belief.matrices))
 
 
-def cycle_diameters(matrices: FloatArray) -> list[tuple[int, float]]:
+@_diameters.register
+def _(belief: DatedChain) -> list[tuple[int, float]]:
+    turns = np.arange(belief.period + _AROUND_CHANGES) % belief.period
+    phases = np.concatenate([turns, *belief.around_changes(_AROUND_CHANGES)])
+    return cycle_diameters(np.asarray(belief.matrices)[phases], _AROUND_CHANGES)
+
+
+def cycle_diameters(matrices: FloatArray, most_steps: int = _MOST_STEPS) -> list[tuple[int, float]]:
     """The largest Δ of s matrices in a row, whatever the phase of the first. O(p·k³) for each s.
 
     States that nothing leads to in s steps are left out of the columns: nobody is there after s
@@ -68,7 +77,7 @@ def cycle_diameters(matrices: FloatArray) -> list[tuple[int, float]]:
     """
     found: list[tuple[int, float]] = []
     power, positive, steps = matrices, matrices > 0, 1
-    while steps <= _MOST_STEPS:
+    while steps <= most_steps:
         if (positive == positive.any(axis=1, keepdims=True)).all():
             diameter = _largest_diameter(power, positive, steps)
             if math.isfinite(diameter):

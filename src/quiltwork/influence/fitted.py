@@ -15,9 +15,10 @@ from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label,
 from quiltwork.beliefs.alternatives import Candidate, judged, nats_allowed
 from quiltwork.beliefs.fitting import Tally, smoothed_rows, tally
 from quiltwork.beliefs.gaps import recorded_runs
-from quiltwork.beliefs.origins import clocks_change
+from quiltwork.beliefs.origins import by_position, parts_by_clock
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import as_beliefs
+from quiltwork.errors import InvalidInputError, QuiltworkError
 from quiltwork.exact import Number, to_fraction
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.queries import histogram
@@ -98,17 +99,40 @@ def fit_warnings(
     if len(members) == 1:
         sentences += _ruled_out(members[0], found, int(counted.transitions.sum()))
     sentences += beyond
-    if period is None and any(map(clocks_change, pieces)):
-        sentences.append(
-            "Clocks change in this series, so beliefs about the time of day were left out; without "
-            "the time zone (--timezone none) time points are those that clocks show."
-        )
+    if period is None:
+        sentences += _without_days(members, pieces, length)
     for one in members:
         if isinstance(one, MarkovChain) and one.size <= _MOST_STATES:
             sentences += _smoothing_decides(one, sequences, smoothing, length)
         if isinstance(one, ChainBox) and one.size <= _MOST_STATES:
             sentences += _wide(one, counted, length)
     return sentences
+
+
+def _without_days(members: Sequence[Belief], pieces: Sequence[Any], length: int) -> list[str]:
+    """Say what it costs that no belief about the time of day could be fitted."""
+    try:
+        for piece in pieces:
+            parts_by_clock(piece)
+    except InvalidInputError:
+        pass
+    else:
+        return []
+    told = "Clocks change in this series by no whole number of steps"
+    left = f"{told}, so beliefs about the time of day were left out; "
+    way = "without the time zone (--timezone none) time points are those that clocks show."
+    try:
+        day = CyclicChain.fit(
+            recorded_runs(map(by_position, pieces)), "day", 0.5, members[0].states
+        )
+    except QuiltworkError:
+        return [left + way]
+    now = max(fit_price(belief, length).scale for belief in members)
+    with_day = fit_price(day, length).scale
+    return [
+        f"{left}a histogram takes noise of {now:.4g} under what was fitted, and noise of "
+        f"{with_day:.4g} under a chain that knows the time of day: {way}"
+    ]
 
 
 def _few_steps(counted: Tally) -> list[str]:

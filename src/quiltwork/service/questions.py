@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from quiltwork.beliefs import CyclicChain, HiddenChain, MarkovChain
+from quiltwork.beliefs import CyclicChain, DatedChain, HiddenChain, MarkovChain
 from quiltwork.beliefs.origins import CodedSequences
 from quiltwork.budget import Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
@@ -121,7 +121,7 @@ class AskedSeries:
 
         None where the beliefs cannot be simulated, or it would take long.
         """
-        known = MarkovChain | CyclicChain | HiddenChain
+        known = MarkovChain | CyclicChain | DatedChain | HiddenChain
         able = [b for b in self.beliefs if isinstance(b, known) and str(b.initial) != "any"]
         if sum(lengths) > _MOST_SIMULATED or not able:
             return None

@@ -1,6 +1,8 @@
 """Windows as people say them, against a look at the clock in every single minute."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -243,26 +245,43 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     path.write_text("t,s\n2026-03-29T01:00,a\n2026-03-29T03:00,b\n2026-03-29T04:00,b\n")
     changed = read_series(path, "s", **berlin)
     for question in (qw.release, lambda data, *rest: placed([daily], [data])):
-        with pytest.raises(InvalidInputError, match="days of equal length"):
+        with pytest.raises(InvalidInputError, match="says when its phase 0 is"):
             question(changed.data.coded[None], qw.queries.histogram(), daily)
 
 
 @pytest.mark.parametrize("days", [300, 40, 365])
-def test_no_belief_about_the_day_is_fitted_where_clocks_change(days):
+def test_beliefs_about_the_day_follow_the_clock_where_it_changes(days):
     moments = pd.date_range("2026-01-01", periods=24 * days, freq="h", tz="Europe/Berlin")
     awake = (moments.hour > 7) & (moments.hour < 23)
     states = np.where(awake ^ (np.random.default_rng(1).random(len(moments)) < 0.1), "a", "b")
     frame = pd.DataFrame({"t": moments, "s": states})
     local = read_series(frame, "s", time="t", timezone="Europe/Berlin").data
-    names = [one.name for one in candidates(local)]
-    assert ("time of day" in names) == (days == 40)
-    told = " ".join(fit_warnings(qw.plausible(local), local))
-    assert ("Clocks change" in told) == (days != 40)
-    if days != 40:
-        with pytest.raises(InvalidInputError, match="days of equal length"):
-            CyclicChain.fit(local, "day")
-        with pytest.raises(InvalidInputError, match="days of equal length"):
-            candidates(local, period="day")
+    assert candidates(local)[0].name == "time of day"
+    assert not any("Clocks" in line for line in fit_warnings(qw.plausible(local), local))
+    fitted = CyclicChain.fit(local, "day")
+    counts = np.zeros((24, 2, 2))
+    for t, (a, b) in enumerate(pairwise(states == "b")):
+        counts[moments[t].hour, int(a), int(b)] += 1
+    grouped = counts + 0.5 * 2 * (counts.sum(0) + 0.5) / (counts.sum(0) + 0.5).sum(1)[:, None]
+    if days > 40:  # enough for a matrix of its own for each phase
+        assert np.allclose(fitted.matrices, grouped / grouped.sum(axis=2, keepdims=True))
+    assert fitted.calendar.zone == "Europe/Berlin"
+
+
+def test_what_leaves_a_belief_about_the_day_out_says_what_it_costs():
+    moments = pd.date_range("2026-01-01", periods=12 * 120, freq="2h", tz="Europe/Berlin")
+    awake = (moments.hour > 7) & (moments.hour < 23)
+    states = np.where(awake ^ (np.random.default_rng(1).random(len(moments)) < 0.1), "a", "b")
+    rows = pd.DataFrame({"t": moments, "s": states})
+    local = read_series(rows, "s", time="t", every="2h", timezone="Europe/Berlin").data
+    with pytest.raises(InvalidInputError, match="change by 1h in this series, and steps of 2h"):
+        CyclicChain.fit(local, "day")
+    left = qw.plausible(local)
+    assert not any(isinstance(one, CyclicChain) for one in left)
+    (said,) = (line for line in fit_warnings(left, local) if "Clocks change" in line)
+    now, with_day = map(float, re.findall(r"noise of ([\d.]+)", said))
+    assert with_day < now / 2
+    assert "--timezone none" in said
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])

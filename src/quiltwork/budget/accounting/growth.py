@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, DatedChain, MarkovChain
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.gaussian_account import GaussianAccount
 from quiltwork.budget.accounting.limits import largest_number
@@ -24,7 +24,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 
 AnyAccount: TypeAlias = Account | GaussianAccount
 _ROUNDING = Fraction(1, 10**9)
-_GROWS_FREELY = (MarkovChain, CyclicChain, ChainBox)
+_GROWS_FREELY = (MarkovChain, CyclicChain, DatedChain, ChainBox)
 """First-order chains: given one time point, later ones tell nothing of those before it."""
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, DatedChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts.exact_chains import ExactWork
 from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily
@@ -146,8 +146,9 @@ def _(belief: MarkovChain, length: int, reach: int, bound: Bound) -> Iterator[Qu
 
 @adversary_families.register(ChainBox)
 @adversary_families.register(CyclicChain)
+@adversary_families.register(DatedChain)
 def _(
-    belief: ChainBox | CyclicChain, length: int, reach: int, bound: Bound
+    belief: ChainBox | CyclicChain | DatedChain, length: int, reach: int, bound: Bound
 ) -> Iterator[QuiltFamily]:
     """Contraction bounds the projective influence itself."""
     families = quilt_families(belief, length, reach, "contraction")

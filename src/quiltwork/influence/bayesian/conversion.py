@@ -20,6 +20,7 @@ from quiltwork.beliefs import (
     Belief,
     ChainBox,
     CyclicChain,
+    DatedChain,
     Gaussian,
     HiddenChain,
     MarkovChain,
@@ -111,7 +112,7 @@ def told_after(belief: Belief, dp_epsilon: float, length: int | None) -> float:
     (0.0125, 0.015)
     """
     level = bayesian_dp(belief, dp_epsilon, length=length)
-    if not isinstance(belief, MarkovChain | CyclicChain | ChainBox) or length is None:
+    if not isinstance(belief, MarkovChain | CyclicChain | DatedChain | ChainBox) or length is None:
         return level
     sweep = sweep_of(belief, length)
     right = sweep.right.fixed(dp_epsilon) if isinstance(sweep, Sweep) else None
@@ -171,7 +172,9 @@ def _swept(seen: AdversaryBound) -> Sweepable | None:
     """The sweep against adversaries who know rows; the paper's bound does without."""
     if isinstance(seen.belief, HiddenChain):
         return sweep_of_hidden(seen.belief, seen.length)
-    if seen.bound == "paper" or not isinstance(seen.belief, MarkovChain | CyclicChain | ChainBox):
+    if seen.bound == "paper" or not isinstance(
+        seen.belief, MarkovChain | CyclicChain | DatedChain | ChainBox
+    ):
         return None
     return sweep_against_known_rows(seen.belief, seen.length)
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain
+from quiltwork.beliefs import ChainBox, CyclicChain, DatedChain, MarkovChain
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import diameters
@@ -64,7 +64,9 @@ def _from_gap(chain: MarkovChain, gap: float, distances: IntArray) -> Sides:
     return 2 * side, side
 
 
-def contraction(belief: MarkovChain | CyclicChain | ChainBox, distances: IntArray) -> Sides:
+def contraction(
+    belief: MarkovChain | CyclicChain | DatedChain | ChainBox, distances: IntArray
+) -> Sides:
     """Birkhoff: Δ(P^s)·tanh(Δ(P^s)/4)^(⌊a/s⌋−1), the same on both sides.
 
     The least over s = 1, 2, 4, … up to the first with a small Δ; for a box, Δ is that of bounds
@@ -81,7 +83,9 @@ def contraction(belief: MarkovChain | CyclicChain | ChainBox, distances: IntArra
     return side, side
 
 
-def smallest(belief: MarkovChain | CyclicChain | ChainBox, distances: IntArray) -> Sides:
+def smallest(
+    belief: MarkovChain | CyclicChain | DatedChain | ChainBox, distances: IntArray
+) -> Sides:
     """The least of the bounds above at each distance."""
     left, right = contraction(belief, distances)
     if isinstance(belief, MarkovChain):

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, DatedChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts import bounds
 from quiltwork.influence.quilts.exact_chains import ExactWork
@@ -52,8 +52,9 @@ def _(
 
 @quilt_families.register(ChainBox)
 @quilt_families.register(CyclicChain)
+@quilt_families.register(DatedChain)
 def _(
-    belief: ChainBox | CyclicChain, length: int, reach: int, method: InfluenceMethod
+    belief: ChainBox | CyclicChain | DatedChain, length: int, reach: int, method: InfluenceMethod
 ) -> Iterator[QuiltFamily]:
     if method in ("exact", "spectral"):
         several = "chains" if isinstance(belief, ChainBox) else "matrices"
@@ -96,7 +97,7 @@ def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
 
 
 def _bounded(
-    belief: MarkovChain | CyclicChain | ChainBox, length: int, reach: int, bound: Bound
+    belief: MarkovChain | CyclicChain | DatedChain | ChainBox, length: int, reach: int, bound: Bound
 ) -> QuiltFamily:
     cut = min(reach, length - 1)
     left = bounded_rows(cut, lambda distances: bound(belief, distances)[0])

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, DatedChain, HiddenChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
 from quiltwork.influence.belief_bound import BeliefBound, Charges, WorstPoint
@@ -178,7 +178,8 @@ def default_quilts(belief: Belief) -> InfluenceMethod:
 
 @default_quilts.register(ChainBox)
 @default_quilts.register(CyclicChain)
-def _(belief: ChainBox | CyclicChain) -> InfluenceMethod:
+@default_quilts.register(DatedChain)
+def _(belief: ChainBox | CyclicChain | DatedChain) -> InfluenceMethod:
     return "approx"
 
 

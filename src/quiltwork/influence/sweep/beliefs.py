@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
+from quiltwork.beliefs import ChainBox, CyclicChain, DatedChain, HiddenChain, MarkovChain
 from quiltwork.beliefs.secrets import SecretPairs, kept_apart
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
@@ -15,7 +15,7 @@ from quiltwork.influence.sweep.endless import SHORT
 from quiltwork.influence.sweep.largest_level import Sweepable
 from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.influence.sweep.sides import Contracted, Exact
-from quiltwork.influence.sweep.walks import Walk, cyclic_walk, walk_of
+from quiltwork.influence.sweep.walks import Walk, cyclic_walk, dated_walk, walk_of
 
 _MOST_WEIGHTED = 64
 """So many states have a bound per pair from any start: a step takes k⁴ operations."""
@@ -60,6 +60,12 @@ def _(
     return _swept(walk, _contraction(belief, walk), length, episode)
 
 
+@sweep_of.register(DatedChain)
+def _(belief: DatedChain, length: int, episode: int = 1, pairs: SecretPairs | None = None) -> Sweep:
+    walk = dated_walk(belief, length, kept_apart(pairs, belief.states))
+    return _swept(walk, _contraction(belief, walk), length, episode)
+
+
 def _swept(walk: Walk, coarse: Contracted, length: int, episode: int) -> Sweep:
     """Sweep a walk by the exact program, or by contraction where that is all there is to know."""
     if walk.independent:
@@ -93,7 +99,7 @@ def _(belief: ChainBox, length: int, episode: int = 1, pairs: SecretPairs | None
 
 
 def sweep_against_known_rows(
-    belief: MarkovChain | CyclicChain | ChainBox, length: int
+    belief: MarkovChain | CyclicChain | DatedChain | ChainBox, length: int
 ) -> Sweepable:
     """Return a sweep that holds whatever other rows an adversary knows.
 
@@ -101,18 +107,23 @@ def sweep_against_known_rows(
     """
     if isinstance(belief, ChainBox):
         return sweep_of(belief, length)
-    walk = (
-        cyclic_walk(belief, length) if isinstance(belief, CyclicChain) else walk_of(belief, length)
-    )
+    if isinstance(belief, DatedChain):
+        walk = dated_walk(belief, length)
+    elif isinstance(belief, CyclicChain):
+        walk = cyclic_walk(belief, length)
+    else:
+        walk = walk_of(belief, length)
     side = _contraction(belief, walk)
     return Sweep(walk, side, side, length)
 
 
-def _contraction(belief: MarkovChain | CyclicChain, walk: Walk) -> Contracted:
+def _contraction(belief: MarkovChain | CyclicChain | DatedChain, walk: Walk) -> Contracted:
     """How fast a chain forgets on the states that it can be in, whatever its start."""
     if walk.independent:
         return Contracted(((1, 0.0),), walk.size)
-    if isinstance(belief, MarkovChain) and walk.size == belief.size:
+    if isinstance(belief, DatedChain) or (
+        isinstance(belief, MarkovChain) and walk.size == belief.size
+    ):
         return Contracted(tuple(diameters(belief)), walk.size)
     return Contracted(tuple(cycle_diameters(walk.steps)), walk.size)
 
@@ -120,4 +131,4 @@ def _contraction(belief: MarkovChain | CyclicChain, walk: Walk) -> Contracted:
 @singledispatch
 def can_be_swept(belief: Any) -> bool:
     """Whether `sweep_of` knows this belief."""
-    return isinstance(belief, MarkovChain | CyclicChain | HiddenChain | ChainBox)
+    return isinstance(belief, MarkovChain | CyclicChain | DatedChain | HiddenChain | ChainBox)

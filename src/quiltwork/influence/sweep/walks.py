@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from quiltwork.beliefs import CyclicChain, MarkovChain
+from quiltwork.beliefs import CyclicChain, DatedChain, MarkovChain
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.kernel import product as product_of
@@ -294,6 +294,28 @@ def _cycle(chain: CyclicChain, length: int, reached: IntArray) -> Walk:
         late = possible[-chain.period :].astype(np.float64) if settled else None
         return Walk(steps, None, possible[: length if late is None else None], late, 0.0, tells)
     return _cycle_from_start(chain, length, reached, steps, tells)
+
+
+def dated_walk(chain: DatedChain, length: int, kept: BoolArray | None = None) -> Walk:
+    """See a chain that follows the clock of a zone as a walk, a matrix for every step.
+
+    Theorem: docs/theory/cyclic-chains.md
+    """
+    phases = chain.phases(max(length, 2))[:-1]
+    given = not isinstance(chain.initial, str)
+    law = np.asarray(chain.start) if given else None
+    possible = [np.asarray(chain.support(1))]
+    laws = [] if law is None else [law]
+    for phase in phases[: length - 1].tolist():
+        possible.append((chain.matrices[phase] > 0)[possible[-1]].any(axis=0))
+        if law is not None:
+            law = product_of(law, chain.matrices[phase])
+            law = law / law.max()
+            laws.append(law)
+    steps = np.asarray(chain.matrices)[phases]
+    tells = ~np.eye(chain.size, dtype=np.bool_)
+    known = np.array(laws) if given else None
+    return Walk(steps, known, np.array(possible), None, 0.0, tells, kept)
 
 
 def _law_error(chain: CyclicChain) -> float:

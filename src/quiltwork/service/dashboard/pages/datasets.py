@@ -35,6 +35,7 @@ _WORDS = {
     "MarkovChain": ("a Markov chain", "Markov chains"),
     "ChainBox": ("a box of chains", "boxes of chains"),
     "CyclicChain": ("a chain with a daily rhythm", "chains with a daily rhythm"),
+    "DatedChain": ("a chain with a daily rhythm", "chains with a daily rhythm"),
 }
 _SHOWN = 2
 """How many of the latest answers are drawn on the page of a dataset."""
