@@ -208,7 +208,6 @@ def _documents(folder: Path) -> Iterator[str]:
         ["reproduce", "geometric-figure-2", "--output", str(folder / "out")],
         ["check", str(patients)],
         ["verify", str(patients), "--provider", "p", *roles],
-        ["verify", str(patients), "--provider", "p", *roles, "--max-m"],
         ["verify", str(patients), "--own", str(patients), *roles],
         ["nonsense"],
     ):

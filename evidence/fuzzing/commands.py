@@ -94,7 +94,7 @@ ORDINARY = (
     "holdout transcript study",
     "check P1.csv P2.csv --text zip --na=-9 --rename AGE=age --in P1.csv:na=x",
     "verify table.csv --provider hospital --quasi age,zip --sensitive disease --k 3 --m 1",
-    "verify table.csv --provider hospital --quasi age,zip --sensitive disease --l 2 --max-m",
+    "verify table.csv --provider hospital --quasi age,zip --sensitive disease --l 2",
     "verify published.csv --quasi age,zip --sensitive disease --k 3 --own P1.csv",
     "hierarchy P1.csv P2.csv --column age --intervals 5,10 --origin 0 -o ages.csv",
     "hierarchy P1.csv --column zip --prefixes 3,1 -o zips.csv",

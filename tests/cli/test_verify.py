@@ -45,17 +45,18 @@ def test_nobody_colludes_at_m_0_so_no_provider_is_asked_for(cli, folder):
     for k, code in (("3", 0), ("4", 1)):
         ran = cli(*asked, "--k", k)
         assert ran.code == code
-        assert ran.out == cli(*named, "--k", k).out
+        first, largest = cli(*named, "--k", k).out.splitlines()
+        assert ran.out == f"{first}\n"
+        assert largest.startswith(f"Largest m: {-code}.")
     assert "Records there: 3 (" in ran.out
-    assert cli(*asked[:-2], "--k", "3", "--max-m").code == 2
 
 
 def test_one_check_is_not_called_checks(cli, tmp_path):
     (tmp_path / "t.csv").write_text("who,age,ill\nA,20,flu\nB,20,cold\n")
     asked = ("verify", str(tmp_path / "t.csv"), "--quasi", "age", "--sensitive", "ill")
     assert "(1 check, exact)" in cli(*asked, "--m", "0", "--k", "2").out
-    ran = cli(*asked, "--provider", "who", "--k", "1", "--max-m")
-    assert ran.out == "Safe against every coalition (up to 1 provider).\n"
+    ran = cli(*asked, "--provider", "who", "--k", "1", "--m", "1")
+    assert ran.out.endswith("Largest m: 1. Safe against every coalition (up to 1 provider).\n")
 
 
 def test_who_is_left_when_anyone_breaches(cli, folder):
@@ -74,14 +75,29 @@ def test_one_file_per_provider(cli, folder):
 
 
 def test_how_many_and_which_k(cli, folder):
-    ran = cli(
-        *("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES),
-        *("--k", "3", "--max-m", "--json"),
-    )
-    assert ran.code == 0
-    assert ran.document["max_m"] == 0
-    assert ran.document["coalition"] == ["P1"]
-    assert ran.document["largest_passing_k"] == 1
+    asked = ("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES, "--k", "3")
+    for m, code in (("0", 0), ("1", 1), ("2", 1)):
+        ran = cli(*asked, "--m", m, "--json")
+        assert ran.code == code
+        largest = ran.document["largest"]
+        assert (largest["m"], largest["coalition"]) == (0, ["P1"])
+        assert largest["largest_passing_k"] == 1
+        assert "Largest m: 0. Safe only against outsiders." in cli(*asked, "--m", m).out
+
+
+def test_the_largest_m_is_that_of_the_rows_that_an_auditor_has(cli, folder):
+    """Published without providers, and verified with theirs: as the table with its providers."""
+    files = [str(folder / f"P{i}.csv") for i in range(1, 5)]
+    for k in ("1", "2", "3"):
+        named = cli(
+            *("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES),
+            *("--k", k, "--json"),
+        )
+        ran = cli(
+            *("verify", str(folder / "published.csv"), "--originals", *files, *ROLES),
+            *("--k", k, "--json"),
+        )
+        assert ran.document["largest"] == named.document["largest"]
 
 
 def test_what_a_provider_learns(cli, folder):
@@ -205,13 +221,11 @@ def test_every_constraint_can_be_asked_for(cli, folder):
         (("--k", "0", "--provider", "hospital"), "k must be at least 1"),
         (("--recursive-l", "3", "--provider", "hospital"), "C,L"),
         (("--t-ordered", "0.2", "--provider", "hospital"), "needs sensitive values with an order"),
-        (("--k", "2", "--own", "x.csv", "--max-m"), "--own goes with"),
         (("--k", "2", "--own", "x.csv", "--m", "2"), "--own goes with"),
         (("--k", "2", "--own", "x.csv", "--subject", "name"), "--own goes with"),
         (("--k", "2", "--own", "x.csv", "--originals"), "--own goes with"),
         (("--k", "2", "--originals"), "--originals goes with"),
         (("--k", "2", "--provider", "hospital", "--quasi", ","), "--quasi names no column"),
-        (("--k", "2", "--provider", "hospital", "--max-m", "--m", "2"), "leave --m out"),
         (("--k", "2", "--provider", "hospital", "--left-out", "2"), "go with --own"),
         (("--k", "2", "--provider", "hospital", "--relaxed"), "with --originals alone"),
         (("--k", "2", "--provider", "hospital", "--row-groups", "x"), "go with --own"),

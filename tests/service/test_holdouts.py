@@ -265,7 +265,9 @@ def test_a_ladder_is_answered_once_for_each_key_also_after_a_crash(ladder, monke
 
 
 def test_processes_that_answer_at_once_give_nobody_more_than_her_attempts(ladder, monkeypatch):
-    monkeypatch.setattr(Service, "lock_for", lambda *_: Lock())  # which other processes do not share
+    monkeypatch.setattr(
+        Service, "lock_for", lambda *_: Lock()
+    )  # which other processes do not share
 
     def answered(n):
         return score(ladder, of_holdout(n / 12), f"{n // 2}", member=("anna", "ben")[n % 2])

@@ -29,7 +29,10 @@ from quiltwork.files import dump
 
 if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
+    from quiltwork.tables.providers.originals import PublishedVerdict
     from quiltwork.tables.table import Table
+    from quiltwork.tables.verification.max_m import MaxM
+    from quiltwork.tables.verification.verdict import Verdict
 
 METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 
@@ -37,7 +40,7 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 @command(
     example="""
     quiltwork verify table.csv --provider hospital --quasi age,zip --sensitive disease --k 3 --m 1
-    quiltwork verify a.csv b.csv c.csv --quasi age,zip --sensitive disease --k 3 --l 2 --max-m
+    quiltwork verify a.csv b.csv c.csv --quasi age,zip --sensitive disease --k 3 --l 2
     quiltwork verify all.parquet --provider hospital --quasi age,zip --sensitive disease --k 30 \\
         --m 3 --backend spark
     quiltwork verify published.csv --originals a.csv b.csv c.csv --quasi age,zip \\
@@ -50,7 +53,6 @@ def verify(
     source: TableFiles = gathered(TableFiles),
     constraint: Constraint = gathered(read_constraint),
     m: int = m_option,
-    largest: bool = option("Find the largest m instead.", names="--max-m"),
     method: Any = option(
         "How to verify; all but exact need constraints that hold for larger groups too. With "
         "--originals, how it was made: provider-aware, baseline or separate.",
@@ -82,33 +84,33 @@ def verify(
     without providers, verified against the rows of the others; where its boxes overlap it is made
     again from these, so give the options that `anonymize` was given. With --own it is the only
     file, and the answer is what you can tell alone. --ordinal and --hierarchy say how its labels
-    are read. Exit code 1: not private, or not shown to be.
+    are read. The largest m is part of every answer that is about all providers. Exit code 1: not
+    private, or not shown to be.
     """
     from quiltwork.tables.m_privacy import verify_m_privacy
     from quiltwork.tables.providers.originals import verify_published
     from quiltwork.tables.providers.own_view import own_view
     from quiltwork.tables.verification import LIMIT
+    from quiltwork.tables.verification.max_m import max_m_from
 
     bound = LIMIT if limit is None else limit
     m_is_given = (
         click.get_current_context().get_parameter_source("m") is not ParameterSource.DEFAULT
     )
-    if largest and m_is_given:
-        raise click.UsageError("--max-m finds the largest m; leave --m out")
-    special = own or largest or originals or method != "exact" or limit is not None
+    special = own or originals or method != "exact" or limit is not None
     if backend == "spark" and special:
         raise click.UsageError(
-            "--backend spark verifies exactly, for one m: leave --own, --originals, --max-m, "
-            "--method and --limit out"
+            "--backend spark verifies exactly, for one m: leave --own, --originals, --method and "
+            "--limit out"
         )
     if not originals and (recipe or method in MAKING):
         raise click.UsageError("how a table was made is asked with --originals alone")
     if own:
         roles = source.provider is not None or source.subject is not None or originals
-        if m_is_given or largest or method != "exact" or len(source.files) > 1 or roles:
+        if m_is_given or method != "exact" or len(source.files) > 1 or roles:
             raise click.UsageError(
-                "--own goes with one published file, without --provider, --subject, --m, --max-m, "
-                "--method and --originals; pool the rows of those who collude"
+                "--own goes with one published file, without --provider, --subject, --m, --method "
+                "and --originals; pool the rows of those who collude"
             )
         rows = read_table(source.others(own), **declared)
         told = None
@@ -126,10 +128,10 @@ def verify(
     elif originals:
         usual = method == "exact"
         named = usual or method in MAKING
-        if len(source.files) < 2 or largest or not named or source.subject is not None:
+        if len(source.files) < 2 or not named or source.subject is not None:
             raise click.UsageError(
                 "--originals goes with a published file and then those of the providers, without "
-                "--subject and --max-m; --method says how it was made"
+                "--subject; --method says how it was made"
             )
         shown = read_table(source.others(source.files[:1]), **of_sensitive(source, declared))
         rest = replace(source, files=source.files[1:])
@@ -140,7 +142,8 @@ def verify(
         made = recipe if usual else {"method": method, **recipe}
         rows = read_table(rest, **declared)
         found = verify_published(shown, rows, constraint, m, bound, told, made)
-        emit(dump("published-verdict", 3, found.body()), [found.explain()])
+        lines = [found.explain(), *_largest_lines(found.largest, m)]
+        emit(dump("published-verdict", 3, _body(found, found.largest)), lines)
         private = found.private is True
     else:
         secret = of_sensitive(source, declared)
@@ -148,38 +151,31 @@ def verify(
             raise click.UsageError(
                 "--ordinal and --hierarchy of quasi-identifiers go with --own and --originals"
             )
-        require_provider(source, 1 if largest else m)
+        require_provider(source, m)
         table = read_table(source, backend, **secret)
-        if largest:
-            private = _largest(table, constraint, bound)
-        else:
-            with at_work(backend):
-                if backend == "spark":
-                    from quiltwork.tables.spark.session import on_spark
+        most = None
+        with at_work(backend):
+            if backend == "spark":
+                from quiltwork.tables.spark.session import on_spark
 
-                    table, bound = on_spark(table), 1
-                verdict = verify_m_privacy(table, constraint, m, method, bound)
-                emit(verdict.to_json(), [verdict.explain()])
-            private = verdict.private
+                table, bound = on_spark(table), 1
+            verdict = verify_m_privacy(table, constraint, m, method, bound)
+        if backend == "local" and len(table.encoded.providers) > 1:
+            most = max_m_from(table, constraint, bound, verdict.m if verdict.private else -1)
+        lines = [verdict.explain(), *_largest_lines(most, verdict.m)]
+        emit(dump("verdict", 1, _body(verdict, most)), lines)
+        private = verdict.private
     if not private:
         click.get_current_context().exit(1)
 
 
-def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
-    from quiltwork.tables.verification.max_m import max_m
+def _largest_lines(largest: MaxM | None, asked: int) -> list[str]:
+    """Say the largest m, where it is known who has which rows."""
+    return [] if largest is None else [f"Largest m: {int(largest)}. {largest.explain(asked)}"]
 
-    found = max_m(table, constraint, limit)
-    breach = found.breach
-    body = {
-        "max_m": int(found),
-        "constraint": str(constraint),
-        "coalition": [] if breach is None else [str(p) for p in breach.coalition],
-        "group": [] if breach is None else [str(v) for v in breach.group],
-        "left_size": None if breach is None else breach.left_size,
-        "largest_passing_k": found.largest_passing_k,
-    }
-    emit(dump("max-m", 1, body), [found.explain()])
-    return found >= 0
+
+def _body(verdict: Verdict | PublishedVerdict, largest: MaxM | None) -> dict[str, Any]:
+    return {**verdict.body(), "largest": None if largest is None else largest.body()}
 
 
 def _all_row_groups(source: TableFiles, folder: str, secret: dict[str, Any]) -> Table:

@@ -155,7 +155,7 @@ def test_nothing_is_written_into_an_input(call, folder):
         (("A.parquet", "other.parquet"), 2, "'age' is bigint and string"),
         (("large.parquet", "half.parquet"), 2, "Column 'age' holds whole numbers beyond 2^53"),
         (("A.parquet", "half.parquet", "spelled.parquet"), 2, "Column 'ill' spells a value in"),
-        (("all.parquet", "--provider", "hospital", "--max-m"), 2, "--backend spark verifies"),
+        (("all.parquet", "--provider", "hospital", "--limit", "9"), 2, "--backend spark verifies"),
         (("all.parquet", "--provider", "hospital", "--method", "binary"), 2, "--backend spark"),
     ],
 )

@@ -39,6 +39,7 @@ from quiltwork.tables.providers.own_rows import (
 )
 from quiltwork.tables.publishing.published_records import require_local
 from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.verification.max_m import MaxM, max_m_of
 from quiltwork.tables.verification.search import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
 from quiltwork.tables.verification.verify import verify_counts
@@ -70,6 +71,7 @@ class PublishedVerdict(ResultBase):
         verdict: the verification of these; None if the table is not made of these rows.
         made_again: by which options of `anonymize` the same table was made from the rows, where
             boxes alone do not tell: the answer then holds if it was made so. Else empty.
+        largest: the largest coalition that it withstands, where it is known of every group.
     """
 
     private: bool | None
@@ -82,6 +84,7 @@ class PublishedVerdict(ResultBase):
     known: int
     verdict: Verdict | None
     made_again: str = ""
+    largest: MaxM | None = None
 
     def explain(self) -> str:
         """Say whether it is private, and whose rows are in it."""
@@ -289,7 +292,12 @@ class PublishedCheck:
         private = verdict.private if len(some) == len(shown) or not verdict.private else None
         gone = (rows - published_rows).astype(np.int64).tolist() if private is not None else []
         left_out = dict(zip(found.rows, gone, strict=False)) if known.all() and m else {}
-        return replace(found, private=private, left_out=left_out, verdict=verdict)
+        largest = None
+        if known.all() and m:
+            withstood = m if private else -1
+            names = encoded, published.group_values
+            largest = max_m_of(names, counts, bound, limit, min(withstood, providers - 1))
+        return replace(found, private=private, left_out=left_out, verdict=verdict, largest=largest)
 
 
 def _ambiguous(classes: RowClasses) -> int:

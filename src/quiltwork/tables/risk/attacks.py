@@ -203,7 +203,7 @@ def _subtraction(found: Subtracted | None) -> TableAttack:
     knows = (
         "Providers who pool their own records take them out of the groups and look at what is left."
     )
-    helps = "A larger m, which every group then withstands (quiltwork verify --max-m: the limit)."
+    helps = "A larger m, which every group then withstands (quiltwork verify says the largest)."
     if found is None:
         told = "One provider, or none named: there is nobody to take out."
         return TableAttack("subtraction", knows, told, "not decided", helps)

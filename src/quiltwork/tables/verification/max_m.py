@@ -9,6 +9,7 @@ Theorem: docs/theory/m-privacy.md
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.search import LIMIT, Finding
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import first_breach, verdict_of
+from quiltwork.tables.verification.verify import Names, first_breach, verdict_of
 
 
 class MaxM(int):
@@ -44,23 +45,39 @@ class MaxM(int):
         number.largest_passing_k = largest_passing_k
         return number
 
-    def explain(self) -> str:
-        """Say how many are withstood, who breaks it, and which k would mend it."""
+    def explain(self, asked: int | None = None) -> str:
+        """Say how many are withstood, who breaks it, and which k would mend it.
+
+        Who breaks it at `asked`, which was said before, is left out.
+        """
         if self.breach is None:
             most = f"{int(self)} provider{'' if self == 1 else 's'}"
             return f"Safe against every coalition (up to {most})."
-        safe = f"Safe against coalitions of at most {int(self)}."
+        said = f"Safe against coalitions of at most {int(self)}."
         if self <= 0:
-            safe = f"{'Safe only' if self == 0 else 'Not safe even'} against outsiders."
-        asked = f"withstand {self.breach.m}" if self.breach.m else "be safe against outsiders"
+            said = f"{'Safe only' if self == 0 else 'Not safe even'} against outsiders."
+        wish = f"withstand {self.breach.m}" if self.breach.m else "be safe against outsiders"
         mend = ""
         if not self.breach.settled:
-            safe = f"Proven {safe[0].lower()}{safe[1:]} More may be withstood."
+            said = f"Proven {said[0].lower()}{said[1:]} More may be withstood."
         elif self.largest_passing_k is not None:
-            mend = f" With k = {self.largest_passing_k} it would {asked}."
+            mend = f" With k = {self.largest_passing_k} it would {wish}."
         elif "-anonymity" in self.breach.constraint and "-anonymity" not in self.breach.broken:
-            mend = f" No smaller k would make it {asked}."
-        return f"{safe} At m = {self.breach.m}: {self.breach.explain()}{mend}"
+            mend = f" No smaller k would make it {wish}."
+        if asked != self.breach.m:
+            said += f" At m = {self.breach.m}: {self.breach.explain()}"
+        return f"{said}{mend}"
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        breach = self.breach
+        return {
+            "m": int(self),
+            "coalition": [] if breach is None else [str(p) for p in breach.coalition],
+            "group": [] if breach is None else [str(v) for v in breach.group],
+            "left_size": None if breach is None else breach.left_size,
+            "largest_passing_k": self.largest_passing_k,
+        }
 
 
 def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int = LIMIT) -> MaxM:
@@ -94,7 +111,12 @@ def max_m_from(
     """Return `max_m` of a table that is known to withstand `known`."""
     bound = as_constraint(constraint).bind(read_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
-    safe, weakest, start = len(table.encoded.providers) - 1, None, 0
+    return max_m_of((table.encoded, table.group_values), counts, bound, limit, known)
+
+
+def max_m_of(names: Names, counts: SparseCounts, bound: Constraint, limit: int, known: int) -> MaxM:
+    """Return `max_m` of counted groups that are known to withstand `known`."""
+    safe, weakest, start = len(names[0].providers) - 1, None, 0
     left = 3 * limit // 2
 
     def next_breach(groups: Ints, m: int) -> Finding:
@@ -123,7 +145,7 @@ def max_m_from(
     if weakest is None:
         return MaxM(safe, None, None)
     size, found = weakest
-    breach = verdict_of((table.encoded, table.group_values), found, size, "exact", bound)
+    breach = verdict_of(names, found, size, "exact", bound)
     smaller = None
     if breach.settled:
         smaller = _largest_passing_k(counts, bound, size, max(left, limit // 4))
