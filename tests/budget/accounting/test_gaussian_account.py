@@ -275,7 +275,11 @@ def test_it_is_copied_and_drawn_and_says_what_it_claims():
         (lambda: opened().spend(rho=1, gdp=1), InvalidInputError, "Give one of"),
         (lambda: opened().spend(gdp=1, stop=101), InvalidInputError, "does not fit a series"),
         (lambda: qw.Accountant(CHAIN, 100, 1).spend(rho=1), UnsupportedError, "no pure level"),
-        (lambda: qw.Accountant(CHAIN, 100, 1).spend(), InvalidInputError, "is missing"),
+        (
+            lambda: qw.Accountant(CHAIN, 100, 1).spend(),
+            InvalidInputError,
+            "Give one of dp_epsilon=",
+        ),
     ],
 )
 def test_what_makes_no_sense_gets_a_sentence(ask, error, said):

@@ -10,7 +10,6 @@ Theorem: docs/theory/sweep.md
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -18,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
+from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.secrets import SecretPairs, pairs_from_json, pairs_to_json
 from quiltwork.budget.accounting import limits
 from quiltwork.budget.accounting.account import Account
@@ -30,6 +29,7 @@ from quiltwork.budget.accounting.growth import (
     longest_length,
     refusal,
 )
+from quiltwork.budget.accounting.series_accountant import SeriesAccountant, read_budget
 from quiltwork.budget.accounting.worst_point import LeakageProfile, Secrets, leakage_profile
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
@@ -39,17 +39,15 @@ from quiltwork.exact import (
     float_up,
     integer,
     privacy_level,
-    written_fraction,
 )
 from quiltwork.queries import Query
-from quiltwork.results import Charted
 
 if TYPE_CHECKING:
     from quiltwork.budget.accounting.theorems import Explanation
     from quiltwork.report.charts import LineChart
 
 
-class Accountant(Charted):
+class Accountant(SeriesAccountant[Account]):
     """The account of one series under given beliefs.
 
     Args:
@@ -118,71 +116,33 @@ class Accountant(Charted):
         return found
 
     @property
-    def beliefs(self) -> tuple[Belief, ...]:
-        """The beliefs under which the total holds."""
-        return tuple(bound.belief for bound in self.secrets.bounds)
-
-    @property
-    def secrets(self) -> Secrets:
-        """What the account is about: beliefs, time points, and how many in a row."""
-        return self._account.secrets
-
-    @property
-    def episode(self) -> int:
-        """How many time points in a row are one secret; a shorter series is one as a whole."""
-        return self._episode
-
-    @property
     def pairs(self) -> SecretPairs | None:
         """Which values of a time point are kept apart; None for all."""
         return self.secrets.pairs
-
-    @property
-    def states(self) -> tuple[Label, ...] | None:
-        """The states of the beliefs; None where they are about rows of any kind."""
-        return next((b.states for b in self.beliefs if b.states is not None), None)
-
-    @property
-    def length(self) -> int:
-        """The number of time points."""
-        return self._account.secrets.length
 
     @property
     def budget(self) -> Fraction | None:
         """What all releases together may cost, exactly; None without a limit."""
         return self._budget
 
-    @property
-    def spendings(self) -> tuple[Spending, ...]:
-        """The releases recorded, in order."""
-        return self._account.spendings
+    def _allows(self, account: Account) -> bool:
+        return self._budget is None or account.fits(self._budget)
 
-    @property
-    def exact_epsilon(self) -> Fraction:
-        """The total as a fraction, at or above the bound."""
-        return self._account.total
-
-    def epsilon(self) -> float:
-        """Return the best proven total: what all releases together may tell about a time point.
-
-        Holds for every time point of the series, inside and outside the windows; rounded up.
-
-        Theorem: docs/theory/sweep.md
-        """
-        return float_up(self.exact_epsilon)
-
-    def level_kept(self) -> float:
-        """The total under the beliefs of this account."""
-        return self.epsilon()
+    def _refusal(self, after: Account, added: list[Spending]) -> BudgetExceeded:
+        budget = self._need_budget()
+        left = float_down(budget - self.exact_epsilon)
+        return BudgetExceeded(
+            f"This would raise the total from {self.epsilon():.12g} to "
+            f"{float_up(after.total):.12g}, above the budget of {float_up(budget):.12g}; "
+            f"{left:.12g} is left. Nothing was recorded.",
+            partial(limits.what_fits, self._account, budget, added),
+        )
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int | None]:
         """Return a bound on what all releases tell under other beliefs, and the worst node."""
         other = Accountant(beliefs, self.length, episode=self.episode, pairs=self.pairs)
         other.add_all(self.spendings)
         return other.epsilon(), other._account.worst.node
-
-    def for_audit(self) -> None:
-        """Nothing that the exact audit takes: an account keeps levels, not queries."""
 
     @property
     def exact_remaining(self) -> Fraction | None:
@@ -198,84 +158,6 @@ class Accountant(Charted):
         """
         left = self.exact_remaining
         return None if left is None else float_down(left)
-
-    def spend(
-        self,
-        dp_epsilon: Number | None = None,
-        start: int = 1,
-        stop: int | None = None,
-        label: str = "",
-        *,
-        rho: Number | None = None,
-        gdp: Number | None = None,
-    ) -> Spending:
-        """Record a release that is dp_epsilon-DP for substituting one time point of a window.
-
-        Args:
-            dp_epsilon: the level, > 0. For libraries that add or remove records it is twice
-                their level.
-            start: the first time point used.
-            stop: the last; None for the end of the series.
-            label: a name for people.
-            rho: refused, as Gaussian noise has no pure level; an account with delta takes it.
-            gdp: refused likewise.
-
-        Raises:
-            BudgetExceeded: if it does not fit; then nothing was recorded.
-            InvalidInputError: for a bad level or window.
-            UnsupportedError: if no theorem combines it with what was released before.
-        """
-        last = self.length if stop is None else stop
-        if rho is not None or gdp is not None:
-            return self.add(Spending.gaussian(start, last, rho=rho, gdp=gdp, label=label))
-        if dp_epsilon is None:
-            raise InvalidInputError("dp_epsilon is missing; give the level of the release.")
-        return self.add(Spending.dp(dp_epsilon, start, last, label))
-
-    def add(self, release: HasSpending | Spending) -> Spending:
-        """Record a release made by `qw.release`, or a spending; return what was recorded.
-
-        Cost: milliseconds after 10⁵ releases, the new total included, as long as no time point is
-        used more than the most used one was; else that of a total from scratch.
-
-        Raises:
-            BudgetExceeded: if it does not fit; then nothing was recorded.
-            InvalidInputError: for a bad window.
-            UnsupportedError: if no theorem combines it with what was released before.
-        """
-        spending = as_spending(release)
-        self.add_all([spending])
-        return spending
-
-    def add_all(self, releases: Iterable[HasSpending | Spending]) -> None:
-        """Record several releases together, or none of them if they do not fit."""
-        added = [as_spending(release) for release in listed(releases, "releases")]
-        after = self.after(*added)
-        if self._budget is not None and not after.fits(self._budget):
-            left = float_down(self._budget - self.exact_epsilon)
-            raise BudgetExceeded(
-                f"This would raise the total from {self.epsilon():.12g} to "
-                f"{float_up(after.total):.12g}, above the budget of {float_up(self._budget):.12g}; "
-                f"{left:.12g} is left. Nothing was recorded.",
-                partial(limits.what_fits, self._account, self._budget, added),
-            )
-        self._account = after
-
-    def cost_after(self, *releases: HasSpending | Spending) -> float:
-        """Return what the total would be after these releases, recording nothing; rounded up."""
-        return float_up(self.after(*releases).total)
-
-    def fits(self, *releases: HasSpending | Spending) -> bool:
-        """Tell whether these releases together would fit the budget, recording nothing."""
-        return self._budget is None or self.after(*releases).fits(self._budget)
-
-    def after(self, *releases: HasSpending | Spending) -> Account:
-        """Return the account with these releases, recording nothing and asking no budget."""
-        return self._account.plus(as_spending(release) for release in releases)
-
-    def record(self, *releases: HasSpending | Spending) -> None:
-        """Record releases that were granted elsewhere, whatever the budget says."""
-        self._account = self.after(*releases)
 
     def _need_budget(self) -> Fraction:
         if self._budget is None:
@@ -400,35 +282,14 @@ class Accountant(Charted):
 
     def to_body(self) -> dict[str, Any]:
         """Write the account as JSON values; `from_body` computes its total again."""
-        return {
-            "beliefs": json.loads(beliefs_to_json(self.beliefs)),
-            "length": self.length,
-            "budget": None if self._budget is None else str(self._budget),
-            "episode": self.episode,
-            **({} if self.pairs is None else {"pairs": pairs_to_json(self.pairs)}),
-            "spendings": [spending.to_body() for spending in self.spendings],
-        }
+        pairs = {} if self.pairs is None else {"pairs": pairs_to_json(self.pairs)}
+        budget = None if self._budget is None else str(self._budget)
+        return {**super().to_body(), "budget": budget, **pairs}
 
     @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> Accountant:
-        """Read what `to_body` wrote; an account with delta is read by `GaussianAccountant`.
-
-        Raises:
-            InvalidInputError: if a field is missing or damaged.
-        """
-        try:
-            beliefs = beliefs_from_json(json.dumps(body["beliefs"]))
-            budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
-            spendings = [Spending.from_body(one) for one in body["spendings"]]
-            pairs = pairs_from_json(body.get("pairs"))
-            secrets = Secrets.read(beliefs, body["length"], body["episode"], pairs)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
-            raise InvalidInputError(f"Not an account: {error}.") from None
+    def _read(cls, body: Mapping[str, Any], beliefs: tuple[Belief, ...]) -> Accountant:
+        pairs = pairs_from_json(body.get("pairs"))
+        secrets = Secrets.read(beliefs, body["length"], body["episode"], pairs)
+        spendings = [Spending.from_body(one) for one in body["spendings"]]
         # of a budget that nobody means it was warned when it was set
-        return cls.of(Account(secrets).plus(spendings), budget, body["episode"])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as `to_body`; the copy keeps its own account, so share budgets with a `Ledger`."""
-        return type(self).from_body, (self.to_body(),)
+        return cls.of(Account(secrets).plus(spendings), read_budget(body), body["episode"])

@@ -9,16 +9,15 @@ Theorem: docs/theory/f-sweep.md (no filter on what was reached)
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
+from quiltwork.beliefs import Belief
 from quiltwork.budget.accounting.gaussian_account import (
     GaussianAccount,
     Room,
@@ -27,6 +26,7 @@ from quiltwork.budget.accounting.gaussian_account import (
     worst_run,
 )
 from quiltwork.budget.accounting.growth import check_growth
+from quiltwork.budget.accounting.series_accountant import SeriesAccountant, read_budget
 from quiltwork.budget.accounting.squares import SquareRun
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
@@ -42,7 +42,7 @@ from quiltwork.exact import (
     written_fraction,
 )
 from quiltwork.queries import Query
-from quiltwork.results import Charted, ChartedResult
+from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
     from quiltwork.report.charts import LineChart
@@ -141,7 +141,7 @@ class SquaresUsed(ChartedResult):
         )
 
 
-class GaussianAccountant(Charted):
+class GaussianAccountant(SeriesAccountant[GaussianAccount]):
     """The account of one series under given beliefs, for (ε, δ); `Accountant` opens it.
 
     Args:
@@ -190,31 +190,6 @@ class GaussianAccountant(Charted):
         return found
 
     @property
-    def beliefs(self) -> tuple[Belief, ...]:
-        """The beliefs under which the claim holds."""
-        return tuple(bound.belief for bound in self.secrets.bounds)
-
-    @property
-    def secrets(self) -> Secrets:
-        """What the account is about: beliefs, time points, and how many in a row."""
-        return self._account.secrets
-
-    @property
-    def episode(self) -> int:
-        """How many time points in a row are one secret."""
-        return self._episode
-
-    @property
-    def states(self) -> tuple[Label, ...] | None:
-        """The states of the beliefs; None where they are about rows of any kind."""
-        return next((b.states for b in self.beliefs if b.states is not None), None)
-
-    @property
-    def length(self) -> int:
-        """The number of time points."""
-        return self.secrets.length
-
-    @property
     def budget(self) -> Fraction | None:
         """ε of the claim, exactly; None for a plan fixed beforehand."""
         return self._account.room.budget
@@ -223,25 +198,6 @@ class GaussianAccountant(Charted):
     def delta(self) -> Fraction:
         """δ of the claim."""
         return self._account.room.delta
-
-    @property
-    def spendings(self) -> tuple[Spending, ...]:
-        """The releases recorded, in order."""
-        return self._account.spendings
-
-    @property
-    def exact_epsilon(self) -> Fraction:
-        """The proven ε as a fraction."""
-        return self._account.total
-
-    def epsilon(self) -> float:
-        """Return the proven ε: with a budget all of it from the first debit on; rounded up.
-
-        Without a budget that of a plan fixed beforehand.
-
-        Theorem: docs/theory/f-sweep.md (no filter on what was reached)
-        """
-        return float_up(self.exact_epsilon)
 
     @property
     def used(self) -> float:
@@ -253,93 +209,23 @@ class GaussianAccountant(Charted):
         """The share of the caps that is left where most is used, rounded down; None without any."""
         return None if self.budget is None else float_down(1 - self._account.used)
 
-    def level_kept(self) -> float:
-        """The claim under the beliefs of this account."""
-        return self.epsilon()
-
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int | None]:
         """Return ε of these releases under other beliefs, as a plan, and a point that pays most."""
         other = GaussianAccountant(beliefs, self.length, None, self.episode, self.delta)
         other.add_all(self.spendings)
         return other.epsilon(), worst_run(other._account)
 
-    def for_audit(self) -> None:
-        """Nothing that the exact audit takes: an account keeps levels, not queries."""
+    def _allows(self, account: GaussianAccount) -> bool:
+        return account.fits()
 
-    def spend(
-        self,
-        dp_epsilon: Number | None = None,
-        start: int = 1,
-        stop: int | None = None,
-        label: str = "",
-        *,
-        rho: Number | None = None,
-        gdp: Number | None = None,
-    ) -> Spending:
-        """Record a release of some level for substituting one time point of a window.
-
-        Args:
-            dp_epsilon: of a mechanism with a pure level; out of the share for them, else charged
-                with the least Gaussian level that hides as much, which is dear.
-            start: the first time point used.
-            stop: the last; None for the end of the series.
-            label: a name for people.
-            rho: of Gaussian noise, ρ = μ²/2.
-            gdp: μ of Gaussian noise, or of anything that Gaussian noise of this level hides.
-
-        Raises:
-            BudgetExceeded: if it does not fit; then nothing was recorded.
-            InvalidInputError: for a bad level or window, and for more than one level.
-        """
-        last = self.length if stop is None else stop
-        return self.add(
-            stated_spending(start, last, label, dp_epsilon=dp_epsilon, rho=rho, gdp=gdp)
-        )
-
-    def add(self, release: HasSpending | Spending) -> Spending:
-        """Record a release made by `qw.release`, or a spending; return what was recorded.
-
-        Raises:
-            BudgetExceeded: if it does not fit; then nothing was recorded.
-            InvalidInputError: for a bad window.
-            UnsupportedError: for a release without a level for substituting one time point.
-        """
-        spending = as_spending(release)
-        self.add_all([spending])
-        return spending
-
-    def add_all(self, releases: Iterable[HasSpending | Spending]) -> None:
-        """Record several releases together, or none of them if they do not fit."""
-        added = [as_spending(release) for release in listed(releases, "releases")]
-        after = self.after(*added)
-        if not after.fits():
-            end = partial(noise_that_fits, self._account, added)
-            raise BudgetExceeded(self._refusal(after), end)
-        self._account = after
-
-    def _refusal(self, after: GaussianAccount) -> str:
+    def _refusal(self, after: GaussianAccount, added: list[Spending]) -> BudgetExceeded:
         budget = float_up(self.budget or Fraction(0))
-        return (
+        return BudgetExceeded(
             f"This would raise what is used of ε = {budget:g} and δ = {float(self.delta):g} from "
             f"{shown_share(self._account.used)} to {shown_share(after.used)} of the squares that a "
-            "time point may spend. Nothing was recorded."
+            "time point may spend. Nothing was recorded.",
+            partial(noise_that_fits, self._account, added),
         )
-
-    def cost_after(self, *releases: HasSpending | Spending) -> float:
-        """Return what the proven ε would be after these releases, recording nothing."""
-        return float_up(self.after(*releases).total)
-
-    def fits(self, *releases: HasSpending | Spending) -> bool:
-        """Tell whether these releases together would fit, recording nothing."""
-        return self.after(*releases).fits()
-
-    def after(self, *releases: HasSpending | Spending) -> GaussianAccount:
-        """Return the account with these releases, recording nothing and asking no budget."""
-        return self._account.plus(as_spending(release) for release in releases)
-
-    def record(self, *releases: HasSpending | Spending) -> None:
-        """Record releases that were granted elsewhere, whatever the budget says."""
-        self._account = self.after(*releases)
 
     def _times_more(self, spendings: Sequence[Spending]) -> Fraction | None:
         if self.budget is None:
@@ -449,57 +335,14 @@ class GaussianAccountant(Charted):
     def to_body(self) -> dict[str, Any]:
         """Write the account as JSON values; `from_body` computes its caps again."""
         room = self._account.room
-        return {
-            "beliefs": json.loads(beliefs_to_json(self.beliefs)),
-            "length": self.length,
-            "budget": None if room.budget is None else str(room.budget),
-            "delta": str(room.delta),
-            "pure": str(room.pure),
-            "episode": self.episode,
-            "spendings": [spending.to_body() for spending in self.spendings],
-        }
+        budget = None if room.budget is None else str(room.budget)
+        claim = {"budget": budget, "delta": str(room.delta), "pure": str(room.pure)}
+        return {**super().to_body(), **claim}
 
     @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> GaussianAccountant:
-        """Read what `to_body` wrote.
-
-        Raises:
-            InvalidInputError: if a field is missing or damaged.
-        """
-        try:
-            beliefs = beliefs_from_json(json.dumps(body["beliefs"]))
-            budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
-            delta, pure = (written_fraction(body[name], name) for name in ("delta", "pure"))
-            spendings = [Spending.from_body(one) for one in body["spendings"]]
-            secrets = Secrets.read(beliefs, body["length"], body["episode"])
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
-            raise InvalidInputError(f"Not an account: {error}.") from None
-        account = GaussianAccount.empty(secrets, Room.of(secrets, budget, delta, pure))
-        return cls.of(account.plus(spendings), body["episode"])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as `to_body`."""
-        return type(self).from_body, (self.to_body(),)
-
-
-def stated_spending(
-    start: int,
-    stop: int,
-    label: str,
-    *,
-    dp_epsilon: Number | None = None,
-    rho: Number | None = None,
-    gdp: Number | None = None,
-) -> Spending:
-    """Read a release that somebody states the level of, in one of three ways.
-
-    Raises:
-        InvalidInputError: for none of them, or several, and for a bad level or window.
-    """
-    if sum(one is not None for one in (dp_epsilon, rho, gdp)) != 1:
-        raise InvalidInputError("Give one of dp_epsilon=, rho= and gdp=.")
-    if dp_epsilon is not None:
-        return Spending.dp(dp_epsilon, start, stop, label)
-    return Spending.gaussian(start, stop, rho=rho, gdp=gdp, label=label)
+    def _read(cls, body: Mapping[str, Any], beliefs: tuple[Belief, ...]) -> GaussianAccountant:
+        delta, pure = (written_fraction(body[name], name) for name in ("delta", "pure"))
+        secrets = Secrets.read(beliefs, body["length"], body["episode"])
+        room = Room.of(secrets, read_budget(body), delta, pure)
+        spendings = [Spending.from_body(one) for one in body["spendings"]]
+        return cls.of(GaussianAccount.empty(secrets, room).plus(spendings), body["episode"])

@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from quiltwork.budget import Accountant, Spending
-from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant, stated_spending
+from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant
+from quiltwork.budget.accounting.series_accountant import stated_spending
 from quiltwork.budget.ledger.amounts import amount
 from quiltwork.budget.ledger.claims import AnyAccountant
 from quiltwork.exact import Number

@@ -1,0 +1,237 @@
+"""What accounts of a series have in common, whatever they claim: who adds up which releases.
+
+An accountant keeps an immutable account and replaces it by one with more releases, if that is
+within what it claims. `Accountant` claims a pure ε, `GaussianAccountant` ε and δ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from quiltwork.arguments import listed
+from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
+from quiltwork.budget.accounting.worst_point import Secrets
+from quiltwork.budget.spending import HasSpending, Spending, as_spending
+from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.exact import Number, float_up, written_fraction
+from quiltwork.results import Charted
+
+
+class KeptAccount(Protocol):
+    """What an accountant asks of its account."""
+
+    @property
+    def secrets(self) -> Secrets:
+        """What it is about."""
+
+    @property
+    def spendings(self) -> tuple[Spending, ...]:
+        """The releases in order."""
+
+    @property
+    def total(self) -> Fraction:
+        """The proven ε."""
+
+    def plus(self, spendings: Iterable[Spending]) -> Self:
+        """Add releases."""
+
+
+A = TypeVar("A", bound=KeptAccount)
+
+
+class SeriesAccountant(Charted, Generic[A]):
+    """The account of one series, of one kind of claim."""
+
+    _account: A
+    _episode: int
+
+    def _allows(self, account: A) -> bool:
+        """Whether an account is within what is claimed."""
+        raise NotImplementedError
+
+    def _refusal(self, after: A, added: list[Spending]) -> BudgetExceeded:
+        """Why releases with which the account is `after` are refused."""
+        raise NotImplementedError
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        """The beliefs under which the claim holds."""
+        return tuple(bound.belief for bound in self.secrets.bounds)
+
+    @property
+    def secrets(self) -> Secrets:
+        """What the account is about: beliefs, time points, and how many in a row."""
+        return self._account.secrets
+
+    @property
+    def episode(self) -> int:
+        """How many time points in a row are one secret; a shorter series is one as a whole."""
+        return self._episode
+
+    @property
+    def states(self) -> tuple[Label, ...] | None:
+        """The states of the beliefs; None where they are about rows of any kind."""
+        return next((b.states for b in self.beliefs if b.states is not None), None)
+
+    @property
+    def length(self) -> int:
+        """The number of time points."""
+        return self.secrets.length
+
+    @property
+    def spendings(self) -> tuple[Spending, ...]:
+        """The releases recorded, in order."""
+        return self._account.spendings
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """The proven ε as a fraction, at or above the bound."""
+        return self._account.total
+
+    def epsilon(self) -> float:
+        """Return the best proven total: what all releases together may tell about a time point.
+
+        Holds for every time point of the series, inside and outside the windows; rounded up. Of
+        (ε, δ) with a budget it is all of ε from the first release on, without one that of a plan
+        fixed beforehand.
+
+        Theorem: docs/theory/sweep.md, docs/theory/f-sweep.md (no filter on what was reached)
+        """
+        return float_up(self.exact_epsilon)
+
+    def level_kept(self) -> float:
+        """The claim under the beliefs of this account."""
+        return self.epsilon()
+
+    def for_audit(self) -> None:
+        """Nothing that the exact audit takes: an account keeps levels, not queries."""
+
+    def spend(
+        self,
+        dp_epsilon: Number | None = None,
+        start: int = 1,
+        stop: int | None = None,
+        label: str = "",
+        *,
+        rho: Number | None = None,
+        gdp: Number | None = None,
+    ) -> Spending:
+        """Record a release of some level for substituting one time point of a window.
+
+        Args:
+            dp_epsilon: of a mechanism with a pure level. For libraries that add or remove records
+                it is twice their level. Beside Gaussian noise it comes out of the share for pure
+                levels, else it is charged as the least Gaussian level that hides as much.
+            start: the first time point used.
+            stop: the last; None for the end of the series.
+            label: a name for people.
+            rho: of Gaussian noise, ρ = μ²/2; an account with delta takes it.
+            gdp: μ of Gaussian noise, or of anything that Gaussian noise of this level hides.
+
+        Raises:
+            BudgetExceeded: if it does not fit; then nothing was recorded.
+            InvalidInputError: for a bad level or window, and for more levels than one.
+            UnsupportedError: if no theorem combines it with what was released before.
+        """
+        last = self.length if stop is None else stop
+        return self.add(
+            stated_spending(start, last, label, dp_epsilon=dp_epsilon, rho=rho, gdp=gdp)
+        )
+
+    def add(self, release: HasSpending | Spending) -> Spending:
+        """Record a release made by `qw.release`, or a spending; return what was recorded.
+
+        Cost: pricing all releases, milliseconds after 10⁵ others under a chain of few states.
+
+        Raises:
+            BudgetExceeded: if it does not fit; then nothing was recorded.
+            InvalidInputError: for a bad window.
+            UnsupportedError: if no theorem combines it with what was released before.
+        """
+        spending = as_spending(release)
+        self.add_all([spending])
+        return spending
+
+    def add_all(self, releases: Iterable[HasSpending | Spending]) -> None:
+        """Record several releases together, or none of them if they do not fit."""
+        added = [as_spending(release) for release in listed(releases, "releases")]
+        after = self.after(*added)
+        if not self._allows(after):
+            raise self._refusal(after, added)
+        self._account = after
+
+    def cost_after(self, *releases: HasSpending | Spending) -> float:
+        """Return what the total would be after these releases, recording nothing; rounded up."""
+        return float_up(self.after(*releases).total)
+
+    def fits(self, *releases: HasSpending | Spending) -> bool:
+        """Tell whether these releases together would fit, recording nothing."""
+        return self._allows(self.after(*releases))
+
+    def after(self, *releases: HasSpending | Spending) -> A:
+        """Return the account with these releases, recording nothing and asking no budget."""
+        return self._account.plus(as_spending(release) for release in releases)
+
+    def record(self, *releases: HasSpending | Spending) -> None:
+        """Record releases that were granted elsewhere, whatever the budget says."""
+        self._account = self.after(*releases)
+
+    def to_body(self) -> dict[str, Any]:
+        """Write the account as JSON values; `from_body` computes its total again."""
+        return {
+            "beliefs": json.loads(beliefs_to_json(self.beliefs)),
+            "length": self.length,
+            "episode": self.episode,
+            "spendings": [spending.to_body() for spending in self.spendings],
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        """Read what `to_body` wrote.
+
+        Raises:
+            InvalidInputError: if a field is missing or damaged.
+        """
+        try:
+            return cls._read(body, beliefs_from_json(json.dumps(body["beliefs"])))
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(f"Not an account: {error}.") from None
+
+    @classmethod
+    def _read(cls, body: Mapping[str, Any], beliefs: tuple[Belief, ...]) -> Self:
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as `to_body`; the copy keeps its own account, so share budgets with a `Ledger`."""
+        return type(self).from_body, (self.to_body(),)
+
+
+def read_budget(body: Mapping[str, Any]) -> Fraction | None:
+    """The budget in a written account; None without one."""
+    return None if body["budget"] is None else written_fraction(body["budget"], "budget")
+
+
+def stated_spending(
+    start: int,
+    stop: int,
+    label: str,
+    *,
+    dp_epsilon: Number | None = None,
+    rho: Number | None = None,
+    gdp: Number | None = None,
+) -> Spending:
+    """Read a release that somebody states the level of, in one of three ways.
+
+    Raises:
+        InvalidInputError: for none of them, or several, and for a bad level or window.
+    """
+    if sum(one is not None for one in (dp_epsilon, rho, gdp)) != 1:
+        raise InvalidInputError("Give one of dp_epsilon=, rho= and gdp=.")
+    if dp_epsilon is not None:
+        return Spending.dp(dp_epsilon, start, stop, label)
+    return Spending.gaussian(start, stop, rho=rho, gdp=gdp, label=label)
