@@ -162,6 +162,7 @@ MAKERS = {
     "LocalPublication": published,
     "Misfit": lambda: qw.audit.misfit(qw.calibrate(CHAIN, 20, 1), OTHER),
     "Monitor": lambda: qw.monitor(CHAIN, 0.1, length=20),
+    "GaussianMonitor": lambda: qw.monitor(CHAIN, rho=0.01, length=20, delta=1e-6),
     "Odds": lambda: qw.audit.odds(CHAIN, 4, [(COUNT, 2)], [3]),
     "OptimalCalibration": lambda: qw.calibrate(CHAIN, 8, 1, "optimal-scale", COUNT),
     "OptimalMechanism": lambda: qw.optimal_mechanism(consumer(), 2, 0.5),

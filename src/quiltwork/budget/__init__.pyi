@@ -13,6 +13,7 @@ from .accounting.schedule import repeated as repeated
 from .accounting.theorems import Bound as Bound
 from .accounting.theorems import Explanation as Explanation
 from .accounting.worst_point import LeakageProfile as LeakageProfile
+from .gaussian_monitor import GaussianMonitor as GaussianMonitor
 from .ledger.checkpoints import Checkpoint as Checkpoint
 from .ledger.ledger import Ledger as Ledger
 from .ledger.ledger_accountant import LedgerAccountant as LedgerAccountant

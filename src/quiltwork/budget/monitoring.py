@@ -17,16 +17,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from quiltwork import files
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, DatedChain, as_beliefs
 from quiltwork.budget.accounting.accountant import Accountant
 from quiltwork.budget.accounting.worst_point import LeakageProfile
+from quiltwork.budget.gaussian_monitor import GaussianMonitor, gaussian_monitor
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, integer, positive_fraction, privacy_level
+from quiltwork.exact import Number, integer, positive_fraction, privacy_level, to_fraction
 from quiltwork.report.charts import Line, LineChart, level, steps
 from quiltwork.results import ChartedResult
 
@@ -168,14 +169,42 @@ class Monitor(ChartedResult):
         files.write(files.named(path), page("What each moment leaks", lead, parts))
 
 
+@overload
 def monitor(
     beliefs: Belief | Sequence[Belief],
     levels: Number | Sequence[Number],
     length: int | None = None,
     under: Number | None = None,
     episode: int = 1,
-) -> Monitor:
-    """Return what releases with plain differential privacy at every step leak about each of them.
+) -> Monitor: ...
+@overload
+def monitor(
+    beliefs: Belief | Sequence[Belief],
+    levels: Number | None = None,
+    length: int | None = None,
+    under: Number | None = None,
+    episode: int = 1,
+    *,
+    delta: Number,
+    rho: Number | None = None,
+    gdp: Number | None = None,
+    level_delta: Number = 0,
+) -> GaussianMonitor: ...
+
+
+def monitor(
+    beliefs: Belief | Sequence[Belief],
+    levels: Number | Sequence[Number] | None = None,
+    length: int | None = None,
+    under: Number | None = None,
+    episode: int = 1,
+    *,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    gdp: Number | None = None,
+    level_delta: Number = 0,
+) -> Monitor | GaussianMonitor:
+    """Return what releases about every time point leak about each of them.
 
     Args:
         beliefs: how time points are tied; one belief or a list.
@@ -184,12 +213,18 @@ def monitor(
         length: how many releases there were by now; with a list, its length.
         under: also say which level at every step keeps each time point under this bound.
         episode: how many time points in a row are one secret.
+        delta: look at ε at this δ instead of a pure ε, each release being about its own time point
+            only; equal levels at every step, of `levels`, `rho` or `gdp`.
+        rho: with `delta`, ρ of Gaussian noise at every step.
+        gdp: with `delta`, its μ.
+        level_delta: with `delta` and `levels`, δ of a mechanism at every step that is (ε, δ).
 
     Raises:
         InvalidInputError: for levels, lengths and bounds that make no sense.
-        UnsupportedError: for beliefs about rows that are in no order.
+        UnsupportedError: for beliefs about rows that are in no order; with `delta` for all but
+            chains and boxes, and for episodes.
 
-    Theorem: docs/theory/sweep.md
+    Theorem: docs/theory/sweep.md, docs/theory/f-sweep.md (one mechanism per time point)
 
     >>> from quiltwork import MarkovChain
     >>> seen = monitor(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 0.1, length=20, under=1)
@@ -197,7 +232,19 @@ def monitor(
     (0.3115, 0.312)
     >>> round(seen.level_by_now, 4), round(seen.level_for_ever, 4)
     (0.3006, 0.2997)
+    >>> days = monitor(MarkovChain([[0.9, 0.1], [0.1, 0.9]]), rho=0.015, length=365, delta=1e-6)
+    >>> round(days.claimed, 3), round(days.most_by_now, 2), round(days.alike, 1)
+    (0.715, 1.57, 20.6)
     """
+    if delta is not None:
+        if integer(episode, "episode", 1) > 1:
+            raise UnsupportedError("With delta a monitor is about single time points.")
+        stated: Any = levels
+        return gaussian_monitor(beliefs, stated, length, under, delta, rho, gdp, level_delta)
+    if rho is not None or gdp is not None or to_fraction(level_delta, "level_delta"):
+        raise InvalidInputError("rho, gdp and level_delta are looked at with a δ: give delta.")
+    if levels is None:
+        raise InvalidInputError("Give the level of the release at every step.")
     members = as_beliefs(beliefs)
     if any(belief.length is not None for belief in members):
         raise UnsupportedError("A monitor is about time points, and these beliefs about rows.")

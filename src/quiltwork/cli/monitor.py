@@ -25,6 +25,7 @@ from quiltwork.errors import InvalidInputError
     quiltwork monitor --belief belief.json --epsilon 0.1 --length 365
     quiltwork monitor --belief belief.json --epsilon 0.1 --length 365 --under 1 --plot leaks.png
     quiltwork monitor --belief belief.json --levels spent.txt --under 1 --report page.html
+    quiltwork monitor --belief days.json --rho 0.015 --delta 1e-6 --length 365 --under 1
     """
 )
 def monitor(
@@ -40,6 +41,12 @@ def monitor(
         "Also say which level keeps every moment under this bound.", kind=level_number
     ),
     protect: str | None = protect_option,
+    delta: Fraction | None = option(
+        "Look at epsilon at this chance of more, each release being about its own step only."
+    ),
+    rho: Fraction | None = option("With --delta: rho of Gaussian noise at every step."),
+    gdp: Fraction | None = option("With --delta: mu of Gaussian noise at every step."),
+    level_delta: Fraction | None = option("With --delta and --epsilon: delta of each release."),
     to: Targets = gathered(Targets),
 ) -> None:
     """Tell what plain DP at every step leaks about each moment.
@@ -47,9 +54,32 @@ def monitor(
     Releases at other steps speak of a moment too, to who knows how steps are tied. Shown is what
     all releases by now tell about each moment, what they will if they go on for ever, and with
     --under the level that keeps it under a bound. No data are read.
+
+    With --delta and --rho, --gdp or --epsilon: what is claimed about each step if steps are
+    independent, and what all releases tell about one in truth, as epsilon at that delta.
     """
     from quiltwork.budget import monitor as watch
 
+    if delta is not None:
+        if levels is not None:
+            raise click.UsageError("--delta takes one level for all steps: leave out --levels")
+        to.check()
+        beliefs = read_beliefs(belief)
+        told = watch(
+            beliefs,
+            epsilon,
+            length,
+            under,
+            read_episode(protect, beliefs),
+            delta=delta,
+            rho=rho,
+            gdp=gdp,
+            level_delta=level_delta or 0,
+        )
+        to.deliver(told.to_json(), told.explain().splitlines(), told)
+        return
+    if rho is not None or gdp is not None or level_delta is not None:
+        raise click.UsageError("--rho, --gdp and --level-delta are looked at with a --delta")
     if (epsilon is None) == (levels is None) or (levels is not None and length is not None):
         raise click.UsageError("Give --epsilon with --length, or --levels with one level a line")
     to.check()
