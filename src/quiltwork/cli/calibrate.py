@@ -13,9 +13,11 @@ from quiltwork.cli.command import belief_option, command, level_number, option
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import (
     QUERY_HELP,
+    pairs_option,
     protect_option,
     read_beliefs,
     read_episode,
+    read_pairs,
     read_query,
     read_window,
     step_lines,
@@ -36,6 +38,7 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 \\
         --query count:walk --window 1:1440
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --protect 3h
+    quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --pairs home:away
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --compare
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 \\
         --noise gaussian --delta 1e-6 --releases 365
@@ -57,6 +60,7 @@ def calibrate(
     window: str | None = option("With --query: the time points asked about.", "START:STOP"),
     secrets: str | None = option("Protect only these time points; default: all.", "START:STOP"),
     protect: str | None = protect_option,
+    pairs: str | None = pairs_option,
     compare: bool = option("Show every method side by side."),
     noise: Any = option(
         "Geometric noise keeps a pure epsilon, Gaussian noise epsilon and delta.",
@@ -85,18 +89,19 @@ def calibrate(
     protected = None if secrets is None else read_window(secrets)
     if protect == "person" and method is None and not compare:
         protect, method = None, "group"  # all of a series at once
-    episode = read_episode(protect, beliefs)
+    episode, apart = read_episode(protect, beliefs), read_pairs(pairs, beliefs)
 
     if noise == "gaussian":
         asked = beliefs, length, epsilon, method, query, protected, episode
         found = influence.calibrate(
-            *asked, noise="gaussian", delta=delta or 0, releases=releases or 1
+            *asked, noise="gaussian", delta=delta or 0, releases=releases or 1, pairs=apart
         )
         emit(found.to_json(), [*found.explain().splitlines(), *step_lines(beliefs)])
         return
 
     def run(name: Any) -> Calibration:
-        return influence.calibrate(beliefs, length, epsilon, name, query, protected, episode)
+        asked = beliefs, length, epsilon, name, query, protected, episode
+        return influence.calibrate(*asked, pairs=apart)
 
     if not compare:
         calibration = run(method)

@@ -73,7 +73,7 @@ def largest_release(
     factor = largest(unit)
     level, epsilon = (factor**0.5, None) if gaussian else (factor, 0.0)
     if not gaussian and factor:
-        secrets = Secrets.read(status.beliefs, status.length, status.episode)
+        secrets = Secrets.read(status.beliefs, status.length, status.episode, status.pairs)
         epsilon = float_down(level_alone(secrets, unit.times(factor)))
     found = LargestRelease(status.dataset, window, level, epsilon)
     if query is None:

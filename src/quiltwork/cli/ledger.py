@@ -21,10 +21,12 @@ from quiltwork.cli.command import (
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import (
     Reading,
+    pairs_option,
     protect_option,
     read,
     read_beliefs,
     read_episode,
+    read_pairs,
     read_states,
 )
 from quiltwork.errors import BudgetExceeded
@@ -70,6 +72,7 @@ def create(
         kind=level_number,
     ),
     protect: str | None = protect_option,
+    pairs: str | None = pairs_option,
     delta: Fraction | None = option(
         "Account for Gaussian noise: the chance that is left for more than the budget."
     ),
@@ -90,17 +93,17 @@ def create(
     if people:
         from quiltwork.budget.people import PEOPLE
 
-        if belief or length is not None or protect not in (None, "person"):
+        if belief or length is not None or pairs or protect not in (None, "person"):
             raise click.UsageError(
-                "--people needs no belief: leave out --belief, --length and --protect"
+                "--people needs no belief: leave out --belief, --length, --pairs and --protect"
             )
         if delta is not None:
             raise click.UsageError("--people accounts for a pure epsilon: leave out --delta")
         _show([_opened(url).create(dataset, PEOPLE, None, budget)])
         return
     beliefs = read_beliefs(belief)
-    episode = read_episode(protect, beliefs)
-    _show([_opened(url).create(dataset, beliefs, length, budget, episode, delta or 0, pure or 0)])
+    fixed = read_episode(protect, beliefs), delta or 0, pure or 0, read_pairs(pairs, beliefs)
+    _show([_opened(url).create(dataset, beliefs, length, budget, *fixed)])
 
 
 @command(example="quiltwork ledger extend sqlite:///budget.db meters 105120")
@@ -393,8 +396,9 @@ def plan(
         queries=queries,
         spent=spent,
         episode=(episode := max(status.episode, read_episode(protect, status.beliefs))),
+        pairs=(pairs := status.pairs if episode == 1 else None),
     )
-    about = dataset, status.length or len(found.items), episode, status.beliefs
+    about = dataset, status.length or len(found.items), episode, status.beliefs, pairs
     document = files.dump(SCHEMA, VERSION, plan_document(found, *about))
     lines = [*found.table().splitlines(), "", *found.explain().splitlines()]
     lines += [] if found.spent else ["Nothing was spent before."]

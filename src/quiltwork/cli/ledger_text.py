@@ -52,6 +52,9 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
         yield from (f"belief: {belief!r}" for belief in status.beliefs)
     if status.episode > 1:
         yield f"protects every stretch of {status.episode} time points"
+    if status.pairs is not None:
+        kept = ", ".join(f"{a} from {b}" for a, b in status.pairs)
+        yield f"keeps apart {kept}; other pairs of states are not protected"
     if status.delta:
         yield (
             f"{written_up(100 * status.used, 6)} % of the squares that a time point may spend is "

@@ -34,7 +34,7 @@ class CarriedPlan:
         The release is about these runs of time points, or has this name.
         """
         line = self.plan.named(name) if name is not None else self.plan.about(runs or ())
-        epsilon = line.epsilon(beliefs, length, self.plan.episode)
+        epsilon = line.epsilon(beliefs, length, self.plan.episode, self.plan.pairs)
         return line.query, epsilon, {**debit, "key": debit["key"] or line.name} if debit else debit
 
     def left(self, ledger: Ledger, dataset: str) -> str:

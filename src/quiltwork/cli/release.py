@@ -27,10 +27,12 @@ from quiltwork.cli.planned import read_plan
 from quiltwork.cli.series import (
     QUERY_HELP,
     Reading,
+    pairs_option,
     protect_option,
     read,
     read_beliefs,
     read_episode,
+    read_pairs,
     read_query,
     read_states,
 )
@@ -86,6 +88,7 @@ def release(
     method: Any = option("How to bound influence.", kind=METHODS),
     secrets: str | None = option("Protect only these time points.", "START:STOP"),
     protect: str | None = protect_option,
+    pairs: str | None = pairs_option,
     apart: bool = option(
         "One release for each subject instead of one for all together; each costs its own "
         "subject epsilon."
@@ -176,9 +179,14 @@ def release(
         "secrets": None if secrets is None else series.window(secrets),
         "noise": noise,
         "delta": delta or 0,
+        "pairs": read_pairs(pairs, beliefs),
         **protected,
     }
+    if debit and pairs is not None:
+        raise click.UsageError("--pairs is fixed for the dataset of a ledger: `ledger create`")
     if preview:
+        if debit and not persons:
+            asked["pairs"] = debit["ledger"].status(debit["dataset"]).pairs
         if payer.ledger is None:  # a ledger holds the beliefs as they are
             from quiltwork.beliefs.cyclic import placed
 

@@ -194,6 +194,37 @@ def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:
     return as_beliefs([one for path in paths for one in beliefs_from_json(_belief_document(path))])
 
 
+pairs_option = option(
+    "Keep only these values of a time point apart, as home:away,home:abroad, with the names of the "
+    "belief's states.  [default: all]",
+    "A:B,…",
+)
+"""Which values are kept apart; `read_pairs` reads it."""
+
+
+def read_pairs(text: str | None, beliefs: Sequence[Belief]) -> list[tuple[Label, Label]] | None:
+    """Read pairs of states; None for all of them.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> read_pairs("a:b", [MarkovChain([[0.8, 0.2], [0.3, 0.7]], states=["a", "b"])])
+    [('a', 'b')]
+    """
+    if text is None:
+        return None
+    states = {str(state): state for state in beliefs[0].states or ()}
+    pairs = []
+    for written in split_list(text):
+        splits = [(written[:at], written[at + 1 :]) for at, c in enumerate(written) if c == ":"]
+        named = [(states[a], states[b]) for a, b in splits if a in states and b in states]
+        if len(named) != 1:
+            raise click.UsageError(
+                f"--pairs has {written!r}, which is not two states of the belief as A:B; there "
+                f"are {', '.join(states) or 'none'}"
+            )
+        pairs += named
+    return pairs
+
+
 def step_lines(beliefs: Sequence[Belief]) -> list[str]:
     """Say what a time point is, where a belief knows it."""
     from quiltwork.beliefs.grids import duration

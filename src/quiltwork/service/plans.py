@@ -84,6 +84,7 @@ def _plan(call: Call) -> Plan:
         queries=[one for asked in call.body.questions for one in _planned(asked, status.length)],
         spent=[debit.spending for debit in service.ledger.history(found.name)],
         episode=status.episode,
+        pairs=status.pairs,
     )
     windows = [[one.planned.query.start, one.planned.query.stop] for one in made.items]
     items = [

@@ -43,6 +43,7 @@ def plan(
     queries: Iterable[Query | Planned],
     spent: Iterable[HasSpending | Spending] = (),
     episode: int = 1,
+    pairs: Iterable[tuple[Label, Label]] | None = None,
 ) -> ReleasePlan:
     """Find the noise with which all queries together cost exactly the budget.
 
@@ -54,6 +55,7 @@ def plan(
             `calendar`, with weights.
         spent: releases made before, which count too.
         episode: how many time points in a row are one secret.
+        pairs: the pairs of values that are kept apart, as in `calibrate`; all by default.
 
     Raises:
         BudgetExceeded: if what was spent before leaves nothing.
@@ -66,7 +68,7 @@ def plan(
     >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
     (33.4, 210.5, 1.0)
     """
-    account = Accountant(beliefs, length, budget, episode)
+    account = Accountant(beliefs, length, budget, episode, pairs)
     account.record(*listed(spent, "spent"))
     planned = [
         replace(one, query=_as_asked(one.query, account.beliefs)) for one in as_planned(queries)

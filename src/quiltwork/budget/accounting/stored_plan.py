@@ -18,6 +18,7 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.beliefs import Belief
+from quiltwork.beliefs.secrets import SecretPairs, pairs_from_json, pairs_to_json
 from quiltwork.beliefs.sets import digest
 from quiltwork.budget.accounting.limits import level_alone, planned_spending
 from quiltwork.budget.accounting.release_plan import ReleasePlan
@@ -60,14 +61,22 @@ class PlannedLine:
         """What it spends at most."""
         return planned_spending(self.query, self.scale, length, self.name)
 
-    def epsilon(self, beliefs: Sequence[Belief], length: int, episode: int = 1) -> Fraction:
+    def epsilon(
+        self,
+        beliefs: Sequence[Belief],
+        length: int,
+        episode: int = 1,
+        pairs: SecretPairs | None = None,
+    ) -> Fraction:
         """The largest epsilon, but for rounding, for which no less than this noise is added."""
-        secrets = Secrets.read(beliefs, length, episode)
+        secrets = Secrets.read(beliefs, length, episode, pairs)
         level = level_alone(secrets, self.spending(length))
         if getattr(self.query, "span", None) is not None:
             level *= _GRID_OF_NUMBERS
         for _ in range(_TRIES):
-            found = calibrate(beliefs, length, level, query=self.query, episode=episode)
+            found = calibrate(
+                beliefs, length, level, query=self.query, episode=episode, pairs=pairs
+            )
             if found.integer_scale >= self.scale:
                 return level
             level *= _LESS
@@ -86,6 +95,7 @@ class StoredPlan:
     episode: int
     belief_digest: str
     lines: tuple[PlannedLine, ...]
+    pairs: SecretPairs | None = None
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StoredPlan:
@@ -99,9 +109,11 @@ class StoredPlan:
             lines = tuple(_line(one) for one in body["releases"])
             length, episode = (integer(body[name], name, 1) for name in ("length", "episode"))
             named = str(body["dataset"]), length, episode, str(body["belief_digest"])
-        except (KeyError, TypeError) as error:
+            written = pairs_from_json(body.get("pairs"))
+            pairs = None if written is None else tuple((a, b) for a, b in written)
+        except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"The plan lacks something ({error}); plan again.") from None
-        return cls(*named, lines)
+        return cls(*named, lines, pairs)
 
     def check(self, beliefs: Sequence[Belief]) -> None:
         """Refuse beliefs other than those that it was made for.
@@ -172,7 +184,12 @@ class StoredPlan:
 
 
 def plan_document(
-    plan: ReleasePlan, dataset: str, length: int, episode: int, beliefs: Sequence[Belief]
+    plan: ReleasePlan,
+    dataset: str,
+    length: int,
+    episode: int,
+    beliefs: Sequence[Belief],
+    pairs: SecretPairs | None = None,
 ) -> dict[str, Any]:
     """Write a plan with everything that its releases need."""
     releases = [
@@ -185,7 +202,8 @@ def plan_document(
         }
         for row, name, item in zip(plan.records(), _names(plan), plan.items, strict=True)
     ]
-    about = {"dataset": dataset, "length": length, "episode": episode}
+    about: dict[str, Any] = {"dataset": dataset, "length": length, "episode": episode}
+    about |= {} if pairs is None else {"pairs": pairs_to_json(pairs)}
     return {
         **plan.body(),
         **about,

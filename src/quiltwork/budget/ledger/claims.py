@@ -30,7 +30,7 @@ from quiltwork.budget.accounting.limits import Grants, what_fits
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.ledger.amounts import amount
 from quiltwork.budget.spending import Spending
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import (
     Number,
     float_down,
@@ -68,6 +68,8 @@ class Claim:
             if share:
                 raise InvalidInputError("pure is a share for pure releases; it goes with delta.")
             return cls(limit)
+        if secrets.pairs is not None:
+            raise UnsupportedError("An account with delta keeps all values apart; leave pairs out.")
         return cls(limit, Room.of(secrets, limit, proper_fraction(delta, "delta"), share))
 
     @classmethod

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from quiltwork import files
 from quiltwork.arguments import instance, listed
-from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.beliefs import Belief, Label, as_beliefs
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.amounts import allowance, amount, identifier, points
@@ -111,6 +111,7 @@ class Ledger(ReadableLedger):
         episode: int = 1,
         delta: Number = 0,
         pure: Number = 0,
+        pairs: Iterable[tuple[Label, Label]] | None = None,
     ) -> Status:
         """Begin a dataset: what an adversary may believe, how long it is, what may be spent.
 
@@ -123,16 +124,20 @@ class Ledger(ReadableLedger):
         are computed here, some f-sweeps, and recorded; `pure` is what pure levels may add up to
         beside them. Shares of analysts are then shares of the caps, from 0 to 1.
 
+        With `pairs` only these values of a time point are kept apart, as in `calibrate`, in every
+        release: `[("home", "away")]` hides whether somebody was at home, not in which room.
+
         Raises:
             InvalidInputError: for bad arguments, or if the dataset exists.
-            UnsupportedError: with `delta` for beliefs without an order in time.
+            UnsupportedError: with `delta` for beliefs without an order in time, and for `pairs`
+                with `delta` or an episode.
         """
         name, members = identifier(dataset, "dataset"), as_beliefs(beliefs)
         size, stretch = None if length is None else points(length), integer(episode, "episode", 1)
         limit = privacy_level(amount(budget, "budget"), "budget")
-        subjects = Secrets.read(members, size, stretch)
+        subjects = Secrets.read(members, size, stretch, pairs)
         claim = Claim.fixed(subjects, limit, delta, pure).to_body()
-        body = records.create_body(members, subjects.length, claim, stretch)
+        body = records.create_body(members, subjects.length, claim, stretch, subjects.pairs)
 
         draft = Draft(secrets.token_hex(16), name, "create", canonical({**body, "at": now()}))
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.beliefs import Belief, as_beliefs, beliefs_from_json, beliefs_to_json
+from quiltwork.beliefs.secrets import SecretPairs, pairs_to_json
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.entries import Entry, reading
 from quiltwork.errors import InvalidInputError
@@ -89,6 +90,7 @@ class Status(ResultBase):
         episode: how many time points in a row are one secret.
         exact_delta: the chance that is left for more than ε; 0 for a pure ε.
         exact_used: the share of the budget that is spent, or for (ε, δ) of the caps.
+        pairs: the pairs of values of a time point that are kept apart; None for all.
     """
 
     dataset: str
@@ -103,6 +105,7 @@ class Status(ResultBase):
     episode: int = 1
     exact_delta: Fraction = Fraction(0)
     exact_used: Fraction = Fraction(0)
+    pairs: SecretPairs | None = None
 
     def body(self) -> dict[str, Any]:
         """Return the status as JSON values."""
@@ -110,6 +113,8 @@ class Status(ResultBase):
         told = {name: plain(getattr(self, name)) for name in (*shown, "retired", "episode")}
         if self.delta:
             told |= {"delta": self.delta, "used": self.used}
+        if self.pairs is not None:
+            told["pairs"] = pairs_to_json(self.pairs)
         return {**told, "beliefs": [repr(belief) for belief in self.beliefs]}
 
     @property
@@ -253,11 +258,13 @@ def create_body(
     length: int | None,
     claim: Mapping[str, Any],
     episode: int = 1,
+    pairs: SecretPairs | None = None,
 ) -> dict[str, Any]:
     """Write what a dataset begins with; `claim` is what it promises, as JSON values."""
     document = json.loads(beliefs_to_json(as_beliefs(beliefs)))
     body = {"beliefs": document, "length": length, **claim}
-    return body if episode == 1 else {**body, "episode": episode}
+    body |= {} if episode == 1 else {"episode": episode}
+    return body if pairs is None else {**body, "pairs": pairs_to_json(pairs)}
 
 
 def read_beliefs(body: Mapping[str, Any]) -> tuple[Belief, ...]:

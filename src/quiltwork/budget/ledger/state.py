@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from quiltwork.beliefs import Belief
+from quiltwork.beliefs.secrets import pairs_from_json
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.growth import (
     check_growth,
@@ -140,6 +141,7 @@ class DatasetState:
             charged=self.charged,
             retired=self.retired,
             episode=self.episode,
+            pairs=self.account.secrets.pairs,
         )
 
     @property
@@ -348,7 +350,7 @@ class DatasetState:
         """
         secrets = self.account.secrets
         if body["length"] != secrets.length:
-            secrets = Secrets.read(self.beliefs, body["length"], self.episode)
+            secrets = grown(secrets, body["length"], self.episode)
         read = self.account.nothing().with_body
         analysts = {
             who: Analyst(
@@ -384,7 +386,9 @@ def begun(entry: Entry) -> DatasetState:
     body = entry.content
     with reading(entry):
         claim, episode = Claim.from_body(body), body.get("episode", 1)
-        account = claim.account(Secrets.read(read_beliefs(body), body["length"], episode))
+        pairs = pairs_from_json(body.get("pairs"))
+        subjects = Secrets.read(read_beliefs(body), body["length"], episode, pairs)
+        account = claim.account(subjects)
         head = Head(entry.seq, entry.hash)
         return DatasetState(entry.dataset, entry.seq, head, 1, claim, episode, account)
 
@@ -463,7 +467,7 @@ class _Fold:
         secrets = (account or before.account).secrets
         if self._length != secrets.length:
             with reading(self._sized):
-                secrets = Secrets.read(before.beliefs, self._length, before.episode)
+                secrets = grown(secrets, self._length, before.episode)
 
         def added(account: AnyAccount, spent: Sequence[Spending]) -> AnyAccount:
             seen = account if account.secrets is secrets else account.seen_by(secrets)

@@ -131,14 +131,16 @@ def release(
     read_query(query)
     members = believed(beliefs, query, protect)
     payer = read_payer(ledger, dataset, key, analyst)
-    if episode is None:
-        as_paid = payer is not None and protect in (None, "episode")
-        episode = payer.ledger.status(payer.dataset).episode if payer and as_paid else 1
     if payer is not None and pairs is not None:
         raise InvalidInputError(
             "With a ledger it is fixed for the dataset which pairs of values are kept apart: leave "
             "pairs out, and name them when the dataset is created."
         )
+    if payer is not None and protect in (None, "moment", "episode"):
+        status = payer.ledger.status(payer.dataset)
+        pairs = status.pairs if episode in (None, 1) else None
+        episode = status.episode if episode is None and protect != "moment" else episode
+    episode = 1 if episode is None else episode
     protection = read_protection(protect, method, secrets, episode, members, left, pairs)
     found = prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
     plan, source, states, members = found.plan, found.source, found.states, found.members
@@ -279,6 +281,7 @@ def described(
     secrets: tuple[int, int] | None = None,
     noise: NoiseKind = "geometric",
     delta: Number = 0,
+    pairs: Iterable[tuple[Label, Label]] | None = None,
 ) -> Release:
     """Return everything about a release that a ledger would pay but its answer.
 
@@ -287,7 +290,7 @@ def described(
     exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
     read_query(query)
     left = read_noise(noise, delta)
-    protection = read_protection(None, method, secrets, episode, members, left)
+    protection = read_protection(None, method, secrets, episode, members, left, pairs)
     found = prepared(data, query, members, exact_epsilon, protection, paid=True)
     return found.record(exact_epsilon, secrets, None)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork import files
-from quiltwork.beliefs import Belief
+from quiltwork.beliefs import Belief, Label
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
@@ -205,6 +205,7 @@ def preview(
     noise: NoiseKind = "geometric",
     delta: Number = 0,
     recorded: Sequence[NDArray[np.bool_]] | None = None,
+    pairs: Iterable[tuple[Label, Label]] | None = None,
 ) -> Preview:
     """Return scale, expected error and interval widths of a release, without data or cost.
 
@@ -224,6 +225,7 @@ def preview(
         noise: as in `release`.
         delta: as in `release`.
         recorded: which time points of each series have a record, where gaps are public.
+        pairs: as in `release`.
 
     >>> from quiltwork import Clusters, queries
     >>> people = Clusters(range(1000))
@@ -235,7 +237,7 @@ def preview(
     read_query(query)
     members = believed(beliefs, query, protect)
     left = read_noise(noise, delta)
-    protection = read_protection(protect, method, secrets, episode, members, left)
+    protection = read_protection(protect, method, secrets, episode, members, left, pairs)
     query = asked_of(query, members)
     states = public_states(members, query) or ()
     lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
