@@ -251,10 +251,11 @@ def _part(sequence: Any, begin: int, end: int) -> Any:
 
 def by_position(sequence: Any) -> Any:
     """Return a sequence as if clocks never changed: each of its days is as long as the first."""
-    coded, begin, grid = made_of(sequence), start_of(sequence), known_grid(sequence)
-    if coded is None or grid is None:
+    coded, codes = made_of(sequence), codes_of(sequence)
+    begin, grid = start_of(sequence), known_grid(sequence)
+    if coded is None or codes is None or grid is None:
         return sequence
-    whole = with_gaps(sequence) or replace(coded, codes=codes_of(sequence), recorded=None)
+    whole = with_gaps(sequence) or replace(coded, codes=codes, recorded=None)
     origin = replace(coded.origin, grid=grid, zone=None, local=True)
     return replace(whole, origin=origin, start=begin)
 

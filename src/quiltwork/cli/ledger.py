@@ -379,7 +379,7 @@ def plan(
     --protect longer.
     """
     from quiltwork.budget import plan as planned
-    from quiltwork.budget.accounting.stored_plan import SCHEMA, VERSION, plan_document
+    from quiltwork.budget.accounting.stored_plan import plan_document
     from quiltwork.cli.ledger_text import read_schedule
 
     opened = _opened(url)
@@ -399,7 +399,7 @@ def plan(
         pairs=(pairs := status.pairs if episode == 1 else None),
     )
     about = dataset, status.length or len(found.items), episode, status.beliefs, pairs
-    document = files.dump(SCHEMA, VERSION, plan_document(found, *about))
+    document = files.dump("ledger-plan", 1, plan_document(found, *about))
     lines = [*found.table().splitlines(), "", *found.explain().splitlines()]
     lines += [] if found.spent else ["Nothing was spent before."]
     if output is not None:
