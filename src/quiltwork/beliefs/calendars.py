@@ -85,6 +85,19 @@ class Calendar:
         found: NDArray[np.int64] = moments + offsets[places]
         return found
 
+    def moment(self, shown: int) -> int:
+        """Return the moment of UTC when clocks show this, the first time they do.
+
+        A time that is skipped in spring is read as after the change.
+
+        Raises:
+            InvalidInputError: for a moment that the calendar does not know.
+        """
+        offsets = sorted({self.offset, *(offset for _, offset in self.changes)}, reverse=True)
+        moments = np.array([shown - offset for offset in offsets], dtype=np.int64)
+        right = np.flatnonzero(self.shown(moments) == shown)
+        return int(moments[right[0] if len(right) else -1])
+
     @property
     def known(self) -> tuple[int, int]:
         """From when on, and before when, changes are known."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from quiltwork.cli.series import Reading, read, read_beliefs
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from quiltwork.beliefs.calendars import Calendar
     from quiltwork.beliefs.goodness_of_fit import Comparison, Stays
     from quiltwork.influence.checks import BeliefCheck
 
@@ -169,6 +170,8 @@ _DAY = 86_400
     example="""
     quiltwork belief turn belief.json --begins 08:00 -o from8.json
     quiltwork belief turn belief.json --begins 08:00 --begins 20:00 -o both.json
+    quiltwork belief turn belief.json --begins 2026-01-01T00:00 --timezone Europe/Berlin \\
+        -o year.json
     """
 )
 def turn(
@@ -179,11 +182,18 @@ def turn(
         required=True,
     ),
     output: str = option("Write the beliefs here; - prints them.", "FILE", names="-o --output"),
+    timezone: str | None = option(
+        "Follow the clock of this zone through its changes; by default that of the data that the "
+        "belief was fitted on, where TIME has a day.",
+        "ZONE",
+    ),
 ) -> None:
     """Turn beliefs about days to series that begin at these times.
 
     A release does so by itself. A ledger holds beliefs as they are: register its dataset with the
-    file written here, which has one belief for each time. Beliefs without a time of day stay.
+    file written here, which has one belief for each time. Where clocks of a zone change while
+    series last, give the day too: the file then keeps when they change. Beliefs without a time of
+    day stay.
     """
     from quiltwork.beliefs import Belief, CyclicChain, beliefs_to_json
 
@@ -199,11 +209,45 @@ def turn(
                 f"{file} does not say when its first phase is; fit it on data with times, or turn "
                 "it in Python with starting(phases)."
             )
+        known = belief.calendar
+        if timezone is not None and (known is None or known.zone != timezone):
+            known = _calendar(timezone, begins)
+        if known is not None and timezone != "none" and all("-" in text for text in begins):
+            found.update((belief.beginning(_utc(text, known), known), None) for text in begins)
+            continue
+        if timezone not in (None, "none"):
+            raise InvalidInputError(
+                "Whether clocks change in a series depends on its day: give --begins a moment such "
+                "as 2026-03-01T08:00."
+            )
         moments = [_moment(text, belief.period * step) for text in begins]
         phases = {(moment - belief.anchor) // step % belief.period for moment in moments}
         found.update((belief.starting(phase), None) for phase in sorted(phases))
     document = beliefs_to_json(list(found))
     deliver(document, [*map(repr, found), f"Written to {output}."], (), output)
+
+
+def _calendar(zone: str, begins: Sequence[str]) -> Calendar | None:
+    """Read when clocks of a zone change, around these moments; nothing for none."""
+    from quiltwork.beliefs.calendars import Calendar
+
+    if zone == "none" or not all("-" in text for text in begins):
+        return None
+    moments = [_moment(text, 0) for text in begins]
+    return Calendar.of(zone, min(moments), max(moments))
+
+
+def _utc(text: str, known: Calendar) -> int:
+    """Read a moment as clocks of a zone show it the first time, unless it has an offset."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInputError(
+            f"Cannot read when {text!r} is; give a moment such as 2026-03-01T08:00."
+        ) from None
+    if read.tzinfo is not None:
+        return int(read.timestamp())
+    return known.moment(int(read.replace(tzinfo=UTC).timestamp()))
 
 
 def _moment(text: str, cycle: int) -> int:
