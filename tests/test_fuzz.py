@@ -25,12 +25,7 @@ PARTIAL = {
     *("Release.shortfall", "Network.from_bif", "Ledger.complete", "Ledger.restore"),
     *("ReusableHoldout.from_plan", "ReusableHoldout.resume", "Ladder.resume"),
     *("Ladder.interval", "Calibration.active_quilts"),
-    *(
-        "holdout.create_leaderboard",
-        "holdout.end_leaderboard",
-        "holdout.read_leaderboard",
-        "holdout.submit_predictions",
-    ),
+    *("holdout.create_board", "holdout.board_of", "holdout.Board.create"),
     *("holdout.certify", "holdout.verify_certificate"),
     *("series.read_fleet", "series.register_series", "Ledger.verify_since"),
 }

@@ -22,8 +22,10 @@ import quiltwork as qw
 from quiltwork.audit.exact_leakage import worst_case
 from quiltwork.counts.consumers.gains import consumer_gain
 from quiltwork.holdout import Certificate, OneBit
+from quiltwork.holdout.board import SubmissionVerdict, promise_of, status_of
+from quiltwork.holdout.final_ranking import rank_teams
 from quiltwork.holdout.guarantee import guarantee
-from quiltwork.holdout.leaderboard import BoardStatus, Place, SubmissionVerdict
+from quiltwork.holdout.metrics import read_metric
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
@@ -113,22 +115,10 @@ def published():
 MAKERS = {
     "Answer": answer,
     "Assessment": lambda: qw.tables.risk.assess(table()),
-    "BoardStatus": lambda: BoardStatus(
-        *(
-            "ladder",
-            "accuracy",
-            "id",
-            200,
-            9,
-            1,
-            8,
-            0.95,
-            0.1,
-            0.0,
-            1.0,
-            "Within 0.1.",
-        ),
-        places=(Place(1, "<ada>", 1, 0.75, 0.65, 0.85),),
+    "BoardStatus": lambda: status_of(ladder().transcript),
+    "BoardPromise": lambda: promise_of(ladder().transcript),
+    "FinalRanking": lambda: rank_teams(
+        read_metric("accuracy"), None, {"<ada>": (1, ROWS), "bob": (2, 1 - ROWS)}, 0.95
     ),
     "BeliefCheck": lambda: check_belief(CHAIN, [CHAIN.sample(200, seed=1)]),
     "Calibration": lambda: qw.calibrate(CHAIN, 20, 1),
@@ -150,8 +140,7 @@ MAKERS = {
     "FilesLook": look,
     "Stray": lambda: look().columns[0].strays[0],
     "Certificate": lambda: Certificate(
-        *("accuracy", None, 0.8, 0.7, 0.9, 0.95, 9, 3, "ladder", "a page"),
-        *("us", "0" * 64, "1" * 64, "2"),
+        *("race", "2026-01-01", "<ada> leads.", "Within 0.1."), *("0" * 64, "0" * 64, "0" * 128)
     ),
     "Learned": lambda: qw.tables.risk.definetti(published())[0],
     "Leakage": lambda: worst_case(CHAIN, 4, [(COUNT, 2)]),
@@ -177,7 +166,9 @@ MAKERS = {
     "Remap": lambda: qw.GeometricMechanism(2, alpha=0.5).remap(consumer()),
     "Report": lambda: qw.audit.report(CHAIN, 4, [(COUNT, 2)], claimed=1),
     "SquaresUsed": lambda: gaussian_account().profile(),
-    "SubmissionVerdict": lambda: SubmissionVerdict(3, "<ada>", True, 0.75, 2),
+    "SubmissionVerdict": lambda: SubmissionVerdict(
+        3, "<ada>", "accuracy", True, 0.75, 2, "announced"
+    ),
     "Status": lambda: ledger().status("steps"),
     "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
     "Subtracted": lambda: qw.tables.risk.subtraction(table()),

@@ -264,7 +264,7 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("sklearn.HoldoutScorer", "holdout"): _holdout,
     ("guard", "holdout"): _holdout,
     ("holdout.OneBit", "beliefs"): lambda: None,
-    ("holdout.create_leaderboard", "columns"): lambda: qw.holdout.Columns("id", "label"),
+    ("holdout.create_board", "columns"): lambda: qw.holdout.Columns("id", "label"),
     ("holdout.certify", "key"): lambda: "key.pem",
     ("query_error", "queries"): lambda: 5,
     ("queries.check_lipschitz", "query"): lambda: qw.queries.custom(len, lipschitz=1),

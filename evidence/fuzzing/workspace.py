@@ -34,7 +34,7 @@ RACES = (
     f"leaderboard create bits {LABELS} --mode one-bit",
     "leaderboard submit race entry.json --team us",
     "leaderboard submit bits entry.json --team us",
-    "holdout certify race --key key.pem --output certificate.json",
+    "leaderboard certify race --key key.pem --output certificate.json",
 )
 
 

@@ -161,7 +161,7 @@ def test_an_answer_that_cannot_be_stored_is_not_shown(system, ledger, paying, mo
     def full(*_):
         raise StorageError("no room")
 
-    where = "quiltwork.holdout.storage.Files.keep"
+    where = "quiltwork.holdout.sealed_log.SealedLog.keep"
     place = where if system.name == "holdout" else "quiltwork.budget.ledger.ledger.Ledger.complete"
     with monkeypatch.context() as crash:
         crash.setattr(place, full)

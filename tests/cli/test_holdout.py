@@ -10,7 +10,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import files
-from quiltwork.holdout.storage import chained, secret_path
+from quiltwork.holdout.sealed_log import chained, secret_path
 
 ROWS = 200
 

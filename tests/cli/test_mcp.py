@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 import quiltwork as qw
 from quiltwork.cli import mcp
 from quiltwork.cli.mcp import agents_app, board_tools, bridge
-from quiltwork.holdout.leaderboard import create_leaderboard, read_leaderboard
+from quiltwork.holdout.folders import board_of, create_board
 from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.transcript import Columns
 
@@ -34,9 +34,7 @@ def race(tmp_path_factory):
     labels = home / "labels.csv"
     labels.write_text("id,label\n" + "".join(f"{i},{y}\n" for i, y in enumerate(LABELS)))
     labels.chmod(0o600)
-    create_leaderboard(
-        str(home / "race"), str(labels), Columns("id", "label"), CLASSES, submissions=400
-    )
+    create_board(str(home / "race"), str(labels), Columns("id", "label"), CLASSES, submissions=400)
     return home
 
 
@@ -128,8 +126,8 @@ def test_a_climber_of_another_user_sees_nothing_and_climbs_nothing(served, race)
     ran = subprocess.run(climb, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == []
-    found = read_leaderboard(str(race / "race"))
-    assert 20 < found.submitted <= 40
+    found = board_of(str(race / "race")).standings()
+    assert 20 <= found.submitted <= 40
     assert abs(found.places[0].value - 0.5) <= found.width
 
     # The owner does read them: it is the user that keeps them apart.
@@ -173,17 +171,19 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
         with ThreadPoolExecutor(1) as aside:  # a browser's tests leave a loop in this thread
             told = aside.submit(asyncio.run, over_mcp(where)).result()
         names, asked, wrong, right, left = told
-        assert names == ["ids", "left", "submit", "task"]
+        own = ["submit_file"] if where != f"{url}/mcp" else []
+        assert names == ["add", "choose", "ids", "left", "submit", *own, "task"]
         assert asked.structured_content["metric"] == "accuracy"
         assert wrong.is_error
         assert "1,999 have no prediction" in wrong.content[0].text
-        assert right.structured_content["better"] is False
+        shown = right.structured_content  # the same predictions: answered from the log
+        assert (shown["better"], shown["repeated"]) == (True, True)
     assert len(refused) == 2 * len([*hostile, None])
     for one in refused:  # a line each, however much was sent
         text = one.content[0].text
         assert (one.is_error, len(text) < 1000) == (True, True), text[:1000]
         assert len(text.splitlines()) == 1
-    assert left.structured_content["left"] == before - 3
+    assert left.structured_content["left"] == before - 1
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "board.example"])  # noqa: S104
@@ -262,7 +262,7 @@ def test_a_task_tells_the_ids_in_no_telling_order_and_how_rows_are_scored(tmp_pa
     rents.chmod(0o600)
     scoring = Scoring("neg_mean_absolute_error", (0, 400))
     folder = str(tmp_path / "race")
-    create_leaderboard(folder, str(rents), Columns("id", "rent"), scoring, submissions=5)
+    create_board(folder, str(rents), Columns("id", "rent"), scoring, submissions=5)
     tools = board_tools(folder, "agent", "Rents of flats.")
     task = tools["task"]()
     assert task["scoring"]["limits"] == ["0", "400"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from contextlib import closing
+from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
@@ -12,26 +13,38 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout import folders
 from quiltwork.holdout.certificates import certify, verify_certificate
-from quiltwork.holdout.leaderboard import end_leaderboard as end
-from quiltwork.holdout.leaderboard import submit_predictions as submit
-from quiltwork.holdout.metrics import Scoring, read_scoring
-from tests.holdout.test_leaderboard import COLUMNS, MODES, PLAIN, ROWS, make, said, tables  # noqa: F401  (a fixture)
+from quiltwork.holdout.metrics import Scoring
+from quiltwork.holdout.transcript import About
+from tests.holdout.test_leaderboard import (  # noqa: F401  (a fixture)
+    COLUMNS,
+    MODES,
+    PLAIN,
+    end,
+    leaderboard,
+    make,
+    said,
+    submit,
+    tables,
+)
 
 
 @MODES
-def test_a_score_is_certified_and_checked_with_its_transcript(mode, tmp_path):
+def test_a_board_is_certified_and_checked_with_its_log(mode, tmp_path):
     make(mode=mode)
-    with pytest.raises(qw.InvalidInputError, match="No score was told yet"):
+    with pytest.raises(qw.InvalidInputError, match="Nothing was submitted yet"):
         certify("race", "key.pem")
     submit("race", "ada", said(0.8))
     if mode == "one bit":
         end("race")
     made = certify("race", "key.pem")
     assert stat.S_IMODE((tmp_path / "key.pem").stat().st_mode) == 0o600
-    assert (made.metric, made.team, made.asked, made.mode) == ("accuracy", "ada", 1, mode)
-    assert made.low < 0.8 < made.high
+    first = leaderboard("race").places[0]
+    assert f"accuracy of ada: {first.value:.6g}, in truth between {first.low:.6g}" in made.statement
+    assert made.promise == leaderboard("race").promise
+    assert (made.board, made.date) == ("race", datetime.now(UTC).strftime("%Y-%m-%d"))
     path = folders.board_path("race")
     text = made.to_json()
+    assert len(text) < 1200
     assert verify_certificate(text, made.public_key, path) == made
     assert certify("race", "key.pem").public_key == made.public_key
     with pytest.raises(qw.StorageError, match="another key"):
@@ -43,6 +56,16 @@ def test_a_score_is_certified_and_checked_with_its_transcript(mode, tmp_path):
     (tmp_path / "other.jsonl").write_text(f"{{}}\n{last}\n")
     with pytest.raises(qw.StorageError, match="does not carry the hash"):
         verify_certificate(text, None, "other.jsonl")
+
+
+def test_the_end_of_a_competition_is_certified():
+    make(final=0.5)
+    submit("race", "ada", said(0.9))
+    submit("race", "bob", said(0.5))
+    end("race")
+    made = certify("race", "key.pem")
+    assert "ada is ahead of everybody else" in made.statement
+    assert "2. bob" in made.statement
 
 
 LIMITED = (Fraction(0), Fraction(1, 2))
@@ -62,37 +85,46 @@ LIMITED = (Fraction(0), Fraction(1, 2))
         (PLAIN, []),
     ],
 )
-def test_what_is_stated_is_told_exactly_with_the_rows_of_the_holdout(scoring, words):
+def test_what_is_stated_says_how_the_metric_differs_from_textbooks(scoring, words):
     make(scoring)
     submit("race", "ada", said(0.8))
-    made = certify("race", "key.pem")
-    assert made.rows == ROWS
-    assert read_scoring(made.scoring) == scoring
-    assert made.metric == scoring.metric
-    told = verify_certificate(made.to_json()).explain()
+    told = verify_certificate(certify("race", "key.pem").to_json()).explain()
+    assert scoring.metric in told
     assert all(one in told for one in words)
-    assert ("What is stated" in told) == bool(words)
+    assert (f"{scoring.metric} is " in told) == bool(words)
 
 
-def test_a_mean_is_not_certified_under_the_name_of_a_metric(tmp_path):
+def test_of_a_holdout_that_is_asked_questions_promise_and_digest_are_certified():
     study = folders.read_study("train.csv", "labels.csv", COLUMNS)
     rows = (study.train, study.holdout)
     folders.make_folder("study")
     path = folders.transcript_path("study")
-    folders.save("study", folders.Places("train.csv", "labels.csv", None))
+    folders.save("study", folders.HoldoutPaths("train.csv", "labels.csv", None))
     asked = qw.holdout.ReusableHoldout(
-        *rows, threshold=0.5, noise=0.01, budget=2, path=path, columns=COLUMNS
+        *rows, threshold=0.5, noise=0.01, budget=2, path=path, about=About(columns=COLUMNS)
     )
     with closing(asked) as opened:
-        for label in ("f1", "root mean squared error", "accuracy where home=3", "mine"):
-            opened.ask_many([lambda row: row[:, 1] == "1"] * 2, label=label)
-            with pytest.raises(qw.InvalidInputError, match="worked out from"):
-                certify("study", "key.pem")
-        for label in ("accuracy", "accuracy", "share of home=3", "yours"):
-            opened.ask(lambda row: row[:, 1] == "1", label=label)
-            made = certify("study", "key.pem")
-            assert (made.scoring, made.rows, made.asked) == (None, ROWS, opened.asked)
-            assert made.metric == f"mean over rows, asked as {label!r}"
+        opened.ask(lambda row: row[:, 1] == "1", label="f1")
+        made = certify("study", "key.pem")
+        assert made.statement == "1 question answered."
+        assert f"{opened.guarantee().tolerance:.4g}" in made.promise
+    assert verify_certificate(made.to_json(), None, path) == made
+
+
+def test_keys_of_openssh_are_read_too(tmp_path):
+    from cryptography.hazmat.primitives import serialization as pem
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    kind = pem.Encoding.PEM, pem.PrivateFormat.OpenSSH, pem.NoEncryption()
+    (tmp_path / "id_ed25519").write_bytes(key.private_bytes(*kind))
+    public = key.public_key().public_bytes(pem.Encoding.OpenSSH, pem.PublicFormat.OpenSSH).decode()
+    (tmp_path / "id_ed25519.pub").write_text(f"{public} ada@home\n")
+    make()
+    submit("race", "ada", said(0.8))
+    made = certify("race", "id_ed25519")
+    for form in ("id_ed25519", "id_ed25519.pub", public):
+        assert verify_certificate(made.to_json(), form) == made
 
 
 def test_a_public_key_is_read_as_it_comes_and_a_wrong_form_is_never_another_key(tmp_path):
@@ -131,14 +163,10 @@ def test_no_field_can_be_changed_added_or_left_out():
     document = json.loads(certify("race", "key.pem").to_json())
     for name in document.keys() - {"schema", "version"}:
         value = document[name]
-        if name == "scoring":
-            other = {**value, "floor": "1/3"}
-        elif isinstance(value, str):
-            other = value[:-1] + "0a"[value[-1:] == "0"]
-        else:
-            other = value + 1
-        with pytest.raises((qw.StorageError, qw.InvalidInputError)):
-            verify_certificate(json.dumps({**document, name: other}))
+        other = value[:-1] + "0a"[value[-1:] == "0"]
+        for wrong in (other, 5, None):
+            with pytest.raises((qw.StorageError, qw.InvalidInputError)):
+                verify_certificate(json.dumps({**document, name: wrong}))
         with pytest.raises(qw.InvalidInputError):
             verify_certificate(json.dumps({k: v for k, v in document.items() if k != name}))
     with pytest.raises(qw.InvalidInputError, match="nothing signs"):
@@ -151,7 +179,7 @@ def test_a_certificate_is_written_in_one_way():
     text = certify("race", "key.pem").to_json()
     signature = json.loads(text)["signature"]
     for other, problem in (
-        ('{"value": 0.99, ' + text[1:], "names 'value' twice"),
+        ('{"board": "best", ' + text[1:], "names 'board' twice"),
         (text.replace('"version": 1', '"version": 1.0'), "version 1.0 is unknown"),
         (text.replace('"version": 1', '"version": true'), "version True is unknown"),
         (text.replace(signature, signature.upper()), "small letters"),

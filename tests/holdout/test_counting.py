@@ -140,7 +140,7 @@ def test_what_rounds_its_answers_says_so_and_takes_means_only(tmp_path):
     assert "not protected" in held.guarantee(10).explain()
     held.close()
     again = qw.ReusableHoldout.resume(tmp_path / "h.jsonl", rows, rows[::-1] ** 3)
-    assert (again.remaining, again.transcript.settings.values) == (1, 4)
+    assert (again.remaining, again.transcript.rounds.settings.values) == (1, 4)
     again.close()
     with pytest.raises(qw.InvalidInputError, match="noise must be positive"):
         qw.ReusableHoldout(rows, rows[::-1], threshold=0.1, noise=0, budget=2)

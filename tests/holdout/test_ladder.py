@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
-from quiltwork.holdout.board import Board, read_board
 from quiltwork.holdout.counting import exponents, ladder_levels
 from quiltwork.holdout.ladder import least_width, width_at
-from quiltwork.holdout.storage import chained, secret_path
+from quiltwork.holdout.sealed_log import chained, secret_path
+from quiltwork.holdout.transcript import Announcing, Transcript, read_transcript
 
 
 @pytest.mark.parametrize(("submissions", "steps"), [(1, 1), (3, 2), (4, 3), (5, 2)])
@@ -259,14 +259,14 @@ def test_a_submission_counts_before_it_is_scored_and_shows_after_it_is_kept(tmp_
 
     b.submit("ada", watching)
     assert lines[0] == 2
-    real = b._storage.append
+    real = b._log.append
 
     def full(bodies, secret):
-        if "score" in bodies[0]:
+        if "outcome" in bodies[0]:
             raise qw.StorageError("No space left")
         return real(bodies, secret)
 
-    monkeypatch.setattr(b._storage, "append", full)
+    monkeypatch.setattr(b._log, "append", full)
     with pytest.raises(qw.StorageError, match="No space"):
         b.submit("bob", right_on(0.9))
     assert (b.best, b.submitted) == (0.5, 2)
@@ -274,39 +274,55 @@ def test_a_submission_counts_before_it_is_scored_and_shows_after_it_is_kept(tmp_
     assert (again.best, again.submitted, again.remaining) == (0.5, 2, 18)
 
 
+RULES = Transcript(Announcing("ladder", 10, 20, 0.95, 10), "00", "", None)
+
+
+def told(value):
+    return {"outcome": "announced", "value": value}
+
+
 @pytest.mark.parametrize(
     "body",
     [
-        {"number": 3, "team": "x"},
-        {"number": 2, "score": "1/2"},
-        {"number": 1, "score": "1e10000000"},
-        {"number": 1, "score": "1/3"},
-        {"number": 1, "score": "-1/10"},
-        {"number": 1, "score": "11/10"},
-        {"number": 1, "score": 0.5},
+        {"number": 3, "label": "x"},
+        {"number": 2, **told("1/2")},
+        {"number": 1, **told("1e10000000")},
+        {"number": 1, **told("1/3")},
+        {"number": 1, **told("-1/10")},
+        {"number": 1, **told("11/10")},
+        {"number": 1, **told(0.5)},
+        {"number": 1, "outcome": "unmoved", "value": "1/2"},
+        {"number": 1, "outcome": "better", "value": None},
+        {"number": 1, "outcome": "kept", "value": None},
+        {"number": 1, "outcome": "announced", "value": None},
         {"number": 1},
-        {"number": True, "team": "x"},
-        {"number": 2, "team": 7},
-        {"team": "x"},
+        {"number": True, "label": "x"},
+        {"number": 2, "label": 7},
+        {"number": 2, "label": "x", "note": {"other": "1"}},
+        {"label": "x"},
+        {"named": {"ada": 2}},
+        {"named": {"bob": 1}},
+        {"chosen": {"ada": 0}},
+        {"ranking": {}},
+        {"best": "1/3"},
     ],
 )
 def test_lines_that_no_board_writes_are_refused(body):
-    rules = Board(10, 20, 0.95, 10, "", None)
-    first = chained({"number": 1, "team": "ada"}, rules.header())
-    good = "\n".join([rules.header(), first, chained({"number": 1, "score": "1/2"}, first)])
-    assert read_board(good).standings[0].score == 0.5
+    first = chained({"number": 1, "label": "ada"}, RULES.header())
+    good = "\n".join([RULES.header(), first, chained({"number": 1, **told("1/2")}, first)])
+    assert read_transcript(good).standings[0].score == 0.5
     with pytest.raises(qw.StorageError, match="Line 3"):
-        read_board("\n".join([rules.header(), first, chained(body, first)]))
+        read_transcript("\n".join([RULES.header(), first, chained(body, first)]))
 
 
 @pytest.mark.parametrize("change", [{"rows": 10**400}, {"submissions": 0}, {"steps": "10"}, None])
 def test_a_board_without_its_rules_is_refused(change):
-    rules = json.loads(Board(10, 20, 0.95, 10, "", None).header())
-    changed = {"schema": rules["schema"], "version": 2} if change is None else {**rules, **change}
+    rules = json.loads(RULES.header())
+    changed = {"schema": rules["schema"], "version": 1} if change is None else {**rules, **change}
     with pytest.raises(qw.StorageError, match="Line 1"):
-        read_board(json.dumps(changed))
+        read_transcript(json.dumps(changed))
     with pytest.raises(qw.InvalidInputError):
-        read_board("")
+        read_transcript("")
 
 
 def test_a_submission_may_wait_for_a_thread_that_submits():

@@ -11,10 +11,10 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import OneBit
-from quiltwork.holdout.board import Board, read_board
 from quiltwork.holdout.ladder import least_width
 from quiltwork.holdout.one_bit import last_width, verdict_width
-from quiltwork.holdout.storage import chained
+from quiltwork.holdout.sealed_log import chained
+from quiltwork.holdout.transcript import Announcing, Transcript, read_transcript
 
 
 def board(**options):
@@ -90,24 +90,26 @@ def test_a_board_goes_on_as_what_it_was_begun_as(tmp_path):
     )
     again.close()
     assert OneBit.resume(path, np.arange(1000)).best == 0.6125
-    assert "0.6" not in path.read_text().partition("final")[0]
+    assert "0.6" not in path.read_text().partition("best")[0]
 
 
 @pytest.mark.parametrize(
     "bodies",
     [
-        [{"number": 1, "score": "1/2"}],
-        [{"final": "1/81"}],
-        [{"final": "81/80"}],
-        [{"final": "1/80"}, {"number": 1, "score": "better"}],
+        [{"number": 1, "outcome": "announced", "value": "1/2"}],
+        [{"number": 1, "outcome": "better", "value": "1/2"}],
+        [{"best": "1/81"}],
+        [{"best": "81/80"}],
+        [{"best": "1/80"}, {"number": 1, "outcome": "better", "value": None}],
+        [{"best": "1/80"}, {"named": {"ada": 1}}],
     ],
 )
 def test_lines_that_no_board_of_one_bit_writes_are_refused(bodies):
-    lines = [Board(10, 20, 0.95, 10, "", None, "one bit").header()]
-    for body in ({"number": 1, "team": "ada"}, *bodies):
+    lines = [Transcript(Announcing("one bit", 10, 20, 0.95, 10), "00", "", None).header()]
+    for body in ({"number": 1, "label": "ada"}, *bodies):
         lines.append(chained(body, lines[-1]))
     with pytest.raises(qw.StorageError, match=f"Line {len(lines)}"):
-        read_board("\n".join(lines))
-    header = json.dumps({**json.loads(lines[0]), "kind": "counting"})
-    with pytest.raises(qw.StorageError, match="kind must be"):
-        read_board(header)
+        read_transcript("\n".join(lines))
+    header = json.dumps({**json.loads(lines[0]), "rule": "counting"})
+    with pytest.raises(qw.StorageError, match="rule must be"):
+        read_transcript(header)

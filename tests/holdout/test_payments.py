@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
-from quiltwork.holdout.storage import secret_path
+from quiltwork.holdout.sealed_log import secret_path
 from tests.holdout.small import TRAIN, create, ledger_at, off, resume, same
 
 
@@ -218,12 +218,12 @@ def test_a_round_that_was_debited_and_lost_is_used(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(h._storage, "keep", die)
+        patched.setattr(h._log, "keep", die)
         with pytest.raises(KeyboardInterrupt):
             h.ask(same)
     again = resume(path, **paying)
     assert again.remaining == 2
-    assert again.transcript.entries[-1].question == "interrupted"
+    assert again.transcript.entries[-1].label == "interrupted"
     again.ask(same)
     again.close()
     assert resume(path, **paying).remaining == 2

@@ -14,7 +14,7 @@ import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
 from quiltwork.holdout.algorithm import AlgorithmSettings
 from quiltwork.holdout.evaluation import _mixes_rows, sums_in_private
-from quiltwork.holdout.transcript import TranscriptLine
+from quiltwork.holdout.transcript import HOLDOUT, BoardEntry
 
 SECRET = 0.7291834655
 
@@ -93,7 +93,7 @@ def test_many_questions_are_tried_on_the_training_rows_before_any_is_answered():
 
 def test_answers_beyond_floats_are_infinite_and_kept():
     for sign in (1, -1):
-        found = TranscriptLine(1, "", Fraction(sign * 10**400), True, 0).answer(SETTINGS)
+        found = BoardEntry(1, "", Fraction(sign * 10**400), HOLDOUT, 0).answer(SETTINGS)
         assert (found.value, found.exact) == (sign * np.inf, sign * 10**400)
 
 
@@ -243,7 +243,7 @@ def test_a_statistic_cannot_change_the_rows():
         ({"noise": 10**400}, "noise"),
         ({"budget": 10**400}, "budget"),
         ({"queries": 0}, "queries"),
-        ({"columns": {"identity": "id"}}, "columns"),
+        ({"about": {"identity": "id"}}, "about"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(change, words):

@@ -9,7 +9,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.storage import chained, line_hash
+from quiltwork.holdout.sealed_log import chained, line_hash
 from quiltwork.holdout.transcript import read_transcript
 
 
@@ -31,7 +31,7 @@ def lines(tmp_path_factory):
 def test_the_chain_shows_every_edit(lines):
     good = read_transcript("\n".join(lines))
     assert read_transcript(good.to_jsonl()) == good
-    changed = lines[2].replace('"overfit": true', '"overfit": false')
+    changed = lines[2].replace('"outcome": "holdout"', '"outcome": "training"')
     for damaged in (
         [*lines[:2], changed, *lines[3:]],
         [*lines[:2], *lines[3:]],
@@ -60,7 +60,7 @@ def test_what_is_no_transcript_is_refused(text):
 
 def test_a_header_without_its_fields_is_refused():
     with pytest.raises(qw.StorageError, match="Line 1"):
-        read_transcript('{"schema": "quiltwork/holdout-transcript", "version": 5}')
+        read_transcript('{"schema": "quiltwork/board", "version": 1}')
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_header_without_its_fields_is_refused():
         ("value", "\ud800"),
         ("number", True),
         ("number", 10**400),
-        ("question", None),
-        ("overfit", 1),
-        ("remaining", "3"),
+        ("label", None),
+        ("outcome", 1),
+        ("outcome", "announced"),
     ],
 )
 def test_lines_with_what_no_holdout_writes_are_refused_at_once(lines, field, value):
@@ -95,16 +95,12 @@ def chained_ascii(body, previous):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("threshold", "1e10000000"),
-        ("threshold", "9" * 3000),
-        ("noise", "1/" + "9" * 3000),
-        ("noise", "-1"),
-        ("bits", 10**9),
-        ("bits", "20"),
+        ("settings", 5),
         ("rows", 0),
         ("rows", 10**400),
-        ("budget", None),
         ("queries", -1),
+        ("final", 5),
+        ("scorings", 5),
         ("identity", 5),
         ("dataset", 5),
     ],
@@ -116,6 +112,26 @@ def test_a_first_line_that_no_holdout_writes_is_refused_at_once(lines, field, va
     del document[field]
     with pytest.raises(qw.StorageError, match=f"Line 1 of the transcript lacks '{field}'"):
         read_transcript(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("threshold", "1e10000000"),
+        ("threshold", "9" * 3000),
+        ("noise", "1/" + "9" * 3000),
+        ("noise", "-1"),
+        ("bits", 10**9),
+        ("bits", "20"),
+        ("budget", None),
+    ],
+)
+def test_settings_that_no_holdout_writes_are_refused_at_once(lines, field, value):
+    document = json.loads(lines[0])
+    settings = document["settings"]
+    for wrong in ({**settings, field: value}, {k: v for k, v in settings.items() if k != field}):
+        with pytest.raises(qw.StorageError, match="Line 1"):
+            read_transcript(json.dumps({**document, "settings": wrong}))
 
 
 def test_nested_lines_are_refused(lines):

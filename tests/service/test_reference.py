@@ -47,6 +47,7 @@ UNASKED = {
     "show_release",
     "show_leakage",
     "show_score_file",
+    "show_ranking_file",
     "ask_holdout_by_file",
 }
 """Routes that no method of the client asks: people do, on pages."""
@@ -62,7 +63,8 @@ class Recorded:
 
     def told(self, method, path, body=None, *, key=None, media_type="", again=False):
         self.sent.add((method, path, key is not None, body is not None and media_type != ""))
-        return {"rows": 0, "secret": "", "content": "", "items": []}
+        ranking = {"metric": "", "confidence": 0.95, "method": "", "scores": []}
+        return {"rows": 0, "secret": "", "content": "", "items": [], **ranking}
 
     def pages(self, path):
         self.sent.add(("GET", path, False, False))

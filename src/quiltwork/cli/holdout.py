@@ -20,7 +20,7 @@ from quiltwork.cli.command import (
     report_option,
 )
 from quiltwork.cli.output import check_targets, emit, text_table
-from quiltwork.cli.scoring import attack, certify, read_scoring, verify
+from quiltwork.cli.scoring import read_scoring
 from quiltwork.cli.series import read_beliefs
 from quiltwork.errors import BudgetExceeded
 from quiltwork.exact import nearest_float
@@ -150,11 +150,13 @@ def create(
     from quiltwork.holdout import ReusableHoldout
     from quiltwork.holdout import folders as store
     from quiltwork.holdout.studies import read_study
-    from quiltwork.holdout.transcript import Columns
+    from quiltwork.holdout.transcript import About, Columns
 
     store.refuse_password(ledger)
     with store.open_ledger(ledger) as payer:
-        places = store.Places(abspath(train), abspath(held), None if payer is None else payer.url)
+        places = store.HoldoutPaths(
+            abspath(train), abspath(held), None if payer is None else payer.url
+        )
         study = read_study(abspath(train), places.holdout, Columns(identity, target, group_))
         store.make_folder(folder)
         made = ReusableHoldout(
@@ -169,7 +171,7 @@ def create(
             path=store.transcript_path(folder),
             ledger=payer,
             dataset=dataset,
-            columns=study.columns,
+            about=About(columns=study.columns),
         )
         made.close()
     store.save(folder, places)
@@ -220,7 +222,7 @@ def ask(
         metric, statistic = None, _about_share(study, share)
         words = f"share of {' and '.join(share)}"
     rows = (study.train, study.holdout)
-    with store.resumed(folder, rows, found.dataset, ledger) as opened:
+    with store.resumed(folder, rows, found.rounds.dataset, ledger) as opened:
         answers = opened.ask_many(statistic, label=label or words)
     if metric is not None and len(answers) < len(metric.signs):
         raise BudgetExceeded(f"The budget ended among the means that {words} is made of.")
@@ -306,7 +308,7 @@ def _show_status(folder: str, queries: int | None, *then: str) -> None:
 
     store.load(folder)
     found = store.read_transcript_of(folder)
-    settings = found.settings
+    settings = found.rounds.settings
     promise = found.promise(queries)
     body = {
         "asked": len(found.entries),
@@ -356,7 +358,7 @@ def transcript(
     rows = [
         [
             entry.number,
-            entry.question or "-",
+            entry.label or "-",
             "interrupted" if entry.value is None else f"{nearest_float(entry.value):.6g}",
             "holdout" if entry.overfit else "training",
             entry.remaining,
@@ -378,7 +380,7 @@ def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
 
     answered = [entry for entry in found.entries if entry.value is not None]
     bars = tuple(
-        (f"{entry.number}. {entry.question or 'question'}", nearest_float(entry.value))
+        (f"{entry.number}. {entry.label or 'question'}", nearest_float(entry.value))
         for entry in answered
         if entry.value is not None
     )
@@ -393,8 +395,8 @@ def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
     )
     shown = {
         "questions": len(found.entries),
-        "rounds left": f"{found.remaining} of {found.settings.budget}",
-        "rows in the holdout": f"{found.settings.rows:,}",
+        "rounds left": f"{found.remaining} of {found.rounds.settings.budget}",
+        "rows in the holdout": f"{found.rows:,}",
     }
     listed = table("Every question, as the transcript has it", header, rows)
     parts = [facts(shown), *([figure(chart)] if bars else []), listed]
@@ -402,5 +404,5 @@ def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
     return page("What the holdout said", lead, [section("Answers", *parts, anchor="answers")])
 
 
-for _each in (plan, create, ask, status, transcript, certify, verify, attack):
+for _each in (plan, create, ask, status, transcript):
     holdout.add_command(_each)

@@ -1,33 +1,35 @@
-"""`quiltwork leaderboard …`: labels that nobody sees, and scores that nobody climbs."""
+"""`quiltwork leaderboard …`: labels that nobody sees, scores that nobody climbs, and an end."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from quiltwork import files
 from quiltwork.cli.command import (
     argument,
     command,
     confidence_option,
+    exact_number,
     gathered,
     group,
     option,
     output_option,
+    report_option,
 )
 from quiltwork.cli.output import check_targets, deliver, emit, text_table
 from quiltwork.cli.scoring import read_scoring
 from quiltwork.delimited import csv_text
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.leaderboard import BoardStatus
+    from quiltwork.holdout.board import BoardStatus
+    from quiltwork.holdout.final_ranking import FinalRanking
     from quiltwork.holdout.metrics import Scoring
-
-_HEADER = ["rank", "team", "submission", "value", "low", "high"]
 
 
 @group()
 def leaderboard() -> None:
-    """Score predictions of many, and keep the scores true.
+    """Score predictions of many, keep the scores true, and say at the end who is ahead.
 
     A submission is data: a file with a prediction for every row id. Only the owner of the folder
     reads the labels.
@@ -37,7 +39,7 @@ def leaderboard() -> None:
 @command(
     example="""
     quiltwork leaderboard create race --labels labels.csv --id id --target label --class no \\
-        --class yes --submissions 1000
+        --class yes --submissions 1000 --announcements 20 --final 1/2
     quiltwork leaderboard create race --labels rents.csv --id id --target rent --group home \\
         --metric neg_root_mean_squared_error --limits 0:5000 --submissions 1000 --mode one-bit
     """
@@ -48,56 +50,90 @@ def create(
     identity: str = option("Names a row; public.", "COLUMN", names="--id"),
     target: str = option("What is predicted.", "COLUMN"),
     group_: str | None = option("Rows of a group depend on each other.", "COLUMN"),
+    series: str | None = option("Rows are a series in time, which this belief describes.", "FILE"),
     mode: str = option(
         "What is told: the best score, or one bit.", kind=("ladder", "one-bit"), default="ladder"
     ),
     submissions: int = option("Accepted in all, of all teams."),
-    confidence: Fraction = confidence_option("The probability with which the promise holds."),
-    steps: int | None = option("Steps of the score.  [the best number]"),
     announcements: int | None = option(
         "Scores announced at most, of all teams; fewer are known more closely.  [no limit]"
     ),
+    final: str = option(
+        "The share of the rows that is kept apart and scored once, at the end; 0 for none.",
+        "SHARE",
+        default="1/2",
+    ),
+    confidence: Fraction = confidence_option("The probability with which the promise holds."),
+    steps: int | None = option("Steps of the score.  [the best number]"),
     scoring: Scoring = gathered(read_scoring),
 ) -> None:
-    """Begin a leaderboard in FOLDER, and print what it promises."""
-    from quiltwork.holdout.leaderboard import create_leaderboard
+    """Begin a leaderboard in FOLDER, and print what it promises.
+
+    Half of the rows are kept for the end unless --final says otherwise: teams predict all, and are
+    not told which.
+    """
+    from quiltwork.cli.series import read_beliefs
+    from quiltwork.holdout.folders import create_board
     from quiltwork.holdout.transcript import Columns
 
-    made = create_leaderboard(
+    board = create_board(
         folder,
         labels,
         Columns(identity, target, group_),
         scoring,
-        mode=mode,
+        mode,
+        final=exact_number(final),
+        series=None if series is None else read_beliefs((series,))[0],
         submissions=submissions,
         confidence=confidence,
         steps=steps,
         announcements=announcements,
     )
-    emit(made.to_json(), made.explain().splitlines())
+    _show(board.standings())
 
 
-@command(example="quiltwork leaderboard submit race mine.csv --team ada")
+@command(
+    example="""
+    quiltwork leaderboard submit race mine.csv --team ada
+    quiltwork leaderboard submit race first-half.csv second-half.csv --team ada --key run-17
+    """
+)
 def submit(
     folder: str = argument(),
-    predictions: str = argument("FILE"),
+    predictions: tuple[str, ...] = argument("FILE"),
     team: str = option("Who submits."),
+    key: str | None = option("Answered once, however often it is sent."),
     wait: float = option("Seconds for one's turn.", default=60.0),
 ) -> None:
     """Score the predictions in FILE: CSV, Parquet or JSON, with the id and `prediction`.
 
-    Whatever is public about them is checked before the submission is counted. Others that submit
-    at the same time are waited for.
+    Whatever is public about them is checked before the submission is counted. The same predictions
+    of a team are answered from the log and not counted again. Others that submit at the same time
+    are waited for.
     """
-    from quiltwork.holdout import leaderboard as boards
-    from quiltwork.holdout.leaderboard import read_leaderboard
-    from quiltwork.holdout.studies import read_predictions
+    from quiltwork.holdout.folders import board_of
+    from quiltwork.holdout.studies import read_predictions_of
 
-    asked = read_leaderboard(folder)
-    found = boards.submit_predictions(
-        folder, team, read_predictions(predictions, asked.identity), wait
-    )
+    board = board_of(folder, wait)
+    said = read_predictions_of(predictions, board.begun.columns.identity)
+    found = board.submit(team, said, key)
     deliver(found.to_json(), [found.explain()])
+
+
+@command(example="quiltwork leaderboard choose race 17 --team ada")
+def choose(
+    folder: str = argument(),
+    number: int = argument(),
+    team: str = option("Whose submission it is."),
+) -> None:
+    """Name the submission that is scored for a team at the end; the last word counts.
+
+    Without one it is the last that moved the board, or else the latest.
+    """
+    from quiltwork.holdout.folders import board_of
+
+    found = board_of(folder).choose(team, number)
+    deliver(found.to_json(), [f"At the end submission {number} is scored for {team}."])
 
 
 @command(example="quiltwork leaderboard standings race")
@@ -105,11 +141,33 @@ def standings(
     folder: str = argument(),
 ) -> None:
     """Show who leads, what is promised and what is left."""
-    from quiltwork.holdout.leaderboard import read_leaderboard as read
+    from quiltwork.holdout.folders import board_of
 
-    found = read(folder)
-    table = text_table(_HEADER, _rows(found)) if found.places else ["Nobody yet."]
-    emit(found.to_json(), [*table, "", *found.explain().splitlines()])
+    _show(board_of(folder).standings())
+
+
+@command(example="quiltwork leaderboard finish race -o final.csv --report final.html")
+def finish(
+    folder: str = argument(),
+    output: str | None = output_option,
+    report: str | None = report_option,
+) -> None:
+    """End the competition, and say who is really ahead.
+
+    Each team's named submission is scored once on the rows that were kept apart, with intervals for
+    all teams together, and groups of teams that cannot be told apart. A board of one bit tells its
+    best score. Finishing again shows the same.
+    """
+    from quiltwork.holdout.folders import board_of, own_files
+
+    check_targets(output, report, inputs=own_files(folder))
+    found = board_of(folder).finish()
+    if output not in (None, "-"):
+        files.write(str(output), csv_text(_lines(found)))
+    if report is not None and found.ranking is not None:
+        files.write(report, ranking_page(found.ranking, found.name))
+    written = [f"wrote {path}" for path in (output, report) if path not in (None, "-")]
+    _show(found, *written)
 
 
 @command(example="quiltwork leaderboard export race -o standings.csv")
@@ -117,14 +175,12 @@ def export(
     folder: str = argument(),
     output: str | None = output_option,
 ) -> None:
-    """Write the standings as CSV, for anybody to see."""
-    from quiltwork import files
-    from quiltwork.holdout.folders import own_files
-    from quiltwork.holdout.leaderboard import read_leaderboard as read
+    """Write the standings as CSV, or how it ended, for anybody to see."""
+    from quiltwork.holdout.folders import board_of, own_files
 
     check_targets(output, inputs=own_files(folder))
-    found = read(folder)
-    text = csv_text([_HEADER, *_rows(found)])
+    found = board_of(folder).standings()
+    text = csv_text(_lines(found))
     if output in (None, "-"):
         emit(found.to_json(), text.splitlines())
         return
@@ -132,26 +188,71 @@ def export(
     emit(found.to_json(), [f"wrote {output}"])
 
 
-@command(example="quiltwork leaderboard end race")
-def end(
+@command(example="quiltwork leaderboard certify race --key key.pem -o certificate.json")
+def certify(
     folder: str = argument(),
+    key: str = option("Ed25519 in PEM; made if not there.", "FILE"),
+    output: str | None = output_option,
 ) -> None:
-    """End a board of one bit by telling its best score."""
-    from quiltwork.holdout.leaderboard import end_leaderboard
+    """Sign how the leaderboard in FOLDER stands: its name, the date, its promise, its digest."""
+    from quiltwork.holdout.certificates import certify as sign
 
-    found = end_leaderboard(folder)
-    deliver(found.to_json(), text_table(_HEADER, _rows(found)))
+    check_targets(output)
+    found = sign(folder, key)
+    deliver(found.to_json(), found.explain().splitlines(), output=output)
 
 
-def _rows(found: BoardStatus) -> list[list[object]]:
-    def cell(value: float | None) -> str:
-        return "" if value is None else f"{value:.6g}"
+@command(
+    example="""
+    quiltwork leaderboard verify certificate.json
+    quiltwork leaderboard verify certificate.json --public-key pub.pem --log race/board.jsonl
+    """
+)
+def verify(
+    file: str = argument(),
+    public_key: str | None = option("Of whom it must be: hexadecimal digits, or PEM.", "FILE|HEX"),
+    log: str | None = option("Must be whole, and have the line that is certified.", "FILE"),
+) -> None:
+    """Check a certificate offline: its signature, and that of whom and about what it is."""
+    from quiltwork.holdout.certificates import verify_certificate
 
-    return [
-        [one.rank, one.team, one.number, *map(cell, (one.value, one.low, one.high))]
-        for one in found.places
+    found = verify_certificate(files.contents(file), public_key, log)
+    whose = "" if public_key else " Whose key it is, nothing here tells: compare it."
+    emit(found.to_json(), [*found.explain().splitlines(), f"The signature fits.{whose}"])
+
+
+def ranking_page(ranking: FinalRanking, name: str) -> str:
+    """Return the page of how a competition ended."""
+    from quiltwork.report import figure, page, section, table
+
+    header, rows = ranking.table()
+    parts = [
+        figure(ranking.chart()),
+        table(
+            "Every team, best first",
+            [*header, "cannot be told apart from"],
+            [
+                [*row, ", ".join(one.tied) or "–"]
+                for row, one in zip(rows, ranking.scores, strict=True)
+            ],
+        ),
     ]
+    ends = section("Who is ahead", *parts, anchor="ranking")
+    return page(f"How {name} ended", ranking.explain(), [ends])
 
 
-for _each in (create, submit, standings, export, end):
+def _lines(found: BoardStatus) -> list[list[object]]:
+    header, rows = found.table()
+    return [list(header), *rows]
+
+
+def _show(found: BoardStatus, *then: str) -> None:
+    header, rows = found.table()
+    table = [*text_table(header, rows), ""] if rows else []
+    if not rows and found.submitted:
+        table = ["Nobody yet.", ""]
+    emit(found.to_json(), [*table, *found.explain().splitlines(), *then])
+
+
+for _each in (create, submit, choose, standings, finish, export, certify, verify):
     leaderboard.add_command(_each)

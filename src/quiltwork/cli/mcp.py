@@ -1,6 +1,7 @@
 """`quiltwork mcp`: a leaderboard for agents, by the Model Context Protocol and plain HTTP.
 
-Four tools: what is asked for, of which rows, submit, what is left. The labels are read by this
+Tools: what is asked for, of which rows, submit, at once or in parts, name a submission for the end,
+what is left. The labels are read by this
 process only, which must run as another user than the agents do. Agents that speak over standard
 input and output get a bridge, a second process of their own user that holds no label and forwards
 to the first.
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib import error, request
 
@@ -28,6 +31,8 @@ from quiltwork.errors import (
     StorageError,
     UnsupportedError,
 )
+from quiltwork.holdout.metrics import plain_label
+from quiltwork.holdout.studies import read_predictions
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -39,7 +44,7 @@ if TYPE_CHECKING:
 _LARGEST = 64 << 20
 """Bytes of a submission."""
 _PATIENCE = 120
-_JSON = "application/json"
+_JSON, _CSV = "application/json", "text/csv"
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 """A name or an address, and perhaps a port; what is said twice or goes on is no such."""
 _FAILED = "The board failed, and tells nothing; its owner finds the reason where it runs."
@@ -55,7 +60,15 @@ _PREDICTIONS = {
     "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "number"}]},
 }
 """What agents are told of the argument; what is wrong with it is said in one line, not for each."""
-_LEFT = "What is left: submissions, and the standings so far."
+_ADD = (
+    "Send a part of a submission, such as 1,000 rows; nothing is counted. Later parts replace "
+    "earlier ones. Then call submit with the rest, or with {}."
+)
+_FILE = "Submit a file of yours: CSV, Parquet or JSON, with the id column and 'prediction'."
+_CHOOSE = "Name the submission, by its number, that is scored at the end; the last word counts."
+_LEFT = "What is left: submissions, the standings so far, and how it ended."
+_PROGRESS = ("submitted", "left", "announcements_left", "places", "ended", "named", "ranking")
+"""What of a board changes."""
 
 
 @command(
@@ -76,9 +89,9 @@ def mcp(
 ) -> None:
     """Serve a leaderboard to agents.
 
-    With FOLDER: MCP at /mcp, and plain HTTP at /task, /ids, /submit and /left. Run it as a user
-    whose files and processes the agents cannot read. With --url: an MCP server on standard input
-    and output for an agent's own user, which holds nothing.
+    With FOLDER: MCP at /mcp, and plain HTTP at /task, /ids, /add, /submit, /choose and /left. Run
+    it as a user whose files and processes the agents cannot read. With --url: an MCP server on
+    standard input and output for an agent's own user, which holds nothing.
     """
     if (folder is None) == (url is None):
         raise click.UsageError("Give the FOLDER of a leaderboard, or --url of who serves one")
@@ -99,69 +112,74 @@ def board_tools(
     """Return the tools over a folder, as functions from JSON values to JSON values.
 
     What is wrong with a submission is told before the board is asked; what goes wrong from then on
-    is about files that are none of the agents' business, and told to the owner alone.
+    is about files that are none of the agents' business, and told to the owner alone. Parts of a
+    submission wait in memory until it is handed in.
 
     Raises:
         InvalidInputError: if others may read the labels or the secret, or write the board, which
             would make the boundary a picture.
     """
-    from quiltwork.holdout.leaderboard import (
-        first_line,
-        metric_of,
-        read_leaderboard,
-        submit_predictions,
-    )
-    from quiltwork.holdout.storage import check_text
-    from quiltwork.holdout.studies import check_ids, check_predictions, predictions_by_id
+    from quiltwork.holdout.folders import board_of
+    from quiltwork.holdout.studies import check_predictions, predictions_by_id
 
     _check_separated(folder)
-    read_leaderboard(folder)
-    begun = first_line(folder)
-    metric, rows = metric_of(begun), _row_ids(folder)
+    begun = board_of(folder)
+    metric, rows = begun.metric(), begun.ids
+    known, parts, turn = frozenset(map(plain_label, rows)), {}, Lock()
+    scoring = begun.begun.about.scorings[0].body()
 
     def task() -> dict[str, Any]:
         with _told_to_owner():
-            found = read_leaderboard(folder)
-        told = {k: v for k, v in found.body().items() if k not in ("places", "submitted", "left")}
-        scoring = None if begun.scoring is None else begun.scoring.body()
+            found = board_of(folder).standings()
+        told = {name: value for name, value in found.body().items() if name not in _PROGRESS}
         return {**told, "scoring": scoring, "about": about, "how": found.explain()}
 
-    def hand_in(predictions: dict[str, Any]) -> dict[str, Any]:
+    def add(predictions: dict[str, Any]) -> dict[str, Any]:
         said = predictions_by_id(predictions, "predictions")
-        check_ids(rows, said)
-        for one in said.values():
-            check_text(one, "a prediction")
+        unknown = len(said.keys() - known)
+        if unknown:
+            raise InvalidInputError(f"{unknown:,} of the predictions are for ids that no row has.")
         check_predictions(said, metric)
-        with _told_to_owner():
-            _check_separated(folder)
-            found = submit_predictions(folder, team, said)
+        with turn:
+            parts.update(said)
+            return {"waiting": len(parts), "missing": len(known) - len(parts)}
+
+    def hand_in(predictions: dict[str, Any], key: str | None = None) -> dict[str, Any]:
+        with turn:
+            said = {**parts, **predictions_by_id(predictions, "predictions")}
+            begun.check(said)
+            with _told_to_owner():
+                _check_separated(folder)
+                found = board_of(folder).submit(team, said, key)
+            parts.clear()
         return {**found.body(), "told": found.explain()}
+
+    def choose(number: int) -> dict[str, Any]:
+        own = [one.number for one in board_of(folder).transcript.entries if one.label == team]
+        if number not in own:
+            raise InvalidInputError("There is no such submission of yours; `left` counts them.")
+        with _told_to_owner():
+            found = board_of(folder).choose(team, number)
+        return {"named": dict(found.named)}
 
     def left() -> dict[str, Any]:
         with _told_to_owner():
-            found = read_leaderboard(folder).body()
-        return {name: found[name] for name in ("left", "submitted", "submissions", "places")}
+            found = board_of(folder).standings().body()
+        return {name: found[name] for name in ("submissions", *_PROGRESS)}
 
-    return {"task": task, "ids": lambda: {"ids": rows}, "submit": hand_in, "left": left}
-
-
-def _row_ids(folder: str) -> list[str]:
-    """Return the ids that are predicted, sorted: the order of a file may tell its labels."""
-    from quiltwork.delimited import column_position
-    from quiltwork.holdout import folders
-    from quiltwork.holdout.leaderboard import first_line
-    from quiltwork.holdout.studies import read_table
-
-    path, columns = folders.load(folder).holdout, first_line(folder).columns
-    if columns is None:
-        raise InvalidInputError(f"{folder!r} is no leaderboard: it was begun otherwise.")
-    header, table = read_table(path)
-    return sorted(table[:, column_position(header, columns.identity, path)].tolist())
+    return {
+        "task": task,
+        "ids": lambda: {"ids": rows},
+        "add": add,
+        "submit": hand_in,
+        "choose": choose,
+        "left": left,
+    }
 
 
 def _check_separated(folder: str) -> None:
     from quiltwork.holdout import folders
-    from quiltwork.holdout.storage import secret_path
+    from quiltwork.holdout.sealed_log import secret_path
 
     labels, board = Path(folders.load(folder).holdout), folders.board_path(folder)
     others = {labels: 0o077, secret_path(board): 0o077, board: 0o022, Path(folder): 0o022}
@@ -196,8 +214,12 @@ def agents_app(folder: str, team: str, host: str, about: str = "") -> Starlette:
     _offer(server, lambda name, *given: tools[name](*given))
     from mcp.server.transport_security import TransportSecuritySettings
 
-    for path, method in (("task", "GET"), ("ids", "GET"), ("left", "GET"), ("submit", "POST")):
-        server.custom_route(f"/{path}", [method])(_over_http(tools[path]))
+    identity = tools["task"]()["identity"]
+    for path in ("task", "ids", "left"):
+        server.custom_route(f"/{path}", ["GET"])(_over_http(tools[path]))
+    for path in ("add", "submit"):
+        server.custom_route(f"/{path}", ["POST"])(_over_http(tools[path], _Sent(identity)))
+    server.custom_route("/choose", ["POST"])(_over_http(tools["choose"], _number))
     made = server.streamable_http_app(
         json_response=True,
         stateless_http=True,
@@ -251,14 +273,17 @@ def _is_own(asked: str, names: Set[str]) -> bool:
         return False
 
 
-def _over_http(tool: Callable[..., dict[str, Any]]) -> Callable[[Request], Any]:
+def _over_http(
+    tool: Callable[..., dict[str, Any]], read: Callable[[bytes, str], Any] | None = None
+) -> Callable[[Request], Any]:
+    """Return the handler of a tool; `read` makes its argument of a body and its type."""
     from anyio import to_thread
     from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse
 
-    def answer(body: bytes) -> tuple[dict[str, Any], int]:
+    def answer(body: bytes, kind: str) -> tuple[dict[str, Any], int]:
         try:
-            return (tool(_predictions(body)) if body else tool()), 200
+            return (tool() if read is None else tool(read(body, kind))), 200
         except BudgetExceeded as problem:
             return {"error": str(problem)}, 409
         except QuiltworkError as problem:
@@ -268,10 +293,12 @@ def _over_http(tool: Callable[..., dict[str, Any]]) -> Callable[[Request], Any]:
 
     async def respond(asked: Request) -> Response:
         body = bytearray()
-        if asked.method == "POST":
-            kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != _JSON:  # which a page can send elsewhere only after asking
-                return JSONResponse({"error": f"Send it with Content-Type: {_JSON}."}, 415)
+        kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if read is not None:
+            if kind not in (_JSON, _CSV):  # which a page can send elsewhere only after asking
+                return JSONResponse(
+                    {"error": f"Send it with Content-Type: {_JSON}, or a file as {_CSV}."}, 415
+                )
             try:
                 async for part in asked.stream():
                     body += part
@@ -279,29 +306,56 @@ def _over_http(tool: Callable[..., dict[str, Any]]) -> Callable[[Request], Any]:
                         return JSONResponse({"error": "The submission is too large."}, 413)
             except ClientDisconnect:
                 return JSONResponse({"error": "The submission ended too early."}, 400)
-            body = body or bytearray(b"null")
-        return JSONResponse(*await to_thread.run_sync(answer, bytes(body)))
+        return JSONResponse(*await to_thread.run_sync(answer, bytes(body), kind))
 
     return respond
 
 
-def _predictions(body: bytes) -> dict[str, Any]:
+class _Sent:
+    """Reads predictions as they are sent: an object of JSON, or a table with the id column."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+
+    def __call__(self, body: bytes, kind: str) -> dict[str, Any]:
+        """Return predictions by id."""
+        if kind == _CSV:
+            with NamedTemporaryFile(suffix=".csv") as file:
+                file.write(body)
+                file.flush()
+                try:
+                    return dict(read_predictions(file.name, self.identity))
+                except InvalidInputError as problem:
+                    told = str(problem).replace(repr(file.name), "the file")
+                    raise InvalidInputError(told) from None
+        from quiltwork import files
+
+        document = files.parse(body)
+        found = document.get("predictions") if isinstance(document, dict) else None
+        if not isinstance(found, dict):
+            raise InvalidInputError('Submit {"predictions": {"row id": prediction, ...}}.')
+        return found
+
+
+def _number(body: bytes, kind: str) -> int:
     from quiltwork import files
 
-    document = files.parse(body)
-    found = document.get("predictions") if isinstance(document, dict) else None
-    if not isinstance(found, dict):
-        raise InvalidInputError('Submit {"predictions": {"row id": prediction, ...}}.')
+    document = files.parse(body) if kind == _JSON else None
+    found = document.get("number") if isinstance(document, dict) else None
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise InvalidInputError('Send {"number": 3}, the number of a submission of yours.')
     return found
 
 
 def bridge(url: str) -> MCPServer[Any]:
-    """Return an MCP server that forwards its tools to one over HTTP."""
+    """Return an MCP server that forwards its tools to one over HTTP, and reads files to submit."""
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError(f"--url is an address such as http://127.0.0.1:8765, not {url!r}.")
 
-    def call(path: str, predictions: dict[str, Any] | None = None) -> dict[str, Any]:
-        data = None if predictions is None else json.dumps({"predictions": predictions}).encode()
+    def call(path: str, *given: Any) -> dict[str, Any]:
+        data = None
+        if given:
+            data = json.dumps({"number" if path == "choose" else "predictions": given[0]}).encode()
         asked = request.Request(f"{url.rstrip('/')}/{path}", data, {"Content-Type": _JSON})  # noqa: S310  (checked above)
         try:
             with request.urlopen(asked, timeout=_PATIENCE) as answer:  # noqa: S310
@@ -312,8 +366,16 @@ def bridge(url: str) -> MCPServer[Any]:
         except (OSError, ValueError) as problem:
             raise InvalidInputError(f"{url} does not answer ({problem}).") from None
 
+    def submit_file(path: str) -> dict[str, Any]:
+        return call("submit", read_predictions(path, str(call("task")["identity"])))
+
     made = _server()
     _offer(made, call)
+
+    def told(path: str) -> dict[str, Any]:
+        return _one_line(submit_file, path)
+
+    made.tool(name="submit_file", description=_FILE)(told)
     return made
 
 
@@ -327,32 +389,49 @@ def _server() -> MCPServer[Any]:
     return MCPServer("quiltwork leaderboard", log_level="WARNING")
 
 
+def _one_line(call: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
+    """Call a tool; what is wrong is one line, however long what was sent."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    try:
+        return call(*given)
+    except QuiltworkError as problem:
+        raise ToolError(str(problem)) from None
+    except Exception:
+        raise ToolError(_FAILED) from None
+
+
 def _offer(server: MCPServer[Any], call: Callable[..., dict[str, Any]]) -> None:
     """Offer the tools, each a call by its name; the server runs them in threads."""
-    from mcp.server.mcpserver.exceptions import ToolError
     from pydantic import WithJsonSchema
 
-    def told(name: str, *given: Any) -> dict[str, Any]:
-        try:
-            return call(name, *given)
-        except QuiltworkError as problem:
-            raise ToolError(str(problem)) from None
-        except Exception:
-            raise ToolError(_FAILED) from None
-
     def task() -> dict[str, Any]:
-        return told("task")
+        return _one_line(call, "task")
 
     def ids() -> dict[str, Any]:
-        return told("ids")
+        return _one_line(call, "ids")
+
+    def add(predictions: Any = None) -> dict[str, Any]:
+        return _one_line(call, "add", predictions)
 
     def submit(predictions: Any = None) -> dict[str, Any]:
-        return told("submit", predictions)
+        return _one_line(call, "submit", predictions)
 
-    submit.__annotations__["predictions"] = Annotated[Any, WithJsonSchema(_PREDICTIONS)]
+    def choose(number: int = 0) -> dict[str, Any]:
+        return _one_line(call, "choose", number)
 
     def left() -> dict[str, Any]:
-        return told("left")
+        return _one_line(call, "left")
 
-    for tool, meaning in ((task, _ASKED), (ids, _IDS), (submit, _SUBMIT), (left, _LEFT)):
-        server.tool(description=meaning)(tool)
+    for tool in (add, submit):
+        tool.__annotations__["predictions"] = Annotated[Any, WithJsonSchema(_PREDICTIONS)]
+    offered: tuple[tuple[Callable[..., dict[str, Any]], str], ...] = (
+        (task, _ASKED),
+        (ids, _IDS),
+        (add, _ADD),
+        (submit, _SUBMIT),
+        (choose, _CHOOSE),
+        (left, _LEFT),
+    )
+    for one, meaning in offered:
+        server.tool(description=meaning)(one)

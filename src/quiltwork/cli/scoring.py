@@ -1,4 +1,4 @@
-"""What `holdout` and `leaderboard` share: how predictions are scored, certificates, the attack."""
+"""What `holdout` and `leaderboard` share: how predictions are scored."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quiltwork import files
-from quiltwork.cli.command import argument, command, exact_number, option, output_option
-from quiltwork.cli.output import check_targets, deliver, emit, text_table
-from quiltwork.exact import percent
+from quiltwork.cli.command import exact_number, option
 
 if TYPE_CHECKING:
     from quiltwork.holdout.metrics import Scoring
@@ -60,82 +57,3 @@ def read_scoring(
         ends = (exact_number(low), exact_number(high))
     name = SHORT.get(metric, metric)
     return Scoring(name, ends, plain_label(positive), variance, floor, classes or None)
-
-
-@command(example="quiltwork holdout certify race --key key.pem -o certificate.json")
-def certify(
-    folder: str = argument(),
-    key: str = option("Ed25519 in PEM; made if not there.", "FILE"),
-    output: str | None = output_option,
-) -> None:
-    """Sign the best score of a leaderboard in FOLDER, or the last answer of a holdout."""
-    from quiltwork.holdout.certificates import certify as sign
-
-    check_targets(output)
-    found = sign(folder, key)
-    deliver(found.to_json(), found.explain().splitlines(), output=output)
-
-
-@command(
-    example="""
-    quiltwork holdout verify certificate.json
-    quiltwork holdout verify certificate.json --public-key 3b5d... --transcript board.jsonl
-    """
-)
-def verify(
-    file: str = argument(),
-    public_key: str | None = option("Of whom it must be: hexadecimal digits, or PEM.", "FILE|HEX"),
-    transcript: str | None = option("Must be whole, and have the line that is certified.", "FILE"),
-) -> None:
-    """Check a certificate offline: its signature, and that of whom and about what it is."""
-    from quiltwork.holdout.certificates import verify_certificate
-
-    found = verify_certificate(files.contents(file), public_key, transcript)
-    whose = "" if public_key else " Whose key it is, nothing here tells: compare it."
-    emit(found.to_json(), [*found.explain().splitlines(), f"The signature fits.{whose}"])
-
-
-@command(example="quiltwork holdout attack --rows 2000 --questions 1000")
-def attack(
-    rows: int = option("Of the holdout.", default=2000),
-    questions: int = option("Of the climber.", default=1000),
-    threshold: Fraction = option("Of the reusable holdout.", default="0.05"),
-    noise: Fraction = option("Of the reusable holdout.", default="0.005"),
-    budget: int = option("Of the reusable holdout.", default=100),
-    seed: int = option("Of the simulated rows.", default=0),
-) -> None:
-    """Show what a greedy climber gains on a plain leaderboard, and on ours.
-
-    Labels are fair coins, so every classifier is right half of the time. The climber asks about
-    random classifiers, keeps what the board calls good, and submits their majority vote.
-    """
-    from quiltwork.holdout.simulated_attack import simulate_attack
-
-    found = simulate_attack(rows, questions, threshold, noise, budget, seed)
-    body = {
-        "rows": found.rows,
-        "truth": found.truth,
-        "ladder_width": found.ladder_width,
-        "climbs": [vars(climb) for climb in found.climbs],
-    }
-    table = [
-        [
-            climb.questions,
-            percent(climb.plain),
-            "budget spent" if climb.reusable is None else percent(climb.reusable),
-            percent(climb.ladder),
-            percent(found.truth),
-        ]
-        for climb in found.climbs
-    ]
-    header = ["questions", "plain board", "reusable holdout", "Ladder", "truth"]
-    last = found.climbs[-1]
-    lines = [
-        f"A climber on {rows:,} rows with labels that nothing predicts:",
-        "",
-        *text_table(header, table),
-        "",
-        f"The reusable holdout spent {last.rounds} of {budget} rounds; the Ladder's best is within "
-        f"{found.ladder_width:.3g} of the truth at 95 %.",
-    ]
-    emit(files.dump("holdout-attack", 1, body), lines)

@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from quiltwork import files
 from quiltwork.beliefs import Belief, as_beliefs, beliefs_to_json
@@ -23,9 +23,13 @@ from quiltwork.client.records import (
     Verification,
     read,
 )
+from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import Query
 from quiltwork.queries.document import to_document
+
+if TYPE_CHECKING:
+    from quiltwork.holdout.final_ranking import FinalRanking
 
 _MEDIA_TYPES = {
     ".parquet": "application/vnd.apache.parquet",
@@ -257,15 +261,24 @@ class Curator:
     ) -> Holdout:
         """Register a holdout, give its tables and open it; for `asked` see the API's page.
 
-        A ladder (`mode="ladder"`) has no training table.
+        A ladder (`mode="ladder"`) has no training table. If a table is refused nothing stays, and
+        the name is free again.
         """
         given = {"train": train, "holdout": holdout}
         sent = {side: files.contents(file) for side, file in given.items() if file is not None}
         self._at.told("POST", "/v1/holdouts", {"name": name, **asked}, again=True)
-        for side, content in sent.items():
-            where = path("holdouts", name, "tables", side)
-            self._at.told("PUT", where, content, media_type="text/csv")
-        return self._told(Holdout, "POST", "holdouts", name, "opening")
+        try:
+            for side, content in sent.items():
+                where = path("holdouts", name, "tables", side)
+                self._at.told("PUT", where, content, media_type="text/csv")
+            return self._told(Holdout, "POST", "holdouts", name, "opening")
+        except InvalidInputError:
+            self.withdraw_holdout(name)
+            raise
+
+    def withdraw_holdout(self, name: str) -> None:
+        """Take back a holdout that was never opened; its name is free again."""
+        self._deleted("holdouts", name)
 
     def delete_tables(self, holdout: str) -> None:
         """Delete both tables of a holdout; its answers and the ledger stay."""
@@ -284,6 +297,21 @@ class Curator:
         body = {"predictions": predictions_by_id(predictions, "predictions"), "metric": metric}
         used = key or secrets.token_hex(16)
         return self._told(Score, "POST", "holdouts", holdout, "questions", body=body, key=used)
+
+    def choose(self, holdout: str, number: int) -> Holdout:
+        """Name the submission of one's own that is scored at the end; until then it may change."""
+        return self._told(Holdout, "PUT", "holdouts", holdout, "choice", body={"number": number})
+
+    def finish(self, holdout: str) -> FinalRanking:
+        """End a competition: score what every member named on the rows that were kept apart."""
+        self._at.told("POST", path("holdouts", holdout, "end"), again=True)
+        return self.ranking(holdout)
+
+    def ranking(self, holdout: str) -> FinalRanking:
+        """Return how a competition ended: who is ahead, and who cannot be told apart."""
+        from quiltwork.holdout.final_ranking import read_ranking
+
+        return read_ranking(self._at.told("GET", path("holdouts", holdout, "ranking")))
 
     def standings(self, holdout: str) -> list[Score]:
         """Return every member's best answers."""

@@ -186,19 +186,21 @@ class HoldoutPromise:
 class Holdout:
     """A holdout: how many rounds are left, and what is promised for so many questions.
 
-    `attempts_left` is how many more answers the caller may get.
+    `attempts_left` is how many more answers the caller may get, `announcements_left` how many more
+    scores are announced, of all members together. `final_rows` are kept apart for the end, and
+    `chosen` is the submission that the caller has named for it.
     """
 
     name: str
     owner: str
-    mode: Literal["rounds", "ladder"]
+    mode: Literal["rounds", "ladder", "one bit"]
     attempts: int | None
     attempts_left: int | None
     id_column: str
     target: str
     group: str | None
     metrics: list[str]
-    state: Literal["waiting for tables", "ready to open", "open", "deleted"]
+    state: Literal["waiting for tables", "ready to open", "open", "ended", "deleted"]
     created: str
     budget: int
     remaining: int
@@ -206,6 +208,9 @@ class Holdout:
     rows: int | None
     promise: HoldoutPromise | None
     classes: list[str] | None
+    announcements_left: int | None
+    final_rows: int | None
+    chosen: int | None
     admitted: list[str]
 
 
@@ -214,7 +219,8 @@ class Score:
     """An answer; larger is better. `overfit` says that it came from the holdout, with noise.
 
     `noise_sd` is the standard deviation of that noise, in the metric's unit; 0 where there is none.
-    A ladder tells a value only to what clearly beats its best.
+    A ladder tells a value only to what clearly beats its best. In standings `low` and `high` are
+    where the truth is.
     """
 
     member: str
@@ -225,6 +231,8 @@ class Score:
     remaining: int
     at: str
     noise_sd: float = 0.0
+    low: float | None = None
+    high: float | None = None
 
 
 def read(kind: type[Kind], body: Mapping[str, Any]) -> Kind:

@@ -10,7 +10,7 @@ from quiltwork.exact import percent
 from quiltwork.report import Line, LineChart, code, facts, figure, paragraph
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.simulated_attack import Attack
+    from quiltwork.demo.climber import Attack
 
 ROWS, QUESTIONS, BUDGET = 2_000, 300, 60
 NOISE = Fraction(1, 500)
@@ -19,7 +19,7 @@ SEED = 19160430
 
 def chapter() -> Chapter:
     """Let a greedy climber ask about random classifiers, on a plain board and on ours."""
-    from quiltwork.holdout.simulated_attack import simulate_attack
+    from quiltwork.demo.climber import simulate_attack
 
     found = simulate_attack(rows=ROWS, questions=QUESTIONS, noise=NOISE, budget=BUDGET, seed=SEED)
     last = found.climbs[-1]
@@ -76,10 +76,9 @@ def _parts(found: Attack) -> tuple[Any, ...]:
             }
         ),
         figure(chart),
-        paragraph("The same attack from the command line, and how many rows a promise takes:"),
+        paragraph("How many rows a promise takes, and a board of your own:"),
         code(
-            f"quiltwork holdout attack --rows {ROWS} --questions {QUESTIONS} "
-            f"--noise {float(NOISE):g}\n"
-            "quiltwork holdout plan --queries 100 --overfits 5 --tolerance 0.1"
+            "quiltwork holdout plan --queries 100 --overfits 5 --tolerance 0.1\n"
+            "quiltwork leaderboard create --help"
         ),
     )

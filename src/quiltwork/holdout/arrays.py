@@ -236,9 +236,11 @@ def check_length(members: tuple[Belief, ...] | None, count: int) -> None:
 
 
 def without_names(members: tuple[Belief, ...]) -> tuple[Belief, ...]:
-    """Number the clusters instead of naming them: their names may come from the holdout."""
+    """Tell of clusters their sizes alone: names come from the holdout, and an order tells rows."""
     return tuple(
-        Clusters(belief.codes.tolist()) if isinstance(belief, Clusters) else belief
+        Clusters(np.repeat(np.arange(len(belief.sizes)), np.sort(belief.sizes)).tolist())
+        if isinstance(belief, Clusters)
+        else belief
         for belief in members
     )
 

@@ -1,94 +1,130 @@
-"""Certificates: a signed statement of a score, which anybody can check offline.
+"""Certificates: a signed statement of how a board stands, which anybody can check offline.
 
-A statement tells the metric with everything that it is scored by, the value and where its truth is,
-how many questions were asked before it, by which mode and theorem, and the digest of the transcript
-it was taken from. It is signed with
-Ed25519 by the `cryptography` package (the extra `sign`); the signature covers every field.
+It has the board's name, the date, what stands in it, what is promised, and the digest of the log
+that it was taken from: whoever has the log can replay the rest. Signed with Ed25519 by the
+`cryptography` package (the extra `sign`); the signature covers every field.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
-from quiltwork.exact import nearest_float, shortened
+from quiltwork.exact import counted, shortened
 from quiltwork.holdout import folders
-from quiltwork.holdout.leaderboard import first_line, read_leaderboard
-from quiltwork.holdout.metrics import CLIP, NAMES, Scoring, read_scoring
-from quiltwork.holdout.storage import check_text, line_hash, read_chained, split_lines
+from quiltwork.holdout.board import promise_of, status_of
+from quiltwork.holdout.metrics import CLIP, Scoring
+from quiltwork.holdout.sealed_log import (
+    check_text,
+    line_hash,
+    read_chained,
+    sealed_lines,
+    split_lines,
+)
+from quiltwork.holdout.transcript import Transcript, read_transcript
 from quiltwork.results import ResultBase
 
-SCHEMA = "holdout-certificate"
+SCHEMA, _VERSION = "board-certificate", 1
 _PRIME = 2**255 - 19
 _EIGHTH = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
 """The height of the points of order 8 on the curve, with the sign for which it is less."""
-_THEOREMS = {
-    "ladder": "docs/theory/ladder.md",
-    "one bit": "docs/theory/counting.md",
-    "counting": "docs/theory/counting.md",
-    "max-information": "docs/theory/reusable-holdout.md",
-}
 
 
 @dataclass(frozen=True)
 class Certificate(ResultBase):
-    """A signed statement of a score.
+    """A signed statement of how a board stands.
 
     Attributes:
-        metric: the name of the metric, or what mean was asked for.
-        scoring: the metric with its limits, positive class, variance and floor; None for a mean.
-        value: what was shown.
-        low: where the truth of what is stated begins, with the stated confidence.
-        high: where it ends.
-        confidence: of that.
-        rows: of the holdout, without training rows.
-        asked: questions or submissions before this one was last told.
-        mode: "ladder", "one bit", "counting" or "max-information".
-        theorem: where the promise is proven.
-        team: whose submission; empty for a question to a holdout.
-        transcript: the SHA-256 of the transcript's last line.
+        board: its name.
+        date: when it was signed, in UTC.
+        statement: what stands in it.
+        promise: what the board promises about that.
+        digest: the SHA-256 of the last line of its log.
         public_key: of who signed, 64 hexadecimal digits.
         signature: over all of this, 128 hexadecimal digits.
     """
 
-    schema = ("holdout-certificate", 1)
+    schema = (SCHEMA, _VERSION)
 
-    metric: str
-    scoring: dict[str, Any] | None
-    value: float
-    low: float
-    high: float
-    confidence: float
-    rows: int
-    asked: int
-    mode: str
-    theorem: str
-    team: str
-    transcript: str
+    board: str
+    date: str
+    statement: str
+    promise: str
+    digest: str
     public_key: str
     signature: str
 
     def explain(self) -> str:
         """Say what is certified, by whom."""
-        whose = f" of {self.team}" if self.team else ""
-        stated = "" if self.scoring is None else _stated(read_scoring(self.scoring))
         return (
-            f"{self.metric}{whose}: {self.value:.6g}, with probability {self.confidence:g} between "
-            f"{self.low:.6g} and {self.high:.6g} in truth ({self.mode} on {self.rows:,} rows after "
-            f"{self.asked:,} questions; {self.theorem}).\n{stated}"
-            f"Transcript {self.transcript}\nSigned by {self.public_key}"
+            f"{self.board}, {self.date}\n{self.statement}\n{self.promise}\nLog {self.digest}\n"
+            f"Signed by {self.public_key}"
         )
 
 
+def certify(folder: str, key: str | Path) -> Certificate:
+    """Sign how the leaderboard or the holdout of a folder stands.
+
+    `key` is a file with an Ed25519 key in PEM; if there is none it is made, for its owner only.
+
+    Raises:
+        InvalidInputError: if nothing was scored yet, or the file holds no such key.
+        UnsupportedError: without the `cryptography` package.
+    """
+    folders.load(folder)
+    path = folders.board_path(folder)
+    path = path if path.exists() else folders.transcript_path(folder)
+    text = sealed_lines(path)
+    found = read_transcript(text)
+    if not found.entries:
+        raise InvalidInputError("Nothing was submitted yet, so there is nothing to certify.")
+    private = _private_key(files.named(key))
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    unsigned = {
+        "board": found.about.name or Path(folder).resolve().name,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "statement": _statement(found),
+        "promise": promise_of(found).words,
+        "digest": line_hash(split_lines(text)[-1]),
+        "public_key": private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex(),
+    }
+    return Certificate(**unsigned, signature=private.sign(_signed(unsigned)).hex())
+
+
+def _statement(found: Transcript) -> str:
+    """Say how a board stands, and in which ways its metric is not the one of textbooks."""
+    asked = counted(len(found.entries), "question" if found.rule.kind == "rounds" else "submission")
+    if not found.about.scorings:
+        return f"{asked} answered."
+    status, scoring = status_of(found), found.about.scorings[0]
+    if status.ranking is not None:
+        ranked = "; ".join(
+            f"{one.rank}. {one.team} {one.value:.6g} ({one.low:.4g} to {one.high:.4g}), "
+            f"group {one.group}"
+            for one in status.ranking.scores
+        )
+        told = f"{status.ranking.explain()}\n{ranked}."
+    elif status.places and status.places[0].value is not None:
+        first = status.places[0]
+        told = (
+            f"{status.metric} of {first.team}: {first.value:.6g}, in truth between {first.low:.6g} "
+            f"and {first.high:.6g}."
+        )
+    else:
+        told = "No score was told."
+    return f"After {asked} on {status.asked_rows:,} rows. {told}{_stated(scoring)}"
+
+
 def _stated(scoring: Scoring) -> str:
-    """Say in which ways the metric that is stated is not the one of textbooks."""
     metric, told = scoring.read(), []
     if metric.name.startswith("neg_"):
         told.append("an error times -1, so that more is better")
@@ -107,44 +143,27 @@ def _stated(scoring: Scoring) -> str:
         told.append(f"what is divided by counted as at least {float(scoring.floor):g}")
     if metric.pairs:
         told.append("over disjoint pairs of rows")
-    return f"What is stated is {metric.name}, {'; '.join(told)}.\n" if told else ""
-
-
-def certify(folder: str, key: str | Path) -> Certificate:
-    """Sign the best score of a leaderboard, or the last answer of a holdout.
-
-    `key` is a file with an Ed25519 key in PEM; if there is none it is made, for its owner only.
-
-    Raises:
-        InvalidInputError: if nothing was scored yet, or the file holds no such key.
-        UnsupportedError: without the `cryptography` package.
-    """
-    told = _statement(folder)
-    private = _private_key(files.named(key))
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    public = private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
-    unsigned = {**told, "public_key": public}
-    return Certificate(**unsigned, signature=private.sign(_signed(unsigned)).hex())
+    return f" {metric.name} is {'; '.join(told)}." if told else ""
 
 
 def verify_certificate(
-    text: str | bytes, public_key: str | Path | None = None, transcript: str | Path | None = None
+    text: str | bytes, public_key: str | Path | None = None, log: str | Path | None = None
 ) -> Certificate:
-    """Check a certificate: its signature, whose it is, and the transcript that it speaks of.
+    """Check a certificate: its signature, whose it is, and the log that it speaks of.
 
     Args:
         text: what `Certificate.to_json` wrote.
-        public_key: of whom it must be: 64 hexadecimal digits, a key in PEM (public or private), or
-            the name of a file with one; without it, it is only known that the text is as signed.
-        transcript: a file that must have the line that it names; each line must carry the hash of
-            the one before, so that those up to it are the ones that were signed.
+        public_key: of whom it must be: 64 hexadecimal digits, a key in PEM or as OpenSSH writes it
+            (public or private), or the name of a file with one; without it, it is only known that
+            the text is as signed.
+        log: a file that must have the line that it names; each line must carry the hash of the one
+            before, so that those up to it are the ones that were signed.
 
     Raises:
         InvalidInputError: if it is no certificate.
-        StorageError: if it was changed, is signed by another, or belongs to another transcript.
+        StorageError: if it was changed, is signed by another, or belongs to another log.
     """
-    document = files.load(text, SCHEMA, (1,))
+    document = files.load(text, SCHEMA, (_VERSION,))
     found = _read(document)
     signed_by = None if public_key is None else _public_key(public_key)
     unsigned = {name: document[name] for name in _names() if name != "signature"}
@@ -164,11 +183,11 @@ def verify_certificate(
         ) from None
     if signed_by is not None and signed_by != found.public_key:
         raise StorageError(f"The certificate is signed by {found.public_key}, another key.")
-    if transcript is not None:
-        lines = split_lines(files.text_of(files.named(transcript)))
+    if log is not None:
+        lines = split_lines(files.text_of(files.named(log)))
         read_chained(lines)
-        if found.transcript not in map(line_hash, lines):
-            raise StorageError("No line of the transcript has the digest that is certified.")
+        if found.digest not in map(line_hash, lines):
+            raise StorageError("No line of the log has the digest that is certified.")
     return found
 
 
@@ -177,108 +196,31 @@ def _names() -> list[str]:
 
 
 def _read(document: Mapping[str, Any]) -> Certificate:
-    wanted = {*_names(), "schema", "version"}
-    if wanted != set(document):
+    if {*_names(), "schema", "version"} != set(document):
         raise InvalidInputError(
             "The certificate has fields that none has, which nothing signs, or lacks some."
         )
-    kinds = {"str": str, "int": int, "float": (int, float), "dict[str, Any] | None": object}
-    for field in fields(Certificate):
-        value, kind = document[field.name], kinds[str(field.type)]
-        if not isinstance(value, kind) or isinstance(value, bool):  # type: ignore[arg-type]
+    for name in _names():
+        if not isinstance(document[name], str):
             raise InvalidInputError(
-                f"{field.name} of the certificate is {shortened(value)}, and must be {field.type}."
+                f"{name} of the certificate is {shortened(document[name])}, and must be text."
             )
-    for name, digits in (("transcript", 64), ("public_key", 64), ("signature", 128)):
+    for name, digits in (("digest", 64), ("public_key", 64), ("signature", 128)):
         if not re.fullmatch(f"[0-9a-f]{{{digits}}}", document[name]):
             raise InvalidInputError(
                 f"{name} of the certificate must be {digits} hexadecimal digits, in small letters."
             )
-    if document["scoring"] is not None:
-        read_scoring(document["scoring"])
     return Certificate(**{name: document[name] for name in _names()})
 
 
 def _signed(unsigned: Mapping[str, Any]) -> bytes:
-    return files.dump(SCHEMA, 1, unsigned).encode()
+    return files.dump(SCHEMA, _VERSION, unsigned).encode()
 
 
 def _is_small(public_key: str) -> bool:
     """Whether a key is a point of order 8 or less, with which every text can be made to fit."""
     height = int.from_bytes(bytes.fromhex(public_key), "little") % 2**255 % _PRIME
     return min(height, _PRIME - height) in (0, 1, _EIGHTH)
-
-
-def _statement(folder: str) -> dict[str, Any]:
-    folders.load(folder)
-    board = folders.board_path(folder)
-    if board.exists():
-        path, told = board, _best_score(folder)
-    else:
-        path, told = folders.transcript_path(folder), _answer(folder)
-    digest = line_hash(split_lines(folders.sealed_lines(path))[-1])
-    return {**told, "theorem": _THEOREMS[told["mode"]], "transcript": digest}
-
-
-def _best_score(folder: str) -> dict[str, Any]:
-    """State the best score of a leaderboard."""
-    found, scoring = read_leaderboard(folder), first_line(folder).scoring
-    if not found.places or found.places[0].value is None:
-        raise InvalidInputError(
-            "No score was told yet; submit something, and end a board of one bit."
-        )
-    first = found.places[0]
-    return {
-        "metric": found.metric,
-        "scoring": None if scoring is None else scoring.body(),
-        "value": first.value,
-        "low": first.low,
-        "high": first.high,
-        "confidence": found.confidence,
-        "rows": found.rows,
-        "asked": found.submitted,
-        "mode": found.mode,
-        "team": first.team,
-    }
-
-
-def _answer(folder: str) -> dict[str, Any]:
-    """State the last answer of a holdout that is asked questions of many kinds."""
-    found = folders.read_transcript_of(folder)
-    answers = [entry for entry in found.entries if entry.value is not None]
-    if not answers or answers[-1].value is None:
-        raise InvalidInputError("Nothing was answered yet.")
-    asked, settings = answers[-1].question, found.settings
-    value = nearest_float(answers[-1].value)
-    if not _is_a_mean(asked, [entry.question for entry in answers[:-1]]):
-        raise InvalidInputError(
-            f"The last answer is a mean of those that {asked!r} was worked out from, not its value,"
-            " so it cannot be certified under that name. Certify accuracy or a share, or score it "
-            "by a leaderboard."
-        )
-    promise = found.promise()
-    return {
-        "metric": f"mean over rows, asked as {asked!r}",
-        "scoring": None,
-        "value": value,
-        "low": max(0.0, value - promise.tolerance),
-        "high": min(1.0, value + promise.tolerance),
-        "confidence": promise.confidence,
-        "rows": settings.rows,
-        "asked": len(found.entries),
-        "mode": "max-information" if settings.values is None else "counting",
-        "team": "",
-    }
-
-
-def _is_a_mean(asked: str, before: Sequence[str]) -> bool:
-    """Whether a question is one mean over rows, as far as its label and those before it tell."""
-    if asked == "accuracy" or asked.startswith("share of "):
-        return True
-    named = asked.partition(" where ")[0] in {
-        name.removeprefix("neg_").replace("_", " ") for name in NAMES
-    }
-    return not named and asked not in before[-1:]
 
 
 def _private_key(path: Path) -> Any:
@@ -292,47 +234,58 @@ def _private_key(path: Path) -> Any:
         kind = (pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
         files.write(path, made.private_bytes(*kind), files.OWNER_ONLY)
         return made
-    try:
-        found = pem.load_pem_private_key(files.contents(path), None)
-    except (TypeError, ValueError):
-        found = None
+    found = _loaded(files.contents(path))
     if not isinstance(found, Ed25519PrivateKey):
         raise InvalidInputError(f"{str(path)!r} holds no Ed25519 key in PEM without a password.")
     return found
+
+
+def _loaded(content: bytes) -> Any:
+    """Read a key in PEM or as OpenSSH writes it; None if it is none that needs no password."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization as pem
+
+    with suppress(TypeError, ValueError, UnsupportedAlgorithm):
+        if b"OPENSSH PRIVATE KEY" in content:
+            return pem.load_ssh_private_key(content, None)
+        if b"PRIVATE KEY" in content:
+            return pem.load_pem_private_key(content, None)
+        if content.startswith(b"ssh-"):
+            return pem.load_ssh_public_key(content)
+        return pem.load_pem_public_key(content)
+    return None
 
 
 def _public_key(given: str | Path) -> str:
     """Read a public key, as 64 hexadecimal digits."""
     text = str(given)
     check_text(text, "public_key")
-    if re.fullmatch("[0-9a-fA-F]{64}", text.strip()):
-        return text.strip().lower()
-    if "-----BEGIN" not in text:
+    if not text.startswith(("-----BEGIN", "ssh-")) and not _is_hex(text):
         if "\0" in text or not os.path.isfile(text):
             raise InvalidInputError(
                 f"public_key is {shortened(text)}, which is neither 64 hexadecimal digits, nor a "
                 "key in PEM, nor a file with one. Nothing was compared."
             )
         text = files.text_of(files.named(text))
-        if re.fullmatch("[0-9a-fA-F]{64}", text.strip()):
-            return text.strip().lower()
+    if _is_hex(text):
+        return text.strip().lower()
     try:
         from cryptography.hazmat.primitives import serialization as pem
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise _missing() from None
-    key: Any = None
-    with suppress(TypeError, ValueError):
-        if "PRIVATE KEY" in text:
-            key = pem.load_pem_private_key(text.encode(), None)
-            key = key.public_key() if isinstance(key, ed25519.Ed25519PrivateKey) else None
-        else:
-            key = pem.load_pem_public_key(text.encode())
+    key = _loaded(text.strip().encode())
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        key = key.public_key()
     if not isinstance(key, ed25519.Ed25519PublicKey):
         raise InvalidInputError(
             "public_key holds no Ed25519 key in PEM without a password. Nothing was compared."
         )
     return str(key.public_bytes(pem.Encoding.Raw, pem.PublicFormat.Raw).hex())
+
+
+def _is_hex(text: str) -> bool:
+    return re.fullmatch("[0-9a-fA-F]{64}", text.strip()) is not None
 
 
 def _missing() -> UnsupportedError:

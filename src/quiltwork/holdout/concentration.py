@@ -190,6 +190,34 @@ def _memory(matrix: bytes, size: int) -> float:
     )
 
 
+def forgetting(belief: MarkovChain | ChainBox, share: float) -> tuple[int, float]:
+    """Return after how many steps two starts are at most `share` apart, and how far they are then.
+
+    The distance is that of total variation, of any two rows of P^k; of a box, θ^k. Powers are
+    squared, then halved: O(k³·log steps).
+    """
+    if isinstance(belief, ChainBox):
+        step = _distance_in_box(belief)
+        if step >= 1:
+            _by_memory(0.0)
+        steps = 1 if step <= share else math.ceil(math.log(share) / math.log(step)) + 1
+        return steps, step**steps
+    powers = [np.ascontiguousarray(belief.transition, dtype=float)]
+    while largest_distance(powers[-1]) > share:
+        if 1 << len(powers) > _LONGEST_MEMORY:
+            raise UnsupportedError(
+                "This chain has not forgotten its state after 20,000 steps, so no part of it is "
+                "independent of the rest; keep no rows for the end."
+            )
+        powers.append(powers[-1] @ powers[-1])
+    steps, reached = 0, np.eye(len(powers[0]))
+    for at in reversed(range(len(powers) - 1)):
+        further = reached @ powers[at]
+        if largest_distance(further) > share:
+            steps, reached = steps + (1 << at), further
+    return steps + 1, largest_distance(reached @ powers[0])
+
+
 def largest_distance(rows: FloatArray) -> float:
     """Return the largest total variation distance of two rows, rounded up. O(k³)."""
     if len(rows) == 1:

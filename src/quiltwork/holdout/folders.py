@@ -8,8 +8,8 @@ what, and no password is ever written.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,26 +17,122 @@ from typing import TYPE_CHECKING, Any
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError, without_passwords
 from quiltwork.exact import shortened
-from quiltwork.holdout.studies import Study, read_study
+from quiltwork.holdout.sealed_log import sealed_lines, secret_path
+from quiltwork.holdout.studies import Study, read_study, read_table
+from quiltwork.holdout.transcript import load_transcript, read_transcript
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
     from quiltwork.holdout import ReusableHoldout
-    from quiltwork.holdout.transcript import Transcript
+    from quiltwork.holdout.board import Board
+    from quiltwork.holdout.metrics import Scoring
+    from quiltwork.holdout.transcript import Columns, Transcript
 
 SCHEMA = "holdout"
 _CONFIGURATION, _TRANSCRIPT, _BOARD = "holdout.json", "transcript.jsonl", "board.jsonl"
+_KEPT = "submissions"
 WAIT = 60.0
 """Seconds for which a question waits while others are answered."""
 
 
 @dataclass(frozen=True)
-class Places:
+class HoldoutPaths:
     """What `holdout.json` says: where tables and ledger are; a board has no training table."""
 
     train: str | None
     holdout: str
     ledger: str | None
+
+
+@dataclass(frozen=True)
+class FolderFiles:
+    """The files of a board in a folder: its log, where its tables are, what was predicted."""
+
+    folder: str
+    paths: HoldoutPaths
+    wait: float = WAIT
+
+    @property
+    def log(self) -> Path:
+        """Of its lines."""
+        return board_path(self.folder)
+
+    def table(self, side: str) -> tuple[list[str], Any]:
+        """Return the header and the rows of `train` or `holdout`, as text."""
+        path = self.paths.train if side == "train" else self.paths.holdout
+        if path is None:
+            raise InvalidInputError("Rounds need a training table; a Ladder needs labels only.")
+        return read_table(path)
+
+    def named(self, side: str) -> str:
+        """Return how messages call a table: by its path."""
+        return str(self.paths.train if side == "train" else self.paths.holdout)
+
+    def keep(self, number: int, content: bytes) -> None:
+        """Keep what was predicted, for the owner only."""
+        kept = Path(self.folder) / _KEPT
+        try:
+            kept.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise files.unwritable(kept, error) from None
+        files.write(kept / f"{number:06}", content, files.OWNER_ONLY)
+
+    def kept(self, number: int) -> bytes:
+        """Return what was predicted."""
+        return files.contents(Path(self.folder) / _KEPT / f"{number:06}")
+
+    def payer(self) -> AbstractContextManager[Ledger | None]:
+        """Open the ledger that pays for rounds, if there is one."""
+        return open_ledger(self.paths.ledger)
+
+
+def board_of(folder: str, wait: float = WAIT) -> Board:
+    """Return the leaderboard of a folder.
+
+    Raises:
+        InvalidInputError: if there is none.
+    """
+    from quiltwork.holdout.board import Board
+
+    found = load(folder)
+    if not board_path(folder).exists():
+        raise InvalidInputError(f"{folder!r} is no leaderboard: it is the folder of a holdout.")
+    return Board(FolderFiles(folder, found, wait))
+
+
+def create_board(
+    folder: str,
+    labels: str,
+    columns: Columns,
+    scorings: Scoring | Sequence[Scoring],
+    rule: str = "ladder",
+    *,
+    train: str | None = None,
+    ledger: str | None = None,
+    **options: Any,
+) -> Board:
+    """Begin a leaderboard in a folder; the tables stay where they are.
+
+    The options are those of `Board.create`. If it fails nothing is left.
+    """
+    from quiltwork.holdout.board import Board
+
+    refuse_password(ledger)
+    files.named(labels)
+    paths = HoldoutPaths(train and os.path.abspath(train), os.path.abspath(labels), ledger)
+    is_new = not os.path.lexists(_named(folder))
+    make_folder(folder)
+    name = options.pop("name", "") or Path(folder).resolve().name
+    place = FolderFiles(folder, paths)
+    try:
+        made = Board.create(place, columns, scorings, rule, name=name, **options)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):
+                os.rmdir(folder)
+        raise
+    save(folder, paths)
+    return made
 
 
 def transcript_path(folder: str) -> Path:
@@ -57,44 +153,13 @@ def board_path(folder: str) -> Path:
 
 def own_files(folder: str) -> list[str]:
     """Return what a folder is made of, there or not, and its tables: nothing may overwrite it."""
-    from quiltwork.holdout.storage import secret_path
-
     found, lines = load(folder), [transcript_path(folder), board_path(folder)]
     made = [_named(folder) / _CONFIGURATION, *lines, *map(secret_path, lines)]
     return [*map(str, made), *filter(None, (found.train, found.holdout))]
 
 
-def whole_lines(path: Path) -> str:
-    """Read a transcript as far as its lines are whole: another process may be adding one."""
-    return files.contents(path).rpartition(b"\n")[0].decode(errors="replace")
-
-
-def sealed_lines(path: Path) -> str:
-    """Read the lines that the secret beside them seals; later ones were shown to nobody yet.
-
-    Refused if a sealed line was cut or changed, or there is no secret, or an old one.
-    """
-    from quiltwork.holdout import storage
-
-    for looks_left in (2, 1, 0):
-        # The secret first: another process may be adding lines, which are there before their seal.
-        secret = storage.read_secret(path)
-        lines = storage.split_lines(whole_lines(path))
-        storage.check_seal(lines, secret)
-        try:
-            storage.check_written_together(lines, secret)
-            break
-        except StorageError:  # or that process has sealed more than once since
-            if not looks_left:
-                raise
-    return "\n".join(lines[: secret.lines])
-
-
 def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
     """Read and verify the transcript, by its secret too unless that is another user's."""
-    from quiltwork.holdout.storage import secret_path
-    from quiltwork.holdout.transcript import load_transcript, read_transcript
-
     path = transcript_path(folder)
     secret = secret_path(path)
     if path.exists() and (os.access(secret, os.R_OK) or not os.path.lexists(secret)):
@@ -118,13 +183,13 @@ def make_folder(folder: str) -> None:
     files.check_writable(Path(folder) / _CONFIGURATION)
 
 
-def save(folder: str, places: Places) -> None:
+def save(folder: str, paths: HoldoutPaths) -> None:
     """Write where things are, in a new folder, which only its owner may read."""
     path = Path(folder) / _CONFIGURATION
-    files.write(path, files.dump(SCHEMA, 2, vars(places)) + "\n", files.OWNER_ONLY)
+    files.write(path, files.dump(SCHEMA, 2, vars(paths)) + "\n", files.OWNER_ONLY)
 
 
-def load(folder: str) -> Places:
+def load(folder: str) -> HoldoutPaths:
     """Read where the things of a folder are."""
     path = _named(folder) / _CONFIGURATION
     try:
@@ -136,7 +201,7 @@ def load(folder: str) -> Places:
         ) from None
     try:
         document = files.load(text, SCHEMA, (2,))
-        return Places(*(_text(document, name) for name in ("train", "holdout", "ledger")))
+        return HoldoutPaths(*(_text(document, name) for name in ("train", "holdout", "ledger")))
     except (InvalidInputError, KeyError) as error:
         raise _damaged(path, str(error)) from None
 
@@ -157,12 +222,12 @@ def _damaged(path: Path, problem: str) -> StorageError:
 
 def study_of(folder: str) -> tuple[Study, Transcript]:
     """Return the tables of a folder's holdout, and its transcript so far."""
-    places, found = load(folder), read_transcript_of(folder)
-    if found.columns is None or places.train is None:
+    paths, found = load(folder), read_transcript_of(folder)
+    if found.about.columns is None or paths.train is None:
         raise StorageError(
             f"The holdout in {folder!r} does not know which column is what: it was begun in Python."
         )
-    return read_study(places.train, places.holdout, found.columns), found
+    return read_study(paths.train, paths.holdout, found.columns), found
 
 
 @contextmanager

@@ -11,6 +11,7 @@ Theorem: docs/theory/ladder.md
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -31,15 +32,28 @@ from quiltwork.holdout.arrays import (
     read_rows,
     without_names,
 )
-from quiltwork.holdout.board import FINER, KEPT, Board, Standing, read_board, read_steps
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.counting import exponents, ladder_levels, one_bit_levels
 from quiltwork.holdout.evaluation import Statistic, check_statistic, sums_in_private
 from quiltwork.holdout.guarantee import VACUOUS, read_share
-from quiltwork.holdout.metrics import Metric, Scoring, truth_of_score
+from quiltwork.holdout.metrics import MEAN, Metric, truth_of_score
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.storage import Files, Secret, check_team, new_secret, open_files
-from quiltwork.holdout.transcript import Columns
+from quiltwork.holdout.sealed_log import SealedLog, Secret, check_team, new_secret, open_log
+from quiltwork.holdout.transcript import (
+    ANNOUNCED,
+    FINER,
+    KEPT,
+    UNMOVED,
+    WAITING,
+    About,
+    Announcing,
+    BoardEntry,
+    Standing,
+    SubmissionNote,
+    Transcript,
+    read_steps,
+    read_transcript,
+)
 from quiltwork.results import Interval, ResultBase
 
 _BITS = 20
@@ -47,8 +61,6 @@ _UP = 1 + 2.0**-40
 _COARSER = 1.03
 _GRIDS = sorted({round(2 ** (k / 8)) for k in range(97)})
 """Numbers of steps that are tried, up to 4096; the best between two is at most 0.5 % better."""
-MEAN = Metric("mean", lambda _, said: said)
-"""What a statistic that scores its rows itself is: their mean."""
 
 
 def width_at(
@@ -93,22 +105,23 @@ def least_width(
     return next(one for one in found if one[0] <= _COARSER * least[0])
 
 
-def interval_of(board: Board, announced: int) -> Interval:
+def interval_of(transcript: Transcript, announced: int) -> Interval:
     """Return where the true score of announcement number `announced`, from 0, is."""
-    standing, metric = board.standings[announced], MEAN
-    if board.scoring is not None:
-        metric = board.scoring.read()
-    beliefs = None if board.beliefs is None else beliefs_from_json(board.beliefs)
-    counted = one_bit_levels if board.kind == "one bit" else ladder_levels
-    levels = counted(board.submissions, board.steps, board.announcements)
-    exponent = exponents(levels, 1 - board.confidence, len(metric.signs))[announced]
-    half = 1 / (2 * board.steps)
-    ends = (-half, half) if standing.score is not None else (-1 / (FINER * board.steps), 0.0)
-    score = board.final if standing.score is None else standing.score
+    rule, metric = transcript.announcing, transcript.metric
+    standing, score = transcript.standings[announced], transcript.best
+    one_bit = rule.kind == "one bit"
+    levels_of = one_bit_levels if one_bit else ladder_levels
+    levels = levels_of(rule.submissions, rule.steps, rule.announcements)
+    exponent = exponents(levels, 1 - rule.confidence, len(metric.signs))[announced]
+    half = 1 / (2 * rule.steps)
+    ends = (-1 / (FINER * rule.steps), 0.0) if one_bit else (-half, half)
+    if not one_bit:
+        score = standing.score
     if score is None:
         raise InvalidInputError("This submission has no score that was told.")
     low, high = (score + end for end in ends)
-    return truth_of_score(metric, concentration(beliefs), board.rows, exponent, low, high)
+    beliefs = None if transcript.beliefs is None else beliefs_from_json(transcript.beliefs)
+    return truth_of_score(metric, concentration(beliefs), rule.rows, exponent, low, high)
 
 
 class Ladder(ResultBase, OneOwner):
@@ -123,8 +136,7 @@ class Ladder(ResultBase, OneOwner):
         announcements: a, how many scores are announced at most, of all teams together; what comes
             after the last is kept and compared with nothing. None for no limit.
         path: keep the board in this file, so that it can be resumed.
-        scoring: how values of rows make a score, a `Scoring`; None for their mean.
-        columns: which column of a table is what, where submissions are data.
+        about: metric, columns and rows kept apart, where submissions are data (`Board`).
         secret: what its key was drawn for before, such as pairs of rows; None for a new one.
 
     Raises:
@@ -156,8 +168,7 @@ class Ladder(ResultBase, OneOwner):
         steps: int | None = None,
         announcements: int | None = None,
         path: str | Path | None = None,
-        scoring: Scoring | None = None,
-        columns: Columns | None = None,
+        about: About | None = None,
         secret: Secret | None = None,
     ) -> None:
         data = read_rows(holdout, "holdout")
@@ -167,31 +178,28 @@ class Ladder(ResultBase, OneOwner):
         check_length(members, count)
         limit = None if announcements is None else read_count(announcements, "announcements")
         given = (members, count, accepted, 1 - share)
-        metric = MEAN if scoring is None else instance(scoring, Scoring, "scoring").read()
+        about = About() if about is None else instance(about, About, "about")
         secret = new_secret() if secret is None else instance(secret, Secret, "secret")
-        board = Board(
-            count,
-            accepted,
-            share,
-            read_steps(
-                least_width(*given, metric, self._width_at, limit)[1] if steps is None else steps
-            ),
-            commitment(secret.key, data),
-            None if members is None else beliefs_to_json(without_names(members)),
-            self.kind,
-            scoring,
-            None if columns is None else instance(columns, Columns, "columns"),
-            limit,
-        )
-        if not math.isfinite(self._width_at(*given, board.steps, metric, limit)):
+        metric = about.scorings[0].read() if about.scorings else MEAN
+        if steps is None:
+            steps = least_width(*given, metric, self._width_at, limit)[1]
+        rule = Announcing(self.kind, count, accepted, share, read_steps(steps), limit)
+        if not math.isfinite(self._width_at(*given, rule.steps, metric, limit)):
             raise InvalidInputError(
                 f"{metric.name} divides by how many rows are of a class, and a board tells no "
                 "such number: give the share of rows that it is at least, floor=."
             )
-        storage = None
+        transcript = Transcript(
+            rule,
+            secrets.token_hex(16),
+            commitment(secret.key, data),
+            None if members is None else beliefs_to_json(without_names(members)),
+            about,
+        )
+        log = None
         if path is not None:
-            storage, secret = Files.create(path, board.header(), secret)
-        self._begin(data, board, secret, storage)
+            log, secret = SealedLog.create(path, transcript.header(), secret)
+        self._begin(data, transcript, secret, log)
 
     @classmethod
     def resume(cls, path: str | Path, holdout: Any, wait: float = 0) -> Self:
@@ -205,64 +213,77 @@ class Ladder(ResultBase, OneOwner):
             InvalidInputError: if there is no such file.
         """
         data = read_rows(holdout, "holdout")
-        storage, board, secret, _ = open_files(
-            path, read_board, lambda key: commitment(key, data), wait, at_once=1
+        log, transcript, secret, _ = open_log(
+            path, read_transcript, lambda key: commitment(key, data), wait, at_once=1
         )
         made = cls.__new__(cls)
         try:
-            if board.kind != cls.kind:
-                raise InvalidInputError(f"This is a board of another kind: {board.kind}.")
-            made._begin(data, board, secret, storage)
+            if transcript.rule.kind != cls.kind:
+                raise InvalidInputError(f"This is a board of another kind: {transcript.rule.kind}.")
+            made._begin(data, transcript, secret, log)
         except BaseException:
-            storage.close()
+            log.close()
             raise
         return made
 
-    def _begin(self, data: Data, board: Board, secret: Secret, storage: Files | None) -> None:
-        super().__init__(secret, storage)
-        self._rules, self._teams, self._moved = board, list(board.teams), list(board.standings)
-        self._beliefs = None if board.beliefs is None else beliefs_from_json(board.beliefs)
-        self._metric = metric = MEAN if board.scoring is None else board.scoring.read()
-        means = len(metric.signs)
+    def _begin(
+        self, data: Data, transcript: Transcript, secret: Secret, log: SealedLog | None
+    ) -> None:
+        super().__init__(secret, log)
+        self._transcript, self._entries = transcript, list(transcript.entries)
+        self._announced = list(transcript.standings)
+        self._beliefs = (
+            None if transcript.beliefs is None else beliefs_from_json(transcript.beliefs)
+        )
+        self._metric = metric = transcript.metric
+        means, rows, plain = len(metric.signs), transcript.rows, not transcript.about.scorings
 
         def score(statistic: Statistic) -> Fraction:
             sums = sums_in_private(statistic, data, _BITS, None if means == 1 else means)
-            found = [Fraction(total, board.rows << _BITS) for total in sums]
-            if board.scoring is None:
-                return found[0]
-            return Fraction(metric.score([float(mean) for mean in found]))
+            found = [Fraction(total, rows << _BITS) for total in sums]
+            return found[0] if plain else Fraction(metric.score([float(mean) for mean in found]))
 
         self._score = score
 
     @property
+    def transcript(self) -> Transcript:
+        """Everything that was said so far."""
+        return replace(self._transcript, entries=tuple(self._entries))
+
+    @property
+    def rule(self) -> Announcing:
+        """What the board was begun with and never changes."""
+        return self._transcript.announcing
+
+    @property
     def rows(self) -> int:
         """The number of rows of the holdout, which is public."""
-        return self._rules.rows
+        return self.rule.rows
 
     @property
     def submissions(self) -> int:
         """How many submissions are accepted in all."""
-        return self._rules.submissions
+        return self.rule.submissions
 
     @property
     def confidence(self) -> float:
         """With which probability the bound holds."""
-        return self._rules.confidence
+        return self.rule.confidence
 
     @property
     def steps(self) -> int:
         """The number of steps of the score."""
-        return self._rules.steps
+        return self.rule.steps
 
     @property
     def submitted(self) -> int:
         """How many submissions were counted."""
-        return len(self._teams)
+        return len(self._entries)
 
     @property
     def best(self) -> float | None:
         """The best score so far, on the grid; None before the first submission."""
-        return self._moved[-1].score if self._moved else None
+        return self._announced[-1].score if self._announced else None
 
     @property
     def remaining(self) -> int:
@@ -281,12 +302,12 @@ class Ladder(ResultBase, OneOwner):
     @property
     def announcements(self) -> int | None:
         """How many scores are announced at most; None for no limit."""
-        return self._rules.announcements
+        return self.rule.announcements
 
     @property
     def announces(self) -> bool:
         """Whether another score may be announced; after the last nothing is compared."""
-        return self.announcements is None or len(self._moved) < self.announcements
+        return self.announcements is None or len(self._announced) < self.announcements
 
     def interval(self, standing: Standing) -> Interval:
         """Return where the true score of an announced submission is, of all of them together.
@@ -295,13 +316,13 @@ class Ladder(ResultBase, OneOwner):
 
         Theorem: docs/theory/ladder.md
         """
-        if standing not in self._moved or standing.score is None:
+        if standing not in self._announced or standing.score is None:
             raise InvalidInputError("This submission was not announced by this board.")
-        return interval_of(
-            replace(self._rules, standings=tuple(self._moved)), self._moved.index(standing)
-        )
+        return interval_of(self.transcript, self._announced.index(standing))
 
-    def submit(self, team: str, statistic: Statistic) -> Standing | None:
+    def submit(
+        self, team: str, statistic: Statistic, note: SubmissionNote | None = None
+    ) -> Standing | None:
         """Score a submission: its place on the board, or None if it does not beat the best.
 
         A row without a value in [0, 1] counts as 0, so a submission that fails scores 0. It is
@@ -316,37 +337,49 @@ class Ladder(ResultBase, OneOwner):
         check_statistic(statistic, "A submission")
         with self._evaluating():
             with self._alone():
-                number = self._count(team)
+                number = self._count(team, note or SubmissionNote())
             found = self._score(statistic) if self.announces else Fraction(0)
             with self._alone():
                 return self._place(number, found)
 
-    def _count(self, team: str) -> int:
+    def _check_open(self) -> None:
+        super()._check_open()
+        if self._transcript.ended:
+            raise BudgetExceeded("This board has ended and accepts no more.")
+
+    def _count(self, team: str, note: SubmissionNote) -> int:
         self._check_open()
         if self.remaining <= 0:
             raise BudgetExceeded(
                 f"All {self.submissions} submissions are used; the bound covers no more."
             )
-        self._append([{"number": self.submitted + 1, "team": team}])
-        self._teams.append(team)
+        entry = BoardEntry(self.submitted + 1, team, None, WAITING, self.remaining - 1, note)
+        self._append([entry.counted()])
+        self._entries.append(entry)
         return self.submitted
 
     def _place(self, number: int, found: Fraction) -> Standing | None:
         self._check_open()
         if not self.announces:
-            self._append([{"number": number, "score": KEPT}])  # after the last announcement
-            return None
+            return self._record(number, KEPT)  # after the last announcement
         if self.best is not None and found * self.steps <= round(self.best * self.steps) + 1:
-            self._append([{"number": number, "score": None}])
+            return self._record(number, UNMOVED)
+        return self._record(number, ANNOUNCED, Fraction(round(found * self.steps), self.steps))
+
+    def _record(self, number: int, outcome: str, value: Fraction | None = None) -> Standing | None:
+        """Keep what came of a submission for good, then show it."""
+        entry = replace(self._entries[number - 1], outcome=outcome, value=value)
+        self._append([entry.result()])
+        self._entries[number - 1] = entry
+        if not entry.announced:
             return None
-        score = Fraction(round(found * self.steps), self.steps)
-        self._append([{"number": number, "score": str(score)}])
-        self._moved.append(Standing(number, self._teams[number - 1], float(score)))
-        return self._moved[-1]
+        score = None if value is None else float(value)
+        self._announced.append(Standing(number, entry.label, score))
+        return self._announced[-1]
 
     def standings(self) -> tuple[Standing, ...]:
         """Return the submissions that moved the board, best first."""
-        return tuple(reversed(self._moved))
+        return tuple(reversed(self._announced))
 
     def explain(self) -> str:
         """Name the theorem and print its bound at this number of rows."""

@@ -119,6 +119,10 @@ class Metric:
         return Interval(self.value(ends[0]), self.value(ends[1]))
 
 
+MEAN = Metric("mean", lambda _, said: said)
+"""What a statistic that scores its rows itself is: their mean."""
+
+
 def truth_of_score(
     metric: Metric, found: Concentration, rows: int, exponent: float, low: float, high: float
 ) -> Interval:

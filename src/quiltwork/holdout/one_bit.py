@@ -16,14 +16,21 @@ from dataclasses import replace
 from fractions import Fraction
 
 from quiltwork.beliefs import Belief
-from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.holdout.board import FINER, KEPT, Board, Standing
+from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.counting import exponents, one_bit_levels
 from quiltwork.holdout.guarantee import VACUOUS
-from quiltwork.holdout.ladder import MEAN, Ladder
-from quiltwork.holdout.metrics import Metric
-from quiltwork.holdout.storage import Files, Secret
+from quiltwork.holdout.ladder import Ladder
+from quiltwork.holdout.metrics import MEAN, Metric
+from quiltwork.holdout.sealed_log import SealedLog, Secret
+from quiltwork.holdout.transcript import (
+    BETTER,
+    FINER,
+    KEPT,
+    UNMOVED,
+    Standing,
+    Transcript,
+)
 
 _FINE = 1 << 50
 """The secret best is kept in steps of one over this."""
@@ -71,53 +78,47 @@ class OneBit(Ladder):
     kind = "one bit"
     _width_at = staticmethod(verdict_width)
 
-    def _begin(self, data: object, board: Board, secret: Secret, storage: Files | None) -> None:
-        super()._begin(data, board, secret, storage)
-        self._final = board.final
-        self._tell_interrupted()
+    def _begin(
+        self, data: object, transcript: Transcript, secret: Secret, log: SealedLog | None
+    ) -> None:
+        super()._begin(data, transcript, secret, log)
+        self._announce_interrupted()
 
-    def _tell_interrupted(self) -> None:
+    def _announce_interrupted(self) -> None:
         """Write the yes that was not written after its lift, so that the best is its team's.
 
         A secret of before a lift that is written is refused.
         """
-        lifted, told = self._secret.round, [one.number for one in self._moved]
+        lifted, told = self._secret.round, [one.number for one in self._announced]
         if lifted == (told[-1] if told else None):
             return
-        if lifted is None or lifted in told or lifted > len(self._teams):
+        if lifted is None or lifted in told or lifted > self.submitted:
             raise StorageError(
                 "The secret of this board is older than its lines: put back the latest one; "
                 "without it the best score is not known, and the board is over."
             )
-        self._write_better(lifted)
-
-    def _write_better(self, number: int) -> None:
-        self._append([{"number": number, "score": "better"}])
-        self._moved.append(Standing(number, self._teams[number - 1], None))
+        self._record(lifted, BETTER)
 
     @property
     def best(self) -> float | None:
         """The best score of all, which is told at the end; None before."""
-        return self._final
+        return self._transcript.best
 
     def _place(self, number: int, found: Fraction) -> Standing | None:
         self._check_open()
         if not self.announces:
-            self._append([{"number": number, "score": KEPT}])
-            return None
+            return self._record(number, KEPT)
         value = int(found * _FINE)
-        if self._moved and (value - self._secret.threshold) * self.steps <= _FINE:
-            self._append([{"number": number, "score": None}])
-            return None
+        if self._announced and (value - self._secret.threshold) * self.steps <= _FINE:
+            return self._record(number, UNMOVED)
         # First the secret: interrupted in between, `resume` writes whose lift it was.
         self._keep(replace(self._secret, round=number, threshold=value))
-        self._write_better(number)
-        return self._moved[-1]
+        return self._record(number, BETTER)
 
     @property
     def remaining(self) -> int:
         """How many more submissions are accepted; none after the last score was told."""
-        return super().remaining if self._final is None else 0
+        return 0 if self._transcript.ended else super().remaining
 
     def final(self) -> float:
         """Tell the best score, rounded up to an eighth of a step, and end the board.
@@ -127,22 +128,17 @@ class OneBit(Ladder):
             StorageError: if it could not be recorded; it is then withheld.
         """
         with self._alone():
-            if self._final is None:
-                super()._check_open()
-                if not self._moved:
+            if self._transcript.best is None:
+                self._check_open()
+                if not self._announced:
                     raise InvalidInputError("Nothing was submitted yet, so there is no score.")
                 # On a grid: an exact score of chosen predictions would spell out labels. Up, so
                 # that nobody who was told "no" is more than a step above it.
                 grid = FINER * self.steps
                 score = Fraction(math.ceil(Fraction(self._secret.threshold, _FINE) * grid), grid)
-                self._append([{"final": str(score)}])
-                self._final = float(score)
-            return self._final
-
-    def _check_open(self) -> None:
-        super()._check_open()
-        if self._final is not None:
-            raise BudgetExceeded("The last score was told, which ended this board.")
+                self._append([{"best": str(score)}])
+                self._transcript = replace(self._transcript, best=float(score))
+            return float(self._transcript.best or 0.0)
 
     def explain(self) -> str:
         """Name the theorem and print its bound at this number of rows."""

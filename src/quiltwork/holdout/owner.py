@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.holdout.storage import Files, Secret
+from quiltwork.holdout.sealed_log import SealedLog, Secret
 
 
 class OneOwner:
     """An object with a budget: it belongs to one process, nothing copies it, its lines are kept."""
 
-    def __init__(self, secret: Secret, storage: Files | None) -> None:
-        self._secret, self._storage, self._closed = secret, storage, False
+    def __init__(self, secret: Secret, log: SealedLog | None) -> None:
+        self._secret, self._log, self._closed = secret, log, False
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._asking = threading.local()
@@ -27,8 +27,14 @@ class OneOwner:
     def close(self) -> None:
         """Answer no more, and let go of the file, so that another process may resume it."""
         self._closed = True
-        if self._storage is not None:
-            self._storage.close()
+        if self._log is not None:
+            self._log.close()
+
+    def record(self, line: Mapping[str, Any]) -> None:
+        """Keep a line that is no submission: what teams name for the end, and the end."""
+        with self._alone():
+            OneOwner._check_open(self)
+            self._append([line])
 
     def _append(self, bodies: Sequence[Mapping[str, Any]]) -> str:
         """Keep lines for good, or close: what is on the disk is not known then.
@@ -36,16 +42,16 @@ class OneOwner:
         Returns the code that the last of them carries in the file.
         """
         with self._closing():
-            if self._storage is None or not bodies:
+            if self._log is None or not bodies:
                 return ""
-            self._secret = self._storage.append(bodies, self._secret)
-            return self._storage.code
+            self._secret = self._log.append(bodies, self._secret)
+            return self._log.code
 
     def _keep(self, secret: Secret) -> None:
         """Replace the secret, for good before it is used."""
         with self._closing():
-            if self._storage is not None:
-                self._storage.keep(secret)
+            if self._log is not None:
+                self._log.keep(secret)
             self._secret = secret
 
     @contextmanager

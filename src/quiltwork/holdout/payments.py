@@ -19,7 +19,7 @@ from quiltwork.errors import InvalidInputError, NotPrivateError, StorageError
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger, Receipt
-    from quiltwork.holdout.storage import Secret
+    from quiltwork.holdout.sealed_log import Secret
     from quiltwork.holdout.transcript import Transcript
 
 
@@ -48,17 +48,17 @@ def check_same_ledger(
     ledger: Ledger | None, dataset: str | None, transcript: Transcript, secret: Secret
 ) -> None:
     """Refuse any ledger but the one that a holdout was created with, or an older copy of it."""
-    if transcript.dataset != dataset:
+    if transcript.rounds.dataset != dataset:
         raise InvalidInputError(
-            f"This holdout debits {_named(transcript.dataset)}, and {_named(dataset)} is "
+            f"This holdout debits {_named(transcript.rounds.dataset)}, and {_named(dataset)} is "
             "given; resume it with the ledger it was created with."
         )
     if ledger is None or dataset is None:
         return
     found = ledger.checkpoint().ledger_id
-    if transcript.ledger != found:
+    if transcript.rounds.ledger != found:
         raise StorageError(
-            f"This holdout is paid for by ledger {transcript.ledger}, and ledger {found} is "
+            f"This holdout is paid for by ledger {transcript.rounds.ledger}, and ledger {found} is "
             "given: another one, or one that was begun anew in its place. Give the ledger it was "
             "created with, wherever it is now."
         )
@@ -82,12 +82,12 @@ def begin_round(
 ) -> Secret:
     """Pay for round `number`, from 0, then draw its threshold and keep it; return the secret."""
     key = f"{_prefix(transcript)}{number + 1}"
-    payer = None if ledger is None else read_payer(ledger, transcript.dataset, key)
+    payer = None if ledger is None else read_payer(ledger, transcript.rounds.dataset, key)
 
     def asked() -> dict[str, str]:
         return {
             "mechanism": "reusable-holdout",
-            "dp_epsilon": str(transcript.settings.round_epsilon),
+            "dp_epsilon": str(transcript.rounds.settings.round_epsilon),
             "label": f"holdout {transcript.identity[:8]}, round {number + 1}",
         }
 
@@ -114,7 +114,7 @@ def lost_rounds(ledger: Ledger | None, transcript: Transcript, used: int) -> int
     """
     if ledger is None:
         return 0
-    prefix, dataset = _prefix(transcript), str(transcript.dataset)
+    prefix, dataset = _prefix(transcript), str(transcript.rounds.dataset)
     keys = (debit.key or "" for debit in ledger.history(dataset))
     ours = {int(key.split()[2]): key for key in keys if key.startswith(prefix)}
     debited = max(ours, default=0)
@@ -144,9 +144,9 @@ def close_round(ledger: Ledger | None, transcript: Transcript, secret: Secret, o
         return
     from quiltwork.budget import Receipt, Spending
 
-    settings = transcript.settings
+    settings = transcript.rounds.settings
     spending = Spending.dp(settings.round_epsilon, 1, settings.rows)
-    receipt = Receipt(str(transcript.dataset), secret.entry, spending)
+    receipt = Receipt(str(transcript.rounds.dataset), secret.entry, spending)
     ledger.complete(receipt, f"round {over} is over")
 
 
@@ -154,7 +154,7 @@ def is_over(ledger: Ledger | None, transcript: Transcript, secret: Secret) -> bo
     """Whether the ledger knows that the secret's round is over."""
     if ledger is None or secret.debit is None:
         return False
-    return ledger.answer(str(transcript.dataset), secret.debit) is not None
+    return ledger.answer(str(transcript.rounds.dataset), secret.debit) is not None
 
 
 def _named(dataset: str | None) -> str:

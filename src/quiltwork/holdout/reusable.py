@@ -36,12 +36,17 @@ from quiltwork.holdout.arrays import (
 from quiltwork.holdout.evaluation import Prepared, Statistic, evaluate, prepare
 from quiltwork.holdout.guarantee import Guarantee, read_share
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
+from quiltwork.holdout.sealed_log import SealedLog, Secret, check_text, new_secret, open_log
 from quiltwork.holdout.transcript import (
+    HOLDOUT,
+    INTERRUPTED,
+    TRAINING,
+    About,
     Answer,
-    Columns,
+    BoardEntry,
+    Rounds,
+    SubmissionNote,
     Transcript,
-    TranscriptLine,
     read_transcript,
 )
 
@@ -69,7 +74,8 @@ class ReusableHoldout(OneOwner):
         path: keep the transcript in this file, so that the holdout can be resumed.
         ledger: debited one round at a time, before the round's first question.
         dataset: the ledger's name for the holdout; it must be there.
-        columns: which column is what, if the rows are those of a table; kept in the transcript.
+        about: columns, metrics and rows kept apart, if the rows are those of a table.
+        secret: what its key was drawn for before; None for a new one.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -99,7 +105,8 @@ class ReusableHoldout(OneOwner):
         path: str | Path | None = None,
         ledger: Any = None,
         dataset: str | None = None,
-        columns: Columns | None = None,
+        about: About | None = None,
+        secret: Secret | None = None,
     ) -> None:
         public, private = two_sets(train, holdout)
         count = count_rows(private)
@@ -109,22 +116,26 @@ class ReusableHoldout(OneOwner):
         payments.check_ledger(ledger, dataset)
         if ledger is not None:
             _ = settings.round_epsilon  # refuses what no ledger can price
-        secret = new_secret()
-        transcript = Transcript(
+        about = About() if about is None else instance(about, About, "about")
+        secret = new_secret() if secret is None else instance(secret, Secret, "secret")
+        rule = Rounds(
             settings,
-            secrets.token_hex(16),
-            commitment(secret.key, public, private),
-            None if members is None else beliefs_to_json(without_names(members)),
             None if queries is None else read_count(queries, "queries"),
             count_rows(public),
             dataset,
             payments.identity_of(ledger, dataset, count),
-            None if columns is None else instance(columns, Columns, "columns"),
         )
-        storage = None
+        transcript = Transcript(
+            rule,
+            secrets.token_hex(16),
+            commitment(secret.key, public, private),
+            None if members is None else beliefs_to_json(without_names(members)),
+            about,
+        )
+        log = None
         if path is not None:
-            storage, secret = Files.create(path, transcript.header(), secret)
-        self._begin(public, private, transcript, secret, storage, ledger)
+            log, secret = SealedLog.create(path, transcript.header(), secret)
+        self._begin(public, private, transcript, secret, log, ledger)
 
     @classmethod
     def from_plan(cls, plan: HoldoutPlan, train: Any, holdout: Any, **options: Any) -> Any:
@@ -188,16 +199,16 @@ class ReusableHoldout(OneOwner):
         """
         public, private = two_sets(train, holdout)
         payments.check_ledger(ledger, dataset)
-        storage, transcript, secret, torn = open_files(
+        log, transcript, secret, torn = open_log(
             path, read_transcript, lambda key: commitment(key, public, private), wait
         )
         try:
             payments.check_same_ledger(ledger, dataset, transcript, secret)
             made = cls.__new__(cls)
-            made._begin(public, private, transcript, secret, storage, ledger)
+            made._begin(public, private, transcript, secret, log, ledger)
             made._settle_interrupted_round(torn)
         except BaseException:
-            storage.close()
+            log.close()
             raise
         return made
 
@@ -207,11 +218,11 @@ class ReusableHoldout(OneOwner):
         private: Data,
         transcript: Transcript,
         secret: Secret,
-        storage: Files | None,
+        log: SealedLog | None,
         ledger: Any,
     ) -> None:
-        super().__init__(secret, storage)
-        settings, train_rows = transcript.settings, count_rows(public)
+        super().__init__(secret, log)
+        settings, train_rows = transcript.rounds.settings, count_rows(public)
         self._transcript = transcript
         self._entries = list(transcript.entries)
         self._ledger = ledger
@@ -233,17 +244,17 @@ class ReusableHoldout(OneOwner):
     @property
     def budget(self) -> int:
         """B, how many answers may come from the holdout in all."""
-        return self._transcript.settings.budget
+        return self._transcript.rounds.settings.budget
 
     @property
     def rows(self) -> int:
         """The number of rows of the holdout, which is public."""
-        return self._transcript.settings.rows
+        return self._transcript.rounds.settings.rows
 
     @property
     def queries(self) -> int | None:
         """How many questions may be asked; None for no limit."""
-        return self._transcript.queries
+        return self._transcript.rounds.queries
 
     @property
     def asked(self) -> int:
@@ -259,7 +270,7 @@ class ReusableHoldout(OneOwner):
     @property
     def epsilon(self) -> float:
         """The level for replacing one row, of the whole budget: 9B/(4σn), rounded up."""
-        settings = self._transcript.settings
+        settings = self._transcript.rounds.settings
         return float_up(settings.epsilon) if settings.noise else math.inf
 
     @property
@@ -268,7 +279,11 @@ class ReusableHoldout(OneOwner):
         return replace(self._transcript, entries=tuple(self._entries))
 
     def ask(
-        self, statistic: Statistic, sensitivity: Number | None = None, label: str = ""
+        self,
+        statistic: Statistic,
+        sensitivity: Number | None = None,
+        label: str = "",
+        note: SubmissionNote | None = None,
     ) -> Answer:
         """Ask one question.
 
@@ -278,6 +293,7 @@ class ReusableHoldout(OneOwner):
             sensitivity: how far replacing one row can move that number, at most; proven by you.
                 Threshold and noise are then in units of rows·sensitivity.
             label: for the transcript.
+            note: what a `Board` writes beside it.
 
         Raises:
             BudgetExceeded: once the budget, or the ledger's, is spent.
@@ -290,7 +306,7 @@ class ReusableHoldout(OneOwner):
         check_text(label, "label")
         with self._evaluating():
             self._check_open()
-            if size is not None and self._transcript.settings.values is not None:
+            if size is not None and self._transcript.rounds.settings.values is not None:
                 raise UnsupportedError(
                     "This holdout rounds its answers to values between 0 and 1, so it answers "
                     "means over rows only, and no number with a declared sensitivity."
@@ -301,7 +317,7 @@ class ReusableHoldout(OneOwner):
                     f"The statistic has {asked.columns} columns; ask several questions at once "
                     "with ask_many."
                 )
-            return self._ask([asked], label)[0]
+            return self._ask([asked], label, note or SubmissionNote())[0]
 
     def ask_many(
         self, statistics: Statistic | Iterable[Statistic], label: str = ""
@@ -327,7 +343,7 @@ class ReusableHoldout(OneOwner):
                     f"ask_many takes a statistic or a list of statistics, not {shortened(given)}."
                 )
             asked = [self._prepare(statistic, None) for statistic in given]
-            return self._ask(asked, label) if asked else []
+            return self._ask(asked, label, SubmissionNote()) if asked else []
 
     def guarantee(
         self, queries: int | None = None, confidence: Number = 0.95, means_only: bool = True
@@ -341,11 +357,13 @@ class ReusableHoldout(OneOwner):
         return self.transcript.promise(asked, share, means_only)
 
     def _is_open(self) -> bool:
-        limit = self._transcript.queries
+        limit = self._transcript.rounds.queries
         return self.remaining > 0 and (limit is None or self.asked < limit)
 
     def _check_open(self) -> None:
         super()._check_open()
+        if self._transcript.ended:
+            raise BudgetExceeded("This board has ended and accepts no more.")
         if self.remaining == 0:
             raise BudgetExceeded(
                 f"All {self.budget} rounds of this holdout are spent; it answers no more. Collect "
@@ -356,7 +374,7 @@ class ReusableHoldout(OneOwner):
                 f"All {self.asked} questions of the plan are asked; its promise covers no more."
             )
 
-    def _ask(self, asked: Sequence[Prepared], label: str) -> list[Answer]:
+    def _ask(self, asked: Sequence[Prepared], label: str, note: SubmissionNote) -> list[Answer]:
         """Pay for the round, look at the holdout, answer."""
         with self._alone():
             self._check_open()
@@ -364,14 +382,16 @@ class ReusableHoldout(OneOwner):
         questions = [question for one in asked for question in self._look(one)]
         with self._alone():
             self._check_open()
-            return self._answer(questions, label)
+            return self._answer(questions, label, note)
 
-    def _answer(self, questions: Sequence[Evaluated], label: str) -> list[Answer]:
+    def _answer(
+        self, questions: Sequence[Evaluated], label: str, note: SubmissionNote
+    ) -> list[Answer]:
         """Run Algorithm 1 over the questions; record everything, then show it."""
         self._start_round()
         before = len(self._entries)
         try:
-            self._run(questions, label)
+            self._run(questions, label, note)
         finally:  # if the ledger failed on the way, what was answered before that stays
             try:
                 code = self._append([entry.body() for entry in self._entries[before:]])
@@ -381,13 +401,13 @@ class ReusableHoldout(OneOwner):
                 del self._entries[before:]  # withheld
                 raise
         return [
-            entry.answer(self._transcript.settings, question.sensitivity)
+            entry.answer(self._transcript.rounds.settings, question.sensitivity)
             for question, entry in zip(questions, self._entries[before:], strict=False)
         ]
 
-    def _run(self, questions: Sequence[Evaluated], label: str) -> None:
+    def _run(self, questions: Sequence[Evaluated], label: str, note: SubmissionNote) -> None:
         """Answer in order, until the budget or the ledger's ends; the first round has begun."""
-        settings = self._transcript.settings
+        settings = self._transcript.rounds.settings
         law, alone = settings.comparison_law, len(questions) == 1
         noises = [law.draw_one()] if alone else law.draw(len(questions)).tolist()
         for question, noise in zip(questions, noises, strict=True):
@@ -399,7 +419,8 @@ class ReusableHoldout(OneOwner):
                 break
             value, overfit = answer(settings, question, noise, self._secret.threshold)
             left = self.remaining - overfit
-            self._entries.append(TranscriptLine(self.asked + 1, label, value, overfit, left))
+            outcome = HOLDOUT if overfit else TRAINING
+            self._entries.append(BoardEntry(self.asked + 1, label, value, outcome, left, note))
             if overfit:
                 over = self.budget - self.remaining
                 payments.close_round(self._ledger, self._transcript, self._secret, over)
@@ -409,7 +430,7 @@ class ReusableHoldout(OneOwner):
         number = self.budget - self.remaining
         if self._secret.round == number:
             return
-        draw = self._transcript.settings.threshold_law.draw_one
+        draw = self._transcript.rounds.settings.threshold_law.draw_one
         payments.begin_round(self._ledger, self._transcript, self._secret, number, draw, self._keep)
 
     def _settle_interrupted_round(self, torn: bool) -> None:
@@ -422,7 +443,7 @@ class ReusableHoldout(OneOwner):
         while self.remaining and self.budget - self.remaining < max(drawn, debited):
             self._give_up_round()  # rounds of a batch whose answers were never shown
         number = self.budget - self.remaining
-        answers = [e for e in self._entries if not e.overfit and e.value is not None]
+        answers = [entry for entry in self._entries if entry.outcome == TRAINING]
         in_round = bool(answers) and self._entries[-1] is answers[-1]
         lost = self._secret.round != number and in_round
         over = self._secret.round == number and payments.is_over(
@@ -433,7 +454,7 @@ class ReusableHoldout(OneOwner):
 
     def _give_up_round(self) -> None:
         """Charge a round whose end is not known, so that nothing is regained by interrupting."""
-        entry = TranscriptLine(self.asked + 1, "interrupted", None, False, self.remaining - 1)
+        entry = BoardEntry(self.asked + 1, INTERRUPTED, None, INTERRUPTED, self.remaining - 1)
         self._entries.append(replace(entry, code=self._append([entry.body()])))
 
     def __repr__(self) -> str:

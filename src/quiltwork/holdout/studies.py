@@ -258,6 +258,34 @@ class Study:
             )
         return Clusters(self.holdout[:, at].tolist())
 
+    @classmethod
+    def of_tables(
+        cls,
+        columns: Columns,
+        train: tuple[list[str], NDArray[Any]],
+        holdout: tuple[list[str], NDArray[Any]],
+        names: tuple[str, str],
+    ) -> Study:
+        """Check what is public about two tables, before anything is asked."""
+        (header, public), (other, held) = train, holdout
+        asked = [one for one in (columns.identity, columns.target, columns.group) if one]
+        if header != other:
+            raise InvalidInputError(
+                f"{names[0]!r}, {columns_of(header, asked)}, and {names[1]!r}, "
+                f"{columns_of(other, asked)}: give tables with the same columns."
+            )
+        study = cls(columns, header, public, held)
+        for name in asked:
+            study.position(name)
+        target = None if columns.target is None else study.position(columns.target)
+        check_tables(header, public, held, study.position(columns.identity), target)
+        return study
+
+    def statistic(self, said: Mapping[str, str], metric: Metric) -> Statistic:
+        """Ask how good predictions are that were checked."""
+        identity, target = self.columns.identity, str(self.columns.target)
+        return prediction_question([self.position(identity)], [self.position(target)], said, metric)
+
     def about_predictions(self, said: Mapping[str, str], metric: Metric) -> Statistic:
         """Ask how good predictions are, after all that can be wrong with them was looked for."""
         if self.columns.target is None:
@@ -273,25 +301,12 @@ class Study:
         check_predictions(said, with_classes(metric, self.train[:, target]))
         known = [*self.train[:, identity], *self.holdout[:, identity]]
         check_ids(known, said, " Rows of the training table need predictions too.")
-        return prediction_question([identity], [target], said, metric)
+        return self.statistic(said, metric)
 
 
 def read_study(train: str, holdout: str, columns: Columns) -> Study:
     """Read both tables and check what is public about them, before anything is asked."""
-    header, public = read_table(train)
-    other, held = read_table(holdout)
-    asked = [one for one in (columns.identity, columns.target, columns.group) if one is not None]
-    if header != other:
-        raise InvalidInputError(
-            f"{train!r}, {columns_of(header, asked)}, and {holdout!r}, "
-            f"{columns_of(other, asked)}: give tables with the same columns."
-        )
-    study = Study(columns, header, public, held)
-    for name in asked:
-        study.position(name)
-    target = None if columns.target is None else study.position(columns.target)
-    check_tables(header, public, held, study.position(columns.identity), target)
-    return study
+    return Study.of_tables(columns, read_table(train), read_table(holdout), (train, holdout))
 
 
 def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
@@ -321,6 +336,21 @@ def read_predictions(path: str, identity: str) -> dict[str, str]:
     named = others[0] if len(others) == 1 else "prediction"
     said = rows[:, column_position(header, named, path, [identity])]
     return _one_for_each(map(plain_label, ids.tolist()), said.tolist(), path)
+
+
+def read_predictions_of(paths: Sequence[str], identity: str) -> dict[str, str]:
+    """Read predictions that come in parts, one file each; an id occurs once in all of them."""
+    said: dict[str, str] = {}
+    for path in paths:
+        part = read_predictions(path, identity)
+        twice = len(said.keys() & part.keys())
+        if twice:
+            raise InvalidInputError(
+                f"{counted(twice, 'id')} of {path!r} occur in a part before it, too; give one "
+                "prediction for each."
+            )
+        said |= part
+    return said
 
 
 def _from_json(path: str, identity: str) -> dict[str, str]:

@@ -10,13 +10,11 @@ from msgspec import Meta
 from quiltwork.client.records import Holdout, HoldoutPromise, Score
 from quiltwork.delimited import csv_text
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import float_up
-from quiltwork.holdout.board import Board
-from quiltwork.holdout.leaderboard import status_of_board
+from quiltwork.holdout.board import attempts_of, promise_of, status_of
+from quiltwork.holdout.final_ranking import FinalRanking, read_ranking
 from quiltwork.holdout.metrics import MetricName
-from quiltwork.holdout.storage import secret_path
+from quiltwork.holdout.sealed_log import secret_path
 from quiltwork.holdout.studies import read_predictions, read_table
-from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts, jobs
 from quiltwork.service.datasets import retire
 from quiltwork.service.holdouts import HOLDOUTS, SIDES, NewHoldout
@@ -33,7 +31,7 @@ _ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
 FEATURE = Feature(
     holdouts.SCHEMA,
     {"holdout": HOLDOUTS.is_own},
-    lambda t: HOLDOUTS.files(t, *SIDES),
+    lambda t: [*HOLDOUTS.files(t, *SIDES), *(one.file for one in holdouts.KEPT.all(t, "1 = 1"))],
 )
 
 
@@ -58,6 +56,12 @@ class MetricQuery(Document, frozen=True):
     metric: MetricName = "accuracy"
 
 
+class Choice(Document, frozen=True):
+    """Which submission of one's own is scored at the end."""
+
+    number: Annotated[int, Meta(ge=1)]
+
+
 class Standings(Document, frozen=True):
     """Answers, with the name of the competition."""
 
@@ -73,40 +77,42 @@ class ScoreFile(Document, frozen=True):
     content: str
 
 
-def _described(call: Call, t: Transaction, stored: holdouts.Held) -> Holdout:
-    told, asked = holdouts.told_by(call.service, stored), stored.asked
+def _described(call: Call, t: Transaction, stored: holdouts.HoldoutRecord) -> Holdout:
+    told, asked = holdouts.transcript_of(call.service, stored), stored.asked
+    deleted = "deleted" in stored.made
     ready = stored.made.keys() >= set(holdouts.sides_of(asked.mode))
     state, used, remaining = "ready to open" if ready else "waiting for tables", 0, asked.budget
-    if "deleted" in stored.made:
-        state, remaining = "deleted", 0
-        used = len(holdouts.scores(t, stored.name))
-    elif told is not None:
-        state, used, remaining = "open", len(told.labels), told.remaining
-    own = holdouts.attempts_of(told, call.who)
+    attempts, status, promise = asked.attempts, None, None
+    if told is not None:
+        state, used, remaining = (
+            "ended" if told.ended else "open",
+            len(told.entries),
+            told.remaining,
+        )
+        if asked.attempts is not None:
+            attempts = max(0, asked.attempts - attempts_of(told, call.who))
+        status, promise = status_of(told), promise_of(told)
+    if deleted:
+        state, remaining, status, promise = "deleted", 0, None, None
     return shown_as(
         Holdout,
         asked,
         owner=stored.owner,
-        attempts_left=None if asked.attempts is None else max(0, asked.attempts - own),
+        attempts_left=attempts,
         metrics=sorted(asked.metrics),
         state=state,
         created=jobs.written(stored.created),
         remaining=remaining,
         asked=used,
-        rows=None if told is None else told.rows,
-        promise=None if told is None else _promise(told, asked),
+        rows=None if status is None else status.asked_rows,
+        final_rows=None if status is None else status.final_rows,
+        announcements_left=None if status is None else status.announcements_left,
+        chosen=None if status is None else status.named.get(call.who),
+        promise=None
+        if promise is None
+        else HoldoutPromise(promise.questions, promise.width, promise.confidence, promise.epsilon),
         admitted=HOLDOUTS.admitted(t, stored, call.caller),
     )
-
-
-def _promise(told: Board | Transcript, asked: NewHoldout) -> HoldoutPromise:
-    if isinstance(told, Board):
-        board = status_of_board(told)
-        return HoldoutPromise(board.submissions, board.width, board.confidence, None)
-    found, level = told.promise(), float_up(told.settings.epsilon)
-    spreads = [holdouts.measure_of(asked, name).spread for name in asked.metrics]
-    widest = max(spread(found.tolerance) for spread in spreads)
-    return HoldoutPromise(found.questions, widest, found.confidence, level)
 
 
 @FEATURE.at("POST", _ALL, "holdout.create", request=NewHoldout, status=201)
@@ -163,7 +169,7 @@ def _give_side(call: Call) -> SideRows:
         if "transcript" in now.made:
             raise InvalidInputError("The holdout is open, and its tables do not change any more.")
         if side not in holdouts.sides_of(now.asked.mode):
-            raise InvalidInputError("A ladder takes no training table; give the holdout only.")
+            raise InvalidInputError("Only rounds take a training table; give the holdout only.")
         HOLDOUTS.update(t, now, **{side: file})
         t.note("act", f"gave the {side} table of holdout {stored.name}", stored.owner)
         return [now.made[side]] if side in now.made else []
@@ -178,14 +184,20 @@ def _delete_tables(call: Call) -> None:
     service, stored = call.service, HOLDOUTS.named(call)
     dataset = holdouts.dataset_of(stored)
     with service.lock_for("holdout", stored.name):
+        requests = {}  # what was answered stays known, by a key that tells nothing of the rows
+        if "transcript" in stored.made and "deleted" not in stored.made:
+            requests["requests"] = holdouts.board_of(service, stored).request_key
         if dataset in {status.dataset for status in service.ledger.datasets()}:
             retire(service, str(dataset), "its rows were deleted", call.who)
 
         def work(t: Transaction) -> list[str]:
             now = HOLDOUTS.current(t, stored.name)
             files = [now.made[side] for side in SIDES if side in now.made]
+            files += [one.file for one in holdouts.KEPT.all(t, "name = ?", now.name)]
+            for one in holdouts.KEPT.all(t, "name = ?", now.name):
+                holdouts.KEPT.delete(t, name=one.name, number=one.number)
             kept = {name: one for name, one in now.made.items() if name not in SIDES}
-            HOLDOUTS.write(t, now.name, now.asked, {"deleted": jobs.now(), **kept})
+            HOLDOUTS.write(t, now.name, now.asked, {"deleted": jobs.now(), **requests, **kept})
             t.note("act", f"deleted the tables of holdout {stored.name}", call.who)
             return files
 
@@ -194,6 +206,22 @@ def _delete_tables(call: Call) -> None:
         if "transcript" in now.made:  # its secret could tell a guess of the rows from another one
             overwrite(secret_path(holdouts.path_of(service, now)))
         holdouts.forget_rows()
+
+
+@FEATURE.at("DELETE", _ONE, "holdout.delete", status=204)
+def _withdraw_holdout(call: Call) -> None:
+    """Take back a holdout that was never opened: its tables go, and its name is free again."""
+    service, stored = call.service, HOLDOUTS.named(call)
+
+    def work(t: Transaction) -> list[str]:
+        now = HOLDOUTS.current(t, stored.name)
+        if "transcript" in now.made or "deleted" in now.made:
+            raise InvalidInputError("It was opened, so its name stays; delete its tables instead.")
+        HOLDOUTS.withdraw(t, now, call.who)
+        return [now.made[side] for side in SIDES if side in now.made]
+
+    with service.lock_for("holdout", stored.name):
+        service.forget(work)
 
 
 @FEATURE.at("POST", f"{_ONE}/opening", "holdout.open")
@@ -225,11 +253,42 @@ def _asked(call: Call, metric: str, said: Mapping[str, str]) -> Score:
     return holdouts.ask(call.service, stored, call.who, call.key, metric, said)
 
 
+@FEATURE.at("PUT", f"{_ONE}/choice", "holdout.ask", request=Choice)
+def _choose_submission(call: Call) -> Holdout:
+    """Name the submission that is scored for you at the end; until then it may change."""
+    holdouts.choose(call.service, HOLDOUTS.named(call), call.who, call.body.number)
+    return _show_holdout(call)
+
+
+@FEATURE.at("POST", f"{_ONE}/end", "holdout.finish")
+def _finish_holdout(call: Call) -> Holdout:
+    """End the competition: every member's submission is scored once on the rows kept apart."""
+    holdouts.finish(call.service, HOLDOUTS.named(call))
+    return _show_holdout(call)
+
+
+@FEATURE.at("GET", f"{_ONE}/ranking", "holdout.standings")
+def _show_ranking(call: Call, t: Transaction) -> FinalRanking:
+    """Show how it ended: who is ahead, and who cannot be told apart."""
+    told = holdouts.transcript_of(call.service, HOLDOUTS.current(t, call.path["holdout"]))
+    if told is None or told.ranking is None:
+        raise InvalidInputError("The competition has not ended, so there is no ranking yet.")
+    return read_ranking(told.ranking)
+
+
+@FEATURE.at("GET", f"{_ONE}/ranking/file", "holdout.standings")
+def _show_ranking_file(call: Call, t: Transaction) -> ScoreFile:
+    """The same as CSV."""
+    header, rows = _show_ranking(call, t).table()
+    name = call.path["holdout"]
+    return ScoreFile(name=name, media_type="text/csv", content=csv_text([header, *rows]))
+
+
 @FEATURE.at("GET", f"{_ONE}/standings", "holdout.standings")
 def _show_standings(call: Call, t: Transaction) -> Standings:
     """Show every member's best answers."""
-    name = call.path["holdout"]
-    return Standings(name=name, items=holdouts.standings(t, name))
+    stored = HOLDOUTS.current(t, call.path["holdout"])
+    return Standings(name=stored.name, items=holdouts.standings(call.service, stored))
 
 
 @FEATURE.at("GET", f"{_ONE}/scores", "holdout.scores")
@@ -237,7 +296,7 @@ def _show_scores(call: Call, t: Transaction) -> Standings:
     """Show your own answers, in order; who made it sees everybody's."""
     stored = HOLDOUTS.current(t, call.path["holdout"])
     member = None if call.who == stored.owner else call.who
-    return Standings(name=stored.name, items=holdouts.scores(t, stored.name, member))
+    return Standings(name=stored.name, items=holdouts.scores(call.service, stored, member))
 
 
 @FEATURE.at("GET", f"{_ONE}/scores/file", "holdout.scores")

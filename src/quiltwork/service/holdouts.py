@@ -1,26 +1,24 @@
-"""Competitions: named metrics of predictions by row id, answered at once, and who stands where.
+"""Competitions: boards whose tables are in the vault, answered at once, and how they end.
 
 The owner uploads a training table and a holdout and opens them with a threshold, a noise and a
-number of rounds; from then on neither changes. Or, as a *ladder*, labels alone and a number of
-submissions: only what clearly beats the best is told, no row is protected and no ledger pays. The
-training table counts as public: analysts have it to learn from, and answers that come from it are
-exact. The budget of the rounds is a dataset of the ledger, just large enough for them. Transcripts
-and their secrets are in the data directory; one process at a time holds them, and a question is
-answered within its request. A key that was answered is answered again from what was kept, also if
-the curator ended in between: the transcript knows it by its label.
+number of rounds; from then on neither changes. Or labels alone and a number of submissions: a
+*ladder* tells only what clearly beats the best, a board of *one bit* only whether it does; no row
+is protected and no ledger pays. The training table counts as public: analysts have it to learn
+from, and answers that come from it are exact. The budget of the rounds is a dataset of the ledger,
+just large enough for them. Logs and their secrets are in the data directory; one process at a time
+holds them, and a question is answered within its request. What was answered is in the log, also
+under its Idempotency-Key.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import secrets
-from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,11 +28,21 @@ from msgspec import Meta
 from quiltwork.client.records import Score
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import to_fraction, typed_fraction
-from quiltwork.holdout.board import Board, read_board
-from quiltwork.holdout.leaderboard import need_classes
-from quiltwork.holdout.metrics import Metric, MetricName, Scoring, read_metric
-from quiltwork.holdout.transcript import Columns, Transcript, read_transcript
-from quiltwork.service import jobs, ladders
+from quiltwork.files import contents
+from quiltwork.holdout.board import (
+    Board,
+    SubmissionVerdict,
+    Table,
+    note_of,
+    repeated,
+    status_of,
+    verdict_of,
+)
+from quiltwork.holdout.labels import need_classes
+from quiltwork.holdout.metrics import MetricName, Scoring, plain_label, read_metric
+from quiltwork.holdout.studies import Study, read_table
+from quiltwork.holdout.transcript import HOLDOUT, INTERRUPTED, WAITING, Columns, Transcript
+from quiltwork.holdout.transcript import read_transcript as read_log
 from quiltwork.service.datasets import Column
 from quiltwork.service.objects import Kind, StoredObject
 from quiltwork.service.settings import private_folder
@@ -42,19 +50,24 @@ from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document, Name, Number, exact_number
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.studies import Study
+    from quiltwork.budget import Ledger
     from quiltwork.service.routes import Service
     from quiltwork.service.vault import Vault
 
+WAIT = 10.0
+"""Seconds for which another process that answers is waited for."""
 SIDES = ("train", "holdout")
+_DELETED = "The tables of this holdout were deleted: nothing more is answered."
 
 
 class NewHoldout(Document, frozen=True):
     """A holdout to register; `metrics` names those that may be asked, errors with public ends.
 
-    `budget` is of rounds, with `threshold` and `noise`; of a ladder, of submissions. `attempts` is
-    how many answers each member may get; `positive`, `variance`, `floor` and `classes` are those of
-    `Scoring`; of rounds, the labels of the training table are the classes if none are given.
+    `budget` is of rounds, with `threshold` and `noise`; of other modes, of submissions, of which
+    `announcements` are announced at most. `final` is the share of the rows that is kept apart for
+    the end. `attempts` is how many answers each member may get; `positive`, `variance`, `floor` and
+    `classes` are those of `Scoring`; of rounds, the labels of the training table are the classes if
+    none are given.
     """
 
     name: Name
@@ -63,7 +76,9 @@ class NewHoldout(Document, frozen=True):
     budget: Annotated[int, Meta(ge=1, le=10**6)]
     threshold: Number | None = None
     noise: Number | None = None
-    mode: Literal["rounds", "ladder"] = "rounds"
+    mode: Literal["rounds", "ladder", "one bit"] = "rounds"
+    announcements: Annotated[int, Meta(ge=1, le=10**6)] | None = None
+    final: Number | None = None
     attempts: Annotated[int, Meta(ge=1, le=10**6)] | None = None
     group: Column | None = None
     metrics: Annotated[dict[MetricName, tuple[Number, Number] | None], Meta(min_length=1)] = (
@@ -79,39 +94,42 @@ class NewHoldout(Document, frozen=True):
 
 
 @dataclass(frozen=True)
-class Held(StoredObject):
+class HoldoutRecord(StoredObject):
     """A holdout; `made` has the files `train` and `holdout`, and a `transcript` once it is open."""
 
     asked: NewHoldout
 
 
-HOLDOUTS = Kind("holdout", Held)
+HOLDOUTS = Kind("holdout", HoldoutRecord)
 
 
-def dataset_of(stored: Held) -> str | None:
+def dataset_of(stored: HoldoutRecord) -> str | None:
     """Return the ledger's name for a holdout's budget; no ledger pays for a ladder."""
-    return None if stored.asked.mode == "ladder" else f"holdout.{stored.name}"
+    return f"holdout.{stored.name}" if stored.asked.mode == "rounds" else None
 
 
 def sides_of(mode: str) -> tuple[str, ...]:
     """Return which tables one needs."""
-    return SIDES[1:] if mode == "ladder" else SIDES
+    return SIDES if mode == "rounds" else SIDES[1:]
 
 
 def check_asked(asked: NewHoldout) -> None:
     """Refuse numbers that are none, and a metric that lacks what it needs or needs more rounds."""
-    numbers = (asked.threshold, asked.noise)
-    if asked.mode == "ladder":
-        if numbers != (None, None) or len(asked.metrics) != 1:
+    if asked.final is not None and exact_number(asked.final, "final") >= 1:
+        raise InvalidInputError("final is the share of the rows that is kept apart: below 1.")
+    if asked.mode != "rounds":
+        if (asked.threshold, asked.noise) != (None, None) or len(asked.metrics) != 1:
             raise InvalidInputError(
-                "A ladder has one metric, and neither threshold nor noise: it tells no score but "
-                "the best."
+                "A ladder or a board of one bit has one metric, and neither threshold nor noise: "
+                "it tells no score but the best."
             )
         need_classes(_scoring(asked, next(iter(asked.metrics))))
     else:
         _settings(asked)
+        if asked.announcements is not None:
+            raise InvalidInputError("Rounds announce every answer; leave out announcements.")
     for name in asked.metrics:
-        metric = measure_of(asked, name)
+        metric = _scoring(asked, name).read()
         if not math.isfinite(metric.spread(1.0)):
             raise InvalidInputError(
                 f"{name} promises nothing without the floor of what it divides by."
@@ -129,8 +147,6 @@ def _settings(asked: NewHoldout) -> tuple[Fraction, Fraction]:
 
 
 def _scoring(asked: NewHoldout, name: Any) -> Scoring:
-    from quiltwork.holdout.metrics import plain_label
-
     ends = asked.metrics[name]
     limits = None if ends is None else (_end(ends[0]), _end(ends[1]))
     variance, floor = (
@@ -143,18 +159,71 @@ def _scoring(asked: NewHoldout, name: Any) -> Scoring:
     return Scoring(name, limits, positive, variance, floor, classes)
 
 
-def measure_of(asked: NewHoldout, name: Any) -> Metric:
-    """Return a metric that may be asked."""
-    return _scoring(asked, name).read()
-
-
 def _end(value: int | float | str) -> Fraction:
     """Read a public end of a target exactly; the lower one is often 0 or below."""
     return to_fraction(typed_fraction(value) if isinstance(value, str) else value, "limits")
 
 
-def open_holdout(service: Service, stored: Held) -> None:
-    """Check both tables, set the budget in the ledger and begin the transcript."""
+@dataclass(frozen=True)
+class VaultFiles:
+    """Where a board's things are: tables and predictions in the vault, its log beside it."""
+
+    service: Service
+    stored: HoldoutRecord
+    log: Path
+    wait: float = WAIT
+
+    def table(self, side: str) -> Table:
+        """Return the header and the rows of `train` or `holdout`, as text."""
+        return _table(self.service.vault, self.stored.made[side])
+
+    def named(self, side: str) -> str:
+        """Return how messages call a table."""
+        return "the training table" if side == "train" else "the holdout"
+
+    def keep(self, number: int, content: bytes) -> None:
+        """Keep what was predicted; what an interrupted submission of this number left goes."""
+        name = self.stored.name
+
+        def naming(t: Transaction, file: str) -> Iterable[str]:
+            before = KEPT.one(t, name=name, number=number)
+            KEPT.delete(t, name=name, number=number)
+            KEPT.add(t, KeptPredictions(name, number, file))
+            return [] if before is None else [before.file]
+
+        self.service.keep(content, naming)
+
+    def kept(self, number: int) -> bytes:
+        """Return what was predicted."""
+        which = {"name": self.stored.name, "number": number}
+        found = self.service.read(lambda t: KEPT.named(t, **which))
+        return b"".join(self.service.vault.read(found.file))
+
+    def payer(self) -> AbstractContextManager[Ledger | None]:
+        """Lend the ledger, which pays for rounds."""
+        return nullcontext(self.service.ledger if self.stored.asked.mode == "rounds" else None)
+
+
+@lru_cache(maxsize=8)
+def _table(vault: Vault, file: str) -> Table:
+    with vault.plain(file, ".csv") as path:
+        return read_table(str(path))
+
+
+def forget_rows() -> None:
+    """Forget the tables that were read lately."""
+    _table.cache_clear()
+
+
+def board_of(service: Service, stored: HoldoutRecord) -> Board:
+    """Return the board of an open holdout."""
+    if "transcript" not in stored.made:
+        raise InvalidInputError("The holdout is not open yet.")
+    return Board(VaultFiles(service, stored, path_of(service, stored)))
+
+
+def open_holdout(service: Service, stored: HoldoutRecord) -> None:
+    """Check both tables, set the budget in the ledger and begin the board."""
     with service.lock_for("holdout", stored.name):
         stored = service.read(lambda t: HOLDOUTS.current(t, stored.name))
         refuse_deleted(stored)
@@ -163,11 +232,7 @@ def open_holdout(service: Service, stored: Held) -> None:
         if not stored.made.keys() >= set(sides_of(stored.asked.mode)):
             raise InvalidInputError(f"Upload first: {', '.join(sides_of(stored.asked.mode))}.")
         name = f"{secrets.token_hex(16)}.jsonl"
-        path = _folder(service) / name
-        if stored.asked.mode == "ladder":
-            ladders.begin(path, _labels(service, stored), stored.asked.budget)
-        else:
-            _begin_rounds(service, stored, path)
+        _begin(service, stored, _folder(service) / name)
 
         def work(t: Transaction) -> None:
             now = HOLDOUTS.current(t, stored.name)
@@ -180,21 +245,45 @@ def open_holdout(service: Service, stored: Held) -> None:
         service.write(work)
 
 
-def refuse_deleted(stored: Held) -> None:
+def refuse_deleted(stored: HoldoutRecord) -> None:
     """Refuse a holdout whose tables are gone."""
     if "deleted" in stored.made:
-        raise BudgetExceeded("The tables of this holdout were deleted: nothing more is answered.")
+        raise BudgetExceeded(_DELETED)
 
 
-def _begin_rounds(service: Service, stored: Held, path: Path) -> None:
-    """Set the budget in the ledger and begin the transcript."""
+def _begin(service: Service, stored: HoldoutRecord, path: Path) -> None:
+    asked = stored.asked
+    options: dict[str, Any] = {
+        "submissions": asked.budget,
+        "announcements": asked.announcements,
+    }
+    if asked.mode == "rounds":
+        threshold, noise = _settings(asked)
+        options = {
+            "threshold": threshold,
+            "noise": noise,
+            "budget": asked.budget,
+            "dataset": dataset_of(stored),
+            "pay": lambda study: _set_budget(service, stored, study),
+        }
+    Board.create(
+        VaultFiles(service, stored, path),
+        Columns(asked.id_column, asked.target, asked.group),
+        [_scoring(asked, name) for name in asked.metrics],
+        asked.mode,
+        name=stored.name,
+        final=0 if asked.final is None else exact_number(asked.final, "final"),
+        **options,
+    )
+
+
+def _set_budget(service: Service, stored: HoldoutRecord, study: Study) -> None:
+    """Begin the dataset of the ledger that pays for the rounds: just large enough for them."""
     from quiltwork.beliefs import MarkovChain
     from quiltwork.budget import Accountant, Spending
-    from quiltwork.holdout import ReusableHoldout
     from quiltwork.holdout.algorithm import AlgorithmSettings
 
-    study, rounds = study_of(service, stored), stored.asked.budget
-    threshold, noise = _settings(stored.asked)
+    rounds, (threshold, noise) = stored.asked.budget, _settings(stored.asked)
     rows, belief = len(study.holdout), study.belief()
     ties = belief or MarkovChain([[0.5, 0.5], [0.5, 0.5]])  # rows that know nothing of others
     settings = AlgorithmSettings.choose(rows, threshold, noise, rounds)
@@ -204,151 +293,85 @@ def _begin_rounds(service: Service, stored: Held, path: Path) -> None:
     dataset = str(dataset_of(stored))
     if dataset not in {status.dataset for status in service.ledger.datasets()}:
         service.ledger.create(dataset, ties, length, total)
-    ReusableHoldout(
-        study.train,
-        study.holdout,
-        belief,
-        threshold=threshold,
-        noise=noise,
-        budget=rounds,
-        path=path,
-        ledger=service.ledger,
-        dataset=dataset,
-        columns=study.columns,
-    ).close()
 
 
 def ask(
-    service: Service, stored: Held, member: str, key: str, metric: str, said: Mapping[str, str]
+    service: Service,
+    stored: HoldoutRecord,
+    member: str,
+    key: str,
+    metric: str,
+    said: Mapping[str, str],
 ) -> Score:
     """Score predictions, once for each key of a member; blocks until it is answered.
 
     Ids that do not match, a metric that is not offered and a key of another question are refused,
     and nothing was asked then.
     """
-    from quiltwork.holdout.metrics import plain_label
-
-    if "transcript" not in stored.made:
-        raise InvalidInputError("The holdout is not open yet.")
-    if metric not in stored.asked.metrics:
-        offered = ", ".join(sorted(stored.asked.metrics))
-        raise InvalidInputError(f"This holdout is asked for {offered}.")
-    measure = measure_of(stored.asked, metric)
+    board = board_of(service, stored)
     given = {plain_label(name): text for name, text in said.items()}
     if len(given) < len(said):
         raise InvalidInputError("An id occurs twice among the predictions. Nothing was asked.")
-    digest = hashlib.sha256(json.dumps([metric, sorted(given.items())]).encode()).hexdigest()
     with service.lock_for("holdout", stored.name):
-        asked = {"name": stored.name, "member": member, "mark": key}
-        found = service.read(lambda t: KEPT.one(t, **asked))
-        if found is not None:
-            if found.digest != digest:
-                raise InvalidInputError(
-                    "This Idempotency-Key asked another question; use a new one."
-                )
-            return found.score
-        refuse_deleted(service.read(lambda t: HOLDOUTS.current(t, stored.name)))
-        mark = hashlib.sha256(json.dumps([key, digest]).encode()).hexdigest()
-        label = f"{member} {mark} {metric}"
-        if stored.asked.mode == "ladder":
-            rows, path = _labels(service, stored), path_of(service, stored)
-            check = partial(_check_attempts, stored.asked, member)
-            told = ladders.submit(path, rows, label, given, check)
-        else:
-            told = _by_rounds(service, stored, label, given, measure)
-        score = Score(member=member, metric=metric, at=jobs.written(jobs.now()), **told)
-
-        def work(t: Transaction) -> None:
-            KEPT.add(t, KeptScore(**asked, digest=digest, number=score.number, score=score))
-            t.note("act", f"asked holdout {stored.name}", member, dataset_of(stored))
-
-        service.write(work)
-        return score
+        now = service.read(lambda t: HOLDOUTS.current(t, stored.name))
+        if "deleted" in now.made:
+            return _answered_before(service, now, member, key, metric, given)
+        told = board.submit(member, given, key, metric, stored.asked.attempts)
+        if not told.repeated:
+            service.write(
+                lambda t: t.note("act", f"asked holdout {stored.name}", member, dataset_of(stored))
+            )
+    return _score(told)
 
 
-def _by_rounds(
-    service: Service, stored: Held, label: str, said: Mapping[str, str], measure: Metric
-) -> dict[str, Any]:
-    """Ask the reusable holdout, unless it knows the label already."""
-    from quiltwork.holdout import ReusableHoldout
-
-    study, path = study_of(service, stored), path_of(service, stored)
-    statistic = study.about_predictions(said, measure)
-    tables, payer = (study.train, study.holdout), (service.ledger, dataset_of(stored))
-    with closing(ReusableHoldout.resume(path, *tables, *payer, ladders.WAIT)) as opened:
-        entries = [one for one in opened.transcript.entries if one.question == label]
-        known = next((one for one in entries if one.value is not None), None)
-        if known is not None:  # by a curator that ended before it had kept it
-            number, answer = known.number, known.answer(opened.transcript.settings)
-        else:
-            _check_attempts(stored.asked, label.split()[0], opened.transcript)
-            answer = opened.ask(statistic, label=label)
-            number = opened.asked
-    spread = measure.interval([answer.value], answer.noise_sd)
-    return {
-        "number": number,
-        "value": measure.value([answer.value]),
-        "overfit": answer.overfit,
-        "remaining": answer.remaining,
-        "noise_sd": (spread.high - spread.low) / 2,
-    }
+def _answered_before(
+    service: Service,
+    stored: HoldoutRecord,
+    member: str,
+    key: str,
+    metric: str,
+    said: Mapping[str, str],
+) -> Score:
+    """Answer a request that was answered before the tables were deleted, and no other."""
+    told = transcript_of(service, stored)
+    note = note_of(str(stored.made.get("requests", "")), member, key, metric, said)
+    known = None if told is None else repeated(told, member, note)
+    if known is None:
+        raise BudgetExceeded(_DELETED)
+    return _score(known)
 
 
-def attempts_of(told: Transcript | Board | None, member: str) -> int:
-    """Return how many answers a member got, or has begun to get."""
-    return 0 if told is None else sum(one.startswith(f"{member} ") for one in told.labels)
+def choose(service: Service, stored: HoldoutRecord, member: str, number: int) -> None:
+    """Name the submission of a member that is scored at the end."""
+    with service.lock_for("holdout", stored.name):
+        refuse_deleted(stored)
+        board_of(service, stored).choose(member, number)
+        service.write(
+            lambda t: t.note("act", f"named submission {number} of holdout {stored.name}", member)
+        )
 
 
-def _check_attempts(asked: NewHoldout, member: str, told: Transcript | Board) -> None:
-    """Refuse a member who has used up her attempts."""
-    if asked.attempts is not None and attempts_of(told, member) >= asked.attempts:
-        raise BudgetExceeded(f"All {asked.attempts:,} attempts of yours are used.")
+def finish(service: Service, stored: HoldoutRecord) -> None:
+    """End a competition; once more changes nothing."""
+    with service.lock_for("holdout", stored.name):
+        refuse_deleted(stored)
+        board = board_of(service, stored)
+        ended = board.transcript.ended
+        board.finish()
+        if not ended:
+            service.write(lambda t: t.note("act", f"ended holdout {stored.name}", stored.owner))
 
 
-def study_of(service: Service, stored: Held) -> Study:
-    """Return both tables."""
-    files = [stored.made[side] for side in SIDES]
-    return _study(service.vault, *files, _columns(stored.asked))
-
-
-def forget_rows() -> None:
-    """Forget the tables that were read lately."""
-    _study.cache_clear()
-    ladders.scored.cache_clear()
-
-
-@lru_cache(maxsize=4)
-def _study(vault: Vault, train: str, holdout: str, columns: Columns) -> Study:
-    from quiltwork.holdout.studies import read_study
-
-    with (
-        vault.plain(train, ".csv") as public,
-        vault.plain(holdout, ".csv") as private,
-    ):
-        return read_study(str(public), str(private), columns)
-
-
-def told_by(service: Service, stored: Held) -> Transcript | Board | None:
-    """Return everything that an open holdout has said, as far as its secret seals it."""
-    from quiltwork.holdout.folders import sealed_lines
-
-    if "transcript" not in stored.made or "deleted" in stored.made:
+def transcript_of(service: Service, stored: HoldoutRecord) -> Transcript | None:
+    """Return everything that a holdout has said; None before it is open."""
+    if "transcript" not in stored.made:
         return None
-    read = read_board if stored.asked.mode == "ladder" else read_transcript
-    return read(sealed_lines(path_of(service, stored)))
+    if "deleted" in stored.made:  # with its secret, so nothing seals the log any more
+        return read_log(contents(path_of(service, stored)).decode())
+    return board_of(service, stored).transcript
 
 
-def _labels(service: Service, stored: Held) -> ladders.Labels:
-    """Return where the labels of a ladder are, and how they are scored."""
-    scoring = _scoring(stored.asked, next(iter(stored.asked.metrics)))
-    return ladders.Labels(service.vault, stored.made["holdout"], _columns(stored.asked), scoring)
-
-
-def _columns(asked: NewHoldout) -> Columns:
-    return Columns(asked.id_column, asked.target, asked.group)
-
-
-def path_of(service: Service, stored: Held) -> Path:
+def path_of(service: Service, stored: HoldoutRecord) -> Path:
     """Return where the lines of an open holdout are."""
     return _folder(service) / str(stored.made["transcript"])
 
@@ -358,33 +381,48 @@ def _folder(service: Service) -> Path:
 
 
 @dataclass(frozen=True)
-class KeptScore:
-    """An answer under its key, and the digest of its question."""
+class KeptPredictions:
+    """What a submission predicted: the file of the vault."""
 
     name: str
-    member: str
-    mark: str
-    digest: str
     number: int
-    score: Score
+    file: str
 
 
-KEPT = TableOf("curator_standings", KeptScore, "name, member, mark")
-SCHEMA = Schema("standings", (KEPT,))
+KEPT = TableOf("curator_predictions", KeptPredictions, "name, number")
+SCHEMA = Schema("predictions", (KEPT,))
 
 
-def scores(t: Transaction, name: str, member: str | None = None) -> list[Score]:
+def scores(service: Service, stored: HoldoutRecord, member: str | None = None) -> list[Score]:
     """Return every answer, or those of one member, in order."""
-    found = [one.score for one in KEPT.all(t, "name = ? ORDER BY number", name)]
-    return [one for one in found if member in (None, one.member)]
+    told = transcript_of(service, stored)
+    if told is None:
+        return []
+    answered = (one for one in told.entries if one.outcome not in (WAITING, INTERRUPTED))
+    return [_score(verdict_of(told, one)) for one in answered if member in (None, one.label)]
 
 
-def standings(t: Transaction, name: str) -> list[Score]:
-    """Return every member's best answer for each metric, best first."""
-    best: dict[tuple[str, str], tuple[float, Score]] = {}
-    for one in scores(t, name):
-        known = best.get((one.member, one.metric))
-        if one.value is not None and (known is None or one.value > known[0]):
-            best[one.member, one.metric] = (one.value, one)
-    ranked = sorted(best.values(), key=lambda found: (found[1].metric, -found[0], found[1].number))
-    return [one for _, one in ranked]
+def standings(service: Service, stored: HoldoutRecord) -> list[Score]:
+    """Return every member's best answer for each metric, best first, with where its truth is."""
+    told = transcript_of(service, stored)
+    if told is None:
+        return []
+    best: dict[tuple[str, str], Score] = {}
+    for place in status_of(told).places:
+        known = _score(verdict_of(told, told.entries[place.number - 1]))
+        shown = replace(known, value=place.value, low=place.low, high=place.high)
+        best.setdefault((place.team, place.metric), shown)
+    return list(best.values())
+
+
+def _score(told: SubmissionVerdict) -> Score:
+    return Score(
+        member=told.team,
+        metric=told.metric,
+        number=told.number,
+        value=told.value,
+        overfit=told.outcome == HOLDOUT,
+        remaining=told.left,
+        at=told.at,
+        noise_sd=told.noise_sd,
+    )

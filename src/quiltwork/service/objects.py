@@ -100,6 +100,14 @@ class Kind(Generic[Stored]):
         """Write one as it is now."""
         self._rows.update(t, {"kind": self.word, "name": name}, asked=asked, made=made)
 
+    def withdraw(self, t: Transaction, stored: Stored, who: str) -> None:
+        """Forget one that was never used, and who was admitted to it."""
+        which = {"kind": self.word, "name": stored.name}
+        for one in _ADMISSIONS.all(t, "kind = ? AND name = ?", *which.values()):
+            _ADMISSIONS.delete(t, **which, member=one.member)
+        self._rows.delete(t, **which)
+        t.note("act", f"withdrew {self.word} {stored.name}", who)
+
     def admit(self, call: Call, t: Transaction) -> None:
         """Let a member use one, as far as her role goes."""
         name, member = call.path[self.word], call.path["member"]

@@ -65,6 +65,7 @@ RIGHTS: Mapping[str, Mapping[Role, Scope]] = {
     "holdout.give": {"owner": "own"},
     "holdout.open": {"owner": "own"},
     "holdout.delete": {"owner": "own"},
+    "holdout.finish": {"owner": "own"},
     "holdout.ask": {"owner": "own", "analyst": "own"},
     "holdout.scores": {"owner": "own", "analyst": "own"},
     "holdout.standings": {"owner": "own", "analyst": "own"},

@@ -162,7 +162,9 @@ def test_a_job_that_waits_can_be_cancelled(stories):
 
 def test_the_tables_of_a_leaderboard_are_deleted_once_its_name_is_typed(stories):
     olga, page = stories.visitor("olga"), "/leaderboards/gone"
-    made = olga.post("/leaderboards", "/leaderboards", name="gone", target="side")
+    made = olga.post(
+        "/leaderboards", "/leaderboards", name="gone", target="side", classes="heads, tails"
+    )
     assert f"{page}/tables" in made.text
     refused = olga.post(f"{page}/delete", page, confirm="coins")
     assert (refused.status_code, "Type the" in refused.text) == (422, True)

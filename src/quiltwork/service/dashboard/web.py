@@ -61,6 +61,8 @@ TOLD = {
     "created": "It is made.",
     "queued": "It is queued, and published by a process of its own.",
     "scored": "Your predictions were scored.",
+    "named": "The submission is named for the end; until then you may name another.",
+    "ended": "The competition has ended.",
 }
 """What a page says after something was done, by the word in its address."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quiltwork.report import BarChart
+from quiltwork.report import Estimate, IntervalChart
 from quiltwork.service.dashboard.web import (
     Shown,
     Visit,
@@ -24,7 +24,9 @@ _NEW = {
     "threshold": "0.04",
     "noise": "0.01",
     "budget": "20",
-    "mode": "rounds",
+    "mode": "ladder",
+    "announcements": "20",
+    "final": "1/2",
     "attempts": "",
     "classes": "",
 }
@@ -44,9 +46,9 @@ def boards(visit: Visit, refused: Problem | None = None) -> Shown:
 
 def register(visit: Visit) -> Any:
     """Register a holdout without tables."""
-    asked = sent(visit, _NEW, "budget", "attempts")
-    if asked.get("mode") == "ladder":
-        asked = {name: value for name, value in asked.items() if name not in _ROUNDS}
+    asked = sent(visit, _NEW, "budget", "attempts", "announcements")
+    others = _ROUNDS if asked.get("mode") != "rounds" else ("announcements",)
+    asked = {name: value for name, value in asked.items() if name not in others}
     if "classes" in asked:
         asked["classes"] = [one.strip() for one in asked["classes"].split(",") if one.strip()]
     return visit.ask("register_holdout", None, asked)
@@ -57,15 +59,18 @@ def board(visit: Visit, refused: Problem | None = None) -> Shown:
     found = visit.ask("show_holdout", visit.path)
     scored = visit.may("holdout.standings")
     standings = visit.ask("show_standings", visit.path).items if scored else []
-    ladder = found.mode == "ladder"
+    rounds = found.mode == "rounds"
+    ranking = visit.ask("show_ranking", visit.path) if found.state == "ended" and scored else None
     values = {
         "heading": found.name,
         "one": found,
         "standings": standings,
         "scores": visit.ask("show_scores", visit.path).items if scored else [],
-        "ladder": ladder,
-        "left": "submission" if ladder else "round",
-        "chart": _chart(standings, ladder),
+        "ladder": not rounds,
+        "left": "round" if rounds else "submission",
+        "chart": _chart(standings, found),
+        "ranking": ranking,
+        "final_chart": None if ranking is None else ranking.chart(),
         "key": fresh_key(),
         "refused": refused,
         "mine": found.owner == visit.caller.member,
@@ -87,16 +92,26 @@ def ask(visit: Visit) -> None:
     visit.send("ask_holdout_by_file", visit.path, "predictions", query=metric, key=key)
 
 
-def _chart(standings: list[Any], ladder: bool) -> BarChart | None:
-    shown = [one for one in standings if one.metric == "accuracy"]
+def choose(visit: Visit) -> None:
+    """Name the submission that is scored at the end."""
+    whole_form(visit, "number")
+    visit.ask("choose_submission", visit.path, {"number": int(visit.form["number"] or 0)})
+
+
+def _chart(standings: list[Any], board: Any) -> IntervalChart | None:
+    metric = board.metrics[0]
+    shown = [one for one in standings if one.metric == metric and one.value is not None]
     if not shown:
         return None
-    return BarChart(
-        "Accuracy",
-        "What beat the best, rounded to steps."
-        if ladder
-        else "Every member's best answer. An answer from the training table is exact; one from the "
-        "holdout has noise, and uses up a round.",
-        "accuracy",
-        tuple((one.member, one.value) for one in shown),
+    told = (
+        "Every member's best answer. An answer from the training table is exact; one from the "
+        "holdout has noise, and uses up a round."
+        if board.mode == "rounds"
+        else "What beat the best, rounded to steps."
+    )
+    return IntervalChart(
+        metric.removeprefix("neg_").replace("_", " ").capitalize(),
+        f"{told} Lines are where the truth is.",
+        metric.replace("_", " "),
+        tuple(Estimate(one.member, one.value, one.low, one.high) for one in shown),
     )

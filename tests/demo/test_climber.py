@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from quiltwork.holdout.simulated_attack import simulate_attack
+from quiltwork.demo.climber import simulate_attack
 
 
 def test_a_climber_gains_on_a_plain_board_and_not_on_ours():

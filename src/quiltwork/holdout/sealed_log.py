@@ -66,7 +66,7 @@ class Secret:
         return "Secret(...)"
 
 
-class Files:
+class SealedLog:
     """Two files, locked while this object lives."""
 
     def __init__(self, path: Path, handle: IO[bytes], lines: int, last_line: str) -> None:
@@ -74,7 +74,7 @@ class Files:
         self._lines, self._last = lines, last_line
 
     @classmethod
-    def create(cls, path: str | Path, header: str, secret: Secret) -> tuple[Files, Secret]:
+    def create(cls, path: str | Path, header: str, secret: Secret) -> tuple[SealedLog, Secret]:
         """Start the two files; return the secret that seals the first line."""
         target = files.named(path)
         if os.path.lexists(secret_path(target)):
@@ -166,13 +166,13 @@ def _withheld() -> Iterator[None]:
         ) from None
 
 
-def open_files(
+def open_log(
     path: str | Path,
     read: Callable[[str], Read],
     commit: Callable[[str], str],
     wait: float = 0,
     at_once: int | None = None,
-) -> tuple[Files, Read, Secret, bool]:
+) -> tuple[SealedLog, Read, Secret, bool]:
     """Open the two files and verify them: by `read`, by the seal, and that they belong to the data.
 
     `commit` is the data's digest under a key, `wait` how many seconds another process may still
@@ -221,7 +221,7 @@ def open_files(
             reason = error.strerror or error
             raise StorageError(f"{str(target)!r} cannot be used: {reason}.") from None
         raise
-    opened = Files(target, handle, len(lines), lines[-1])
+    opened = SealedLog(target, handle, len(lines), lines[-1])
     if secret.lines < len(lines):
         try:
             secret = opened.append([], secret)
@@ -229,6 +229,30 @@ def open_files(
             opened.close()
             raise
     return opened, found, secret, bool(torn)
+
+
+def whole_lines(path: Path) -> str:
+    """Read a transcript as far as its lines are whole: another process may be adding one."""
+    return files.contents(path).rpartition(b"\n")[0].decode(errors="replace")
+
+
+def sealed_lines(path: Path) -> str:
+    """Read the lines that the secret beside them seals; later ones were shown to nobody yet.
+
+    Refused if a sealed line was cut or changed, or there is no secret, or an old one.
+    """
+    for looks_left in (2, 1, 0):
+        # The secret first: another process may be adding lines, which are there before their seal.
+        secret = read_secret(path)
+        lines = split_lines(whole_lines(path))
+        check_seal(lines, secret)
+        try:
+            check_written_together(lines, secret)
+            break
+        except StorageError:  # or that process has sealed more than once since
+            if not looks_left:
+                raise
+    return "\n".join(lines[: secret.lines])
 
 
 def check_seal(lines: Sequence[str], secret: Secret, at_once: int | None = None) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.storage import line_hash, secret_path
+from quiltwork.holdout.sealed_log import line_hash, secret_path
 from quiltwork.holdout.transcript import load_transcript, read_transcript
 from tests.holdout.small import HELD, TRAIN, create, off, resume, same
 
@@ -31,7 +31,7 @@ def test_a_holdout_goes_on_where_it_stopped(tmp_path):
     assert (again.remaining, again.asked, again._secret.threshold) == (3, 2, threshold)
     assert again.transcript.entries[0].value == first.exact
     assert again.transcript == load_transcript(path)
-    assert again.transcript.entries[0].question == "first"
+    assert again.transcript.entries[0].label == "first"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_labels_may_hold_every_character_that_ends_a_line(tmp_path, label):
     again = resume(path)
     again.ask(same)
     again.close()
-    assert [e.question for e in load_transcript(path).entries] == [label, ""]
+    assert [e.label for e in load_transcript(path).entries] == [label, ""]
 
 
 def test_beliefs_and_settings_come_back_without_the_names_of_clusters(tmp_path):
@@ -55,7 +55,7 @@ def test_beliefs_and_settings_come_back_without_the_names_of_clusters(tmp_path):
     again = resume(path)
     assert "family" not in path.read_text()
     assert again.beliefs[0].largest == 3
-    assert again.transcript.queries == 50
+    assert again.queries == 50
 
 
 def test_only_one_process_may_hold_it(tmp_path):
@@ -165,7 +165,7 @@ def test_a_failed_write_closes_the_holdout_and_leaves_files_that_go_on(
     path = tmp_path / "study.jsonl"
     h = create(path)
     h.ask(same)
-    real = h._storage._handle
+    real = h._log._handle
 
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -189,7 +189,7 @@ def test_a_failed_write_closes_the_holdout_and_leaves_files_that_go_on(
 
     with monkeypatch.context() as patched:
         if moment in ("write", "part"):
-            patched.setattr(h._storage, "_handle", Full())
+            patched.setattr(h._log, "_handle", Full())
         else:
             patched.setattr(os, "fsync" if moment == "fsync" else "replace", fail)
         with pytest.raises(qw.StorageError, match="No space left"):
@@ -236,7 +236,7 @@ def test_a_killed_batch_loses_the_rounds_it_had_begun(tmp_path, monkeypatch):
     def die(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(h._storage, "append", die)
+    monkeypatch.setattr(h._log, "append", die)
     with pytest.raises(KeyboardInterrupt):
         h.ask_many(lambda rows: np.column_stack([off(rows)] * 3))
     assert h.asked == 0
