@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from pathlib import Path
 
 from quiltwork import errors
+from quiltwork.wording import argument
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
@@ -15,7 +17,16 @@ PAGE = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
 def said() -> str:
     """The source, with texts that go on in the next line put together."""
     files = (ROOT / "src").rglob("*.py")
-    return "\n".join(re.sub(r'"\s+f?"', "", path.read_text(encoding="utf-8")) for path in files)
+    joined = (re.sub(r'"\s+f?"', "", path.read_text(encoding="utf-8")) for path in files)
+    return "\n".join(re.sub(r"\{argument\(([^{}]*)\)\}", in_python, text) for text in joined)
+
+
+def in_python(named: re.Match[str]) -> str:
+    """An argument in a sentence, as it is said in Python; a value that is computed is left out."""
+    try:
+        return argument(*ast.literal_eval(f"({named[1]},)"))
+    except ValueError:
+        return f"{named[1].split(',')[0].strip(chr(39))}={{…}}"
 
 
 def quoted() -> list[str]:

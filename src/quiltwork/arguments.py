@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
+from quiltwork.wording import argument
 
 Kind = TypeVar("Kind")
 
@@ -21,7 +22,7 @@ def flag(value: object, name: str) -> bool:
     """
     if type(value).__name__ in ("bool", "bool_") and getattr(value, "ndim", 0) == 0:
         return bool(value)
-    raise InvalidInputError(f"{name} must be True or False, not {shortened(value)}.")
+    raise InvalidInputError(f"{argument(name)} must be True or False, not {shortened(value)}.")
 
 
 def choice(value: object, allowed: Sequence[str], name: str) -> str:
@@ -33,7 +34,7 @@ def choice(value: object, allowed: Sequence[str], name: str) -> str:
     if isinstance(value, str) and value in allowed:
         return value
     words = " or ".join(filter(None, [", ".join(map(repr, allowed[:-1])), repr(allowed[-1])]))
-    raise InvalidInputError(f"{name} must be {words}, not {shortened(value)}.")
+    raise InvalidInputError(f"{argument(name)} must be {words}, not {shortened(value)}.")
 
 
 def instance(value: object, kind: type[Kind], name: str) -> Kind:
@@ -47,7 +48,7 @@ def instance(value: object, kind: type[Kind], name: str) -> Kind:
     if isinstance(value, kind):
         return value
     wanted = "text" if kind is str else f"of type {kind.__name__}"
-    raise InvalidInputError(f"{name} must be {wanted}, not {shortened(value)}.")
+    raise InvalidInputError(f"{argument(name)} must be {wanted}, not {shortened(value)}.")
 
 
 def listed(values: Any, name: str) -> list[Any]:
@@ -61,7 +62,7 @@ def listed(values: Any, name: str) -> list[Any]:
             return list(values)
         except TypeError:  # an array without dimensions
             pass
-    raise InvalidInputError(f"{name} must be a list, not {shortened(values)}.")
+    raise InvalidInputError(f"{argument(name)} must be a list, not {shortened(values)}.")
 
 
 def by_column(value: Any, name: str) -> dict[str, Any]:
@@ -72,7 +73,9 @@ def by_column(value: Any, name: str) -> dict[str, Any]:
     """
     if value is None or isinstance(value, Mapping):
         return dict(value or {})
-    raise InvalidInputError(f"{name} must be a dict with columns as keys, not {shortened(value)}.")
+    raise InvalidInputError(
+        f"{argument(name)} must be a dict with columns as keys, not {shortened(value)}."
+    )
 
 
 def hashable(value: object) -> bool:

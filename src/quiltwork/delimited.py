@@ -25,6 +25,7 @@ from typing import Any, BinaryIO, TypeVar
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
+from quiltwork.wording import argument
 
 Result = TypeVar("Result")
 
@@ -266,7 +267,7 @@ class CsvSource:
         if re.search("[\x80-\x9f]", letters):  # bytes that cp1252 has no letters for
             raise InvalidInputError(
                 f"{path!r} is neither UTF-8 nor Windows' text (cp1252); say its encoding, for "
-                "example encoding='shift_jis'."
+                f"example {argument('encoding', 'shift_jis')}."
             )
 
     def fall_back_to_cp1252(self) -> bool:
@@ -315,7 +316,7 @@ class CsvSource:
         name = self.dialect.encoding.upper()
         raise InvalidInputError(
             f"{self.path!r} is not {name} text near line {reader.line_num + 1}; say its encoding, "
-            "for example encoding='latin-1', or convert it first."
+            f"for example {argument('encoding', 'latin-1')}, or convert it first."
         )
 
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
+from quiltwork.wording import argument
 
 Number: TypeAlias = int | float | Fraction | Decimal
 
@@ -40,16 +41,16 @@ def to_fraction(value: object, name: str) -> Fraction:
     """
     if isinstance(value, (bool, str, bytes)) or not isinstance(value, (numbers.Real, Decimal)):
         raise InvalidInputError(
-            f"{name} must be a number, not {shortened(value)}; give an int, float, Fraction or "
-            "Decimal."
+            f"{argument(name)} must be a number, not {shortened(value)}; give an int, float, "
+            "Fraction or Decimal."
         )
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
-        raise InvalidInputError(f"{name} must be finite, not {shortened(value)}.")
+        raise InvalidInputError(f"{argument(name)} must be finite, not {shortened(value)}.")
     if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) > _LARGEST_EXPONENT:
         raise InvalidInputError(
-            f"{name} is {shortened(value)}, far outside the range of any computation."
+            f"{argument(name)} is {shortened(value)}, far outside the range of any computation."
         )
     return Fraction(value) if isinstance(value, Decimal) else Fraction(str(value))
 
@@ -64,11 +65,11 @@ def positive_fraction(value: object, name: str) -> Fraction:
     """
     fraction = to_fraction(value, name)
     if fraction <= 0:
-        raise InvalidInputError(f"{name} must be greater than 0, not {shortened(value)}.")
+        raise InvalidInputError(f"{argument(name)} must be greater than 0, not {shortened(value)}.")
     if not 1 / _LARGEST <= fraction <= _LARGEST:
         raise InvalidInputError(
-            f"{name} is {shortened(value)}, far outside the range of any computation; give a "
-            "number between 1e-300 and 1e300."
+            f"{argument(name)} is {shortened(value)}, far outside the range of any computation; "
+            "give a number between 1e-300 and 1e300."
         )
     return fraction
 
@@ -82,8 +83,8 @@ def proper_fraction(value: object, name: str) -> Fraction:
     number = to_fraction(value, name)
     if not 0 < number < 1:
         raise InvalidInputError(
-            f"{name} must lie strictly between 0 and 1, not {shortened(value)}; write 0.95 for "
-            "95 %."
+            f"{argument(name)} must lie strictly between 0 and 1, not {shortened(value)}; write "
+            "0.95 for 95 %."
         )
     return number
 
@@ -99,8 +100,9 @@ def privacy_level(value: object, name: str) -> Fraction:
     level = positive_fraction(value, name)
     if level >= _MEANT:
         warnings.warn(
-            f"{name} is {shortened(value)}: it may change odds by a factor of e^{float(level):.6g},"
-            " which protects nothing. Is it another argument, such as the length of the series?",
+            f"{argument(name)} is {shortened(value)}: it may change odds by a factor of "
+            f"e^{float(level):.6g}, which protects nothing. Is it another argument, such as the "
+            "length of the series?",
             QuiltworkWarning,
             stacklevel=3,
         )
@@ -140,7 +142,7 @@ def written_fraction(text: object, name: str) -> Fraction:
         except ZeroDivisionError:
             pass
     raise InvalidInputError(
-        f"{name} must be an exact number as text, such as '1/10', not {shortened(text)}."
+        f"{argument(name)} must be an exact number as text, such as '1/10', not {shortened(text)}."
     )
 
 
@@ -233,7 +235,7 @@ def _written(value: float, digits: int, rounding: str) -> str:
 def unseen_integer(value: object, name: str) -> int:
     """Read a private integer at or above 0: what is wrong is told without showing it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
-        raise InvalidInputError(f"{name} must be an integer of at least 0.")
+        raise InvalidInputError(f"{argument(name)} must be an integer of at least 0.")
     return int(value)
 
 
@@ -248,9 +250,13 @@ def nearest_float(value: Fraction) -> float:
 def integer(value: object, name: str, minimum: int, maximum: int | None = None) -> int:
     """Read an integer from `minimum` to `maximum`; booleans and floats are refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InvalidInputError(f"{name} must be an integer, not {shortened(value)}.")
+        raise InvalidInputError(f"{argument(name)} must be an integer, not {shortened(value)}.")
     if int(value) < minimum:
-        raise InvalidInputError(f"{name} must be at least {minimum}, not {shortened(value)}.")
+        raise InvalidInputError(
+            f"{argument(name)} must be at least {minimum}, not {shortened(value)}."
+        )
     if maximum is not None and int(value) > maximum:
-        raise InvalidInputError(f"{name} must be at most {maximum:,}, not {shortened(value)}.")
+        raise InvalidInputError(
+            f"{argument(name)} must be at most {maximum:,}, not {shortened(value)}."
+        )
     return int(value)

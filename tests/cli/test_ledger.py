@@ -54,7 +54,7 @@ def test_create_twice_is_an_input_error(cli, url, made, belief):
 
 def test_a_budget_that_nobody_means_is_noticed_once(cli, url, made, belief):
     new = ("ledger", "create", url, "e", "--belief", belief, "--length", "9", "--budget", "100")
-    assert "Warning: budget is 100" in cli(*new).err
+    assert "Warning: --budget is 100" in cli(*new).err
     assert cli("ledger", "show", url, "e").err == ""
 
 

@@ -26,6 +26,7 @@ from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_down
+from quiltwork.wording import argument
 
 _HALVINGS = 40
 _DOUBLINGS = 8
@@ -111,7 +112,7 @@ def _least(fits: Callable[[float], bool], epsilon: float, low: float, safe: floa
     else:
         raise UnsupportedError(
             f"epsilon is {epsilon:g}, too small to tell the exact leakage from rounding errors; "
-            "use method='exact'."
+            f"use {argument('method', 'exact')}."
         )
     while safe / 2 > max(low, _SMALLEST) and fits(safe / 2):
         safe /= 2

@@ -45,6 +45,7 @@ from quiltwork.beliefs.states import Label, read_states
 from quiltwork.beliefs.stationary import irreducible_stationary
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
+from quiltwork.wording import argument
 
 _TINY = 2.0**-960
 _SETTLED = 2.0**-50
@@ -473,7 +474,8 @@ def _refuse_other_begins(dated: Sequence[DatedChain], steady: bool, data: Sequen
             shown = ", ".join(sorted(zones))
             raise InvalidInputError(
                 f"The belief follows the clock of {shown}, and the data are in "
-                f"{'no time zone' if zone is None else zone}; read them with timezone={shown!r}."
+                f"{'no time zone' if zone is None else zone}; read them with "
+                f"{argument('timezone', shown)}."
             )
         if moment not in begins:
             shown = ", ".join(sorted(one.begin_words for one in dated)[:3])

@@ -16,6 +16,7 @@ import numpy as np
 
 from quiltwork.beliefs.matrices import BoolArray, FloatArray
 from quiltwork.errors import UnsupportedError
+from quiltwork.wording import argument
 
 MOST_ENTRIES = 1 << 22
 _MOST_AXES = 30
@@ -129,7 +130,8 @@ def check_size(scope: Sequence[int], sizes: Sequence[int], most: int = MOST_ENTR
     if entries > most or len(scope) > _MOST_AXES:
         raise UnsupportedError(
             f"Eliminating exactly needs a table of {entries:,} entries over {len(scope)} nodes "
-            f"(width {len(scope) - 1}), and the limit is {most:,}; use method='approx', "
+            f"(width {len(scope) - 1}), and the limit is {most:,}; use "
+            f"{argument('method', 'approx')}, "
             "whose bounds need small tables only, or a sparser network."
         )
 

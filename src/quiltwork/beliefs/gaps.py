@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.origins import with_gaps
+from quiltwork.wording import argument
 
-CLAIM = (
-    "When a series was silent is taken as public and as saying nothing about its states: outages, "
-    "a flat battery. Where people switch off as they leave, that is false; then missing='state' is "
-    "right."
-)
+
+def silence_claim() -> str:
+    """Say what is claimed by leaving gaps out."""
+    return (
+        "When a series was silent is taken as public and as saying nothing about its states: "
+        "outages, a flat battery. Where people switch off as they leave, that is false; then "
+        f"{argument('missing', 'state')} is right."
+    )
 
 
 def recorded_runs(sequences: Iterable[Any]) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
+from quiltwork.wording import argument
 
 Period: TypeAlias = "int | Literal['day', 'week']"
 
@@ -73,7 +74,7 @@ def read_period(
             raise InvalidInputError(
                 f"period={period!r} needs to know when each sequence begins, and nothing was read "
                 "with them that tells; give phase=, the number of steps since midnight, or read "
-                "them with read_series(time=…, every=…)."
+                f"them with read_series({argument('time')}, {argument('every')})."
             )
         return PhaseClock(length, (0,) * len(starts), None)
     first = known[0] if anchor is None else anchor

@@ -38,6 +38,7 @@ from quiltwork.influence.tradeoffs.losses import BoundedRelease, GaussianRelease
 from quiltwork.influence.tradeoffs.one_per_point import Told, largest_step, told_per_step
 from quiltwork.report.charts import LineChart, level, steps
 from quiltwork.results import ChartedResult
+from quiltwork.wording import argument
 
 Unit = Literal["rho", "gdp", "epsilon"]
 
@@ -202,7 +203,8 @@ def gaussian_monitor(
     unit, exact, release = _release(epsilon, rho, gdp, level_delta, at)
     if length is None:
         raise InvalidInputError(
-            "length is missing: give the number of releases by now, for example length=365."
+            "length is missing: give the number of releases by now, for example "
+            f"{argument('length', 365)}."
         )
     points = integer(length, "length", 1, _LONGEST)
     if any(belief.length is not None for belief in members):

@@ -30,6 +30,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction, privacy_level, to_fraction
 from quiltwork.report.charts import Line, LineChart, level, steps
 from quiltwork.results import ChartedResult
+from quiltwork.wording import argument
 
 _ENDLESS = 10**9
 """Time points after which nothing changes but for beliefs under which it never settles."""
@@ -271,7 +272,8 @@ def _runs(levels: Any, length: int | None) -> list[Spending]:
     if isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__"):
         if length is None:
             raise InvalidInputError(
-                "length is missing: give the number of releases by now, for example length=365."
+                "length is missing: give the number of releases by now, for example "
+                f"{argument('length', 365)}."
             )
         points = integer(length, "length", 1, _ENDLESS // 4)
         return [Spending.dp(privacy_level(levels, "epsilon"), 1, points)]

@@ -20,13 +20,15 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.app import app
-from quiltwork.cli.output import in_options, patience
+from quiltwork.cli.output import patience
+from quiltwork.cli.typed_words import TypedWords
 from quiltwork.errors import (
     QuiltworkError,
     QuiltworkWarning,
     StorageError,
     without_passwords,
 )
+from quiltwork.wording import speaking
 
 COMPLETION_VARIABLE = "_QUILTWORK_COMPLETE"
 INTERRUPTED = 130
@@ -51,7 +53,7 @@ def run(arguments: Sequence[str], program: click.Command = app) -> int:
     options = {*takewhile(lambda one: one != "--", arguments)}
     as_json = "--json" in options
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), speaking(TypedWords(_SERVERS)):
             _show_own_warnings(as_json)
             with patience(quiet=as_json or not _SERVERS.isdisjoint(arguments[:1])):
                 code = _invoke(arguments, program)
@@ -86,7 +88,7 @@ def _invoke(arguments: Sequence[str], program: click.Command) -> int:
 def _describe(error: Exception) -> tuple[str, str, int]:
     """Return (kind, message, exit code) of an error."""
     if isinstance(error, QuiltworkError):
-        return _kind(type(error)), in_options(str(error)), error.exit_code
+        return _kind(type(error)), str(error), error.exit_code
     if isinstance(error, click.ClickException):
         return "usage", _usage_message(error), 2
     if isinstance(error, OSError):
@@ -134,7 +136,7 @@ def _show_own_warnings(as_json: bool) -> None:
         if not issubclass(category, QuiltworkWarning):
             usual(message, category, *where)  # type: ignore[arg-type]
             return
-        line = in_options(" ".join(str(message).split()))
+        line = " ".join(str(message).split())
         document = files.dump("warning", 1, {"warning": {"message": line}})
         click.echo(document if as_json else f"Warning: {line}", err=True)
 

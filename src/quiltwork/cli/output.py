@@ -41,7 +41,7 @@ def emit(document: str, human_lines: Iterable[str]) -> None:
         click.echo(document)
         return
     for line in human_lines:
-        click.echo(in_options(line))
+        click.echo(line)
 
 
 def note(line: str) -> None:
@@ -209,7 +209,7 @@ def prompted(question: str, read: Callable[[str], Read], default: str | None = N
         try:
             return read(text.strip())
         except InvalidInputError as error:
-            raise click.UsageError(in_options(str(error))) from None
+            raise click.UsageError(str(error)) from None
 
     _PATIENCE.stop()
     try:
@@ -235,60 +235,6 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
     steps = {"length": work} if isinstance(work, int) else {"iterable": work}
     stream = sys.stderr if _has_terminal() and not as_json() else StringIO()
     return click.progressbar(**steps, label=label, file=stream)
-
-
-_SAME = (
-    "confidence days decimal edges encoding epsilon every labels length method missing protect "
-    "rule secrets states subject time timezone total window"
-)
-_OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
-    "episode": "--protect",
-    "at_most": "--max-rows",
-    "max_rows": "--max-rows",
-    "date_format": "--date-format",
-    "left_out": "--left-out",
-    "row_groups": "--row-groups",
-    "na_values": "--na",
-    "levels": "--level",
-    "count_missing": "--count-missing",
-}
-_ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")
-
-
-_PHRASES = {
-    re.compile(spoken): typed
-    for spoken, typed in {
-        r"queries\.by_hour\(begins='([\d:]+)'\)": r"--query by-hour:\1",
-        r"queries\.by_hour\(step='(\w+)'\)": r"--every \1",
-        r"queries\.\w+\(states=\[…\]\)": "--states a,b",
-        "plan_holdout": "`quiltwork holdout plan`",
-        "Leave out the time zone": "Leave out the time zone, as --timezone none does",
-        r"query\.on\(start, stop\)": "--window START:STOP",
-        r"beginning_of=\d+": "--beginning",
-        r"ledger\.extend\('([^']+)', (\d+)\)": r"quiltwork ledger extend URL \1 \2",
-        r"ledger\.status\('[^']+'\)\.beliefs": "the beliefs that `ledger show` names",
-        r"create\(dataset, beliefs, length, budget\)": "`quiltwork ledger create`",
-        r"\blimits=\((\d+), (\d+)\)": r"--limits \1:\2",
-        r"\b(floor|overfits|train|variance)=(?=[.,; ])": r"--\1",
-    }.items()
-}
-
-
-def in_options(text: str) -> str:
-    """Say in the command line's words what a sentence says in Python's.
-
-    >>> in_options("Pass missing='state' or episode=18, or use query.on(start, stop).")
-    'Pass --missing state or --protect 18, or use --window START:STOP.'
-    """
-    for spoken, typed in _PHRASES.items():
-        text = spoken.sub(typed, text)
-
-    def option(found: re.Match[str]) -> str:
-        value = found[2].strip("'\"[]")
-        number, stop = value.rstrip("."), value[len(value.rstrip(".")) :]
-        return f"{_OPTIONS[found[1]]} {number}{stop}"
-
-    return _ARGUMENT.sub(option, text)
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

@@ -15,7 +15,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import encoding_option, exact_number, option, split_list
-from quiltwork.cli.output import in_options, note
+from quiltwork.cli.output import note
 from quiltwork.errors import InvalidInputError, QuiltworkError
 from quiltwork.exact import integer
 
@@ -166,14 +166,14 @@ def read(
     if check is not None:
         check(file, column, arguments)
     if reading.missing == "public":
-        from quiltwork.beliefs.gaps import CLAIM
+        from quiltwork.beliefs.gaps import silence_claim
 
-        note(f"--missing public: {in_options(CLAIM)}")
+        note(f"--missing public: {silence_claim()}")
     series = take(file, column, **arguments, beliefs=beliefs)
     if reading.value is None and not known and states is None:
         refuse_headerless(file, column, series.states)
     if series.reading and check is None:
-        note(in_options(series.reading))
+        note(series.reading)
     return series
 
 

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, positive_fraction, privacy_level, to_fraction
+from quiltwork.wording import argument
 
 _PRECISION_BITS = 53
 _LEAST_ALPHA = Fraction(1, 1 << 1000)  # more privacy than a huge ε asks for does no harm
@@ -81,7 +82,8 @@ def read_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, 
     """
     if (alpha is None) == (epsilon is None):
         raise InvalidInputError(
-            "Give the privacy level once: either alpha=… (in [0, 1]) or epsilon=… (> 0)."
+            f"Give the privacy level once: either alpha=… (in [0, 1]) or {argument('epsilon')} (> "
+            "0)."
         )
     if epsilon is not None:
         return alpha_for_epsilon(epsilon), privacy_level(epsilon, "epsilon")

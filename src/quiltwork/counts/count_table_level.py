@@ -21,6 +21,7 @@ from quiltwork.counts.people import number_of_people, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import Number, privacy_level, proper_fraction
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.wording import argument
 
 Adjacency: TypeAlias = Literal["replace", "add-remove"]
 Cell: TypeAlias = Hashable
@@ -59,7 +60,9 @@ def table_level(
         replaced = level / moved * min(len(cells), 2)
         return TableLevel(asked, replaced, (ratio,) * len(cells))
     if beliefs is not None:
-        raise InvalidInputError("With beliefs, give epsilon=… as the level of the whole table.")
+        raise InvalidInputError(
+            f"With beliefs, give {argument('epsilon')} as the level of the whole table."
+        )
     ratio, cost = read_level(alpha, epsilon)
     if cost is None:
         raise NotPrivateError(
@@ -81,7 +84,7 @@ def _under_beliefs(
     if adjacency != "replace" or known is None:
         raise InvalidInputError(
             "With beliefs, the people are known and their rows are not: protect against replace, "
-            "and under a chain give total=…, the number of people."
+            f"and under a chain give {argument('total')}, the number of people."
         )
     return substitution_level(beliefs, known, epsilon)
 

@@ -18,6 +18,7 @@ from functools import cached_property
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, nearest_float, shortened, to_fraction
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.wording import argument
 
 MOST = 1 << 60
 """Rows, questions or rounds that anybody may plan with."""
@@ -98,7 +99,7 @@ class AlgorithmSettings:
         if not self.noise:
             raise UnsupportedError(
                 "A holdout without noise protects no row, so no level and no ledger can say what "
-                "its answers cost; plan it with protect='rows'."
+                f"its answers cost; plan it with {argument('protect', 'rows')}."
             )
         return Fraction(9, 4) / (self.noise * self.rows)
 

@@ -26,6 +26,7 @@ from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.counting import counting_width
 from quiltwork.results import ResultBase
+from quiltwork.wording import either
 
 
 def squared_leakages(
@@ -216,8 +217,10 @@ class Guarantee(ResultBase):
         ]
         if self.vacuous:
             lines.append(
-                "This is vacuous: always answering 1/2 errs by at most 0.5. plan_holdout says how "
-                "many rows a useful promise takes, and what sample splitting or a Ladder gives."
+                "This is vacuous: always answering 1/2 errs by at most 0.5. "
+                + either("plan_holdout", "`quiltwork holdout plan`")
+                + " says how many rows a useful promise takes, and what sample splitting or a "
+                "Ladder gives."
             )
         return "\n".join(lines)
 

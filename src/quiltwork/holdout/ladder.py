@@ -55,6 +55,7 @@ from quiltwork.holdout.transcript import (
     read_transcript,
 )
 from quiltwork.results import Interval, ResultBase
+from quiltwork.wording import argument
 
 _BITS = 20
 _UP = 1 + 2.0**-40
@@ -187,7 +188,7 @@ class Ladder(ResultBase, OneOwner):
         if not math.isfinite(self._width_at(*given, rule.steps, metric, limit)):
             raise InvalidInputError(
                 f"{metric.name} divides by how many rows are of a class, and a board tells no "
-                "such number: give the share of rows that it is at least, floor=."
+                f"such number: give the share of rows that it is at least, {argument('floor')}."
             )
         transcript = Transcript(
             rule,

@@ -26,6 +26,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction, written_fraction
 from quiltwork.holdout.concentration import Concentration
 from quiltwork.results import Interval
+from quiltwork.wording import argument
 
 RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 Combine: TypeAlias = Callable[[Sequence[float]], float]
@@ -426,7 +427,7 @@ def _variance(variance: Any) -> float:
     if found <= 0:
         raise InvalidInputError(
             "r2 is measured against the variance of the target on training rows, which is public: "
-            f"give it as variance=, above 0, not {shortened(variance)}."
+            f"give it as {argument('variance')}, above 0, not {shortened(variance)}."
         )
     return float(found)
 
@@ -435,7 +436,7 @@ def _limits(metric: str, limits: tuple[Any, Any] | None) -> tuple[float, float]:
     if limits is None:
         raise InvalidInputError(
             f"{metric} is bounded only if the target is: give its public limits, such as "
-            "limits=(0, 100); values outside are clipped."
+            f"{argument('limits', (0, 100))}; values outside are clipped."
         )
     pair = isinstance(limits, Sequence) and not isinstance(limits, str) and len(limits) == 2
     ends = [to_fraction(end, "limits") for end in limits] if pair else [Fraction(0)] * 2

@@ -19,6 +19,7 @@ from quiltwork.holdout.guarantee import VACUOUS, overfit_width
 from quiltwork.holdout.ladder import least_width
 from quiltwork.holdout.one_bit import verdict_width
 from quiltwork.report.charts import Line, LineChart, level
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.holdout.holdout_plan import HoldoutPlan
@@ -113,7 +114,10 @@ def _settings(plan: HoldoutPlan) -> list[str]:
         board = f"Settings: {plan.values} steps, {plan.queries:,} submissions"
         return [f"{board}; no training rows are needed, and no row is protected."]
     grid = "" if plan.values is None else f", answers rounded to steps of 1/{plan.values}"
-    level = "Level: none; rows are not protected. Plan with protect='rows' if they must be."
+    level = (
+        "Level: none; rows are not protected. Plan with "
+        f"{argument('protect', 'rows')} if they must be."
+    )
     if plan.noise:
         level = (
             f"Level: {plan.epsilon:.4g}-DP for replacing a row, {plan.bayesian_epsilon:.4g}-"

@@ -37,6 +37,7 @@ from quiltwork.influence.profile import Profile, combined
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.results import ChartedResult
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.influence.gaussian_noise import GaussianCalibration
@@ -169,8 +170,9 @@ class Calibration(ChartedResult):
         """
         if not all(isinstance(one, QuiltBound) for one in self.bounds) or not self.bounds:
             raise UnsupportedError(
-                f"method={self.method!r} works without quilts, so none is active; calibrate with "
-                "method='exact', 'approx' or 'spectral'."
+                f"{argument('method', self.method)} works without quilts, so none is active; "
+                "calibrate with "
+                f"{argument('method', 'exact')}, 'approx' or 'spectral'."
             )
         level, found = positive_fraction(self.epsilon, "epsilon"), []
         for number, bound in enumerate(self.bounds, start=1):
@@ -336,7 +338,8 @@ def calibrate(
 
         if pairs is not None:
             raise UnsupportedError(
-                "method='optimal-scale' keeps all values apart; with pairs leave method out."
+                f"{argument('method', 'optimal-scale')} keeps all values apart; with pairs leave "
+                "method out."
             )
         return optimal_calibration(beliefs, length, epsilon, query, secrets, episode)
     level = privacy_level(epsilon, "epsilon")
@@ -396,7 +399,8 @@ def _refuse_several(releases: Any) -> None:
 
 def _warn_of_entry(scale: float, leakage: float) -> None:
     warnings.warn(
-        f"method='entry' protects one time point as if it said nothing about the others. Under "
+        f"{argument('method', 'entry')} protects one time point as if it said nothing about the "
+        "others. Under "
         f"the belief given, noise of scale {scale:.6g} may leak up to {leakage:.6g} about a time "
         f"point.",
         QuiltworkWarning,

@@ -21,6 +21,7 @@ from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.influence.quilts.quilt_bound import QuiltBound, default_quilts
 from quiltwork.influence.sweep import can_be_swept
 from quiltwork.influence.sweep_bound import SweepBound
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
@@ -62,7 +63,8 @@ def _bound(
     if isinstance(belief, Gaussian):
         if wanted is not None:
             raise UnsupportedError(
-                f"method={wanted!r} is about states, and Gaussian beliefs are about numbers, with "
+                f"{argument('method', wanted)} is about states, and Gaussian beliefs are about "
+                "numbers, with "
                 "one method of their own; leave method out."
             )
         return GaussianBound(belief, length)
@@ -116,8 +118,9 @@ def read_method(method: Any) -> InfluenceMethod | None:
         return cast("InfluenceMethod | None", method)
     if isinstance(method, str) and method == "optimal-scale":
         raise UnsupportedError(
-            "method='optimal-scale' is a calibration of one query and has no quilts to account "
-            "with; use method='exact' here."
+            f"{argument('method', 'optimal-scale')} is a calibration of one query and has no "
+            "quilts to account "
+            f"with; use {argument('method', 'exact')} here."
         )
     raise InvalidInputError(
         f"method is {shortened(method)}; choose one of {', '.join(METHODS)}, or None."
@@ -148,7 +151,8 @@ def refuse_entry(method: Any) -> None:
     """
     if isinstance(method, str) and method == "entry":
         raise InvalidInputError(
-            "method='entry' treats time points as independent, so its levels would be wrong under "
+            f"{argument('method', 'entry')} treats time points as independent, so its levels "
+            "would be wrong under "
             "the beliefs given; leave method out."
         )
 

@@ -41,6 +41,7 @@ from quiltwork.influence.tradeoffs.curves import gaussian_epsilon, gaussian_leve
 from quiltwork.influence.tradeoffs.noise_level import epsilon_of_level, largest_level
 from quiltwork.influence.tradeoffs.sweep import Window
 from quiltwork.results import ResultBase
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
@@ -182,7 +183,7 @@ def gaussian_calibration(
     if method not in (None, "group"):
         raise InvalidInputError(
             f"method={shortened(method)} is for geometric noise; with noise='gaussian' leave "
-            "method out (chains take the f-sweep), or write method='group'."
+            f"method out (chains take the f-sweep), or write {argument('method', 'group')}."
         )
     seen = bounds_for(beliefs, length, None)
     members = tuple(one.belief for one in seen)

@@ -37,6 +37,7 @@ from quiltwork.influence.calibration_arguments import (
 from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.queries import Count
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
@@ -105,7 +106,8 @@ def optimal_calibration(
     problem = as_problem(query, points, secrets, episode)
     if problem.episode > 1:
         raise UnsupportedError(
-            "method='optimal-scale' protects single time points; for longer episodes leave method "
+            f"{argument('method', 'optimal-scale')} protects single time points; for longer "
+            "episodes leave method "
             "out."
         )
     nodes = problem.nodes
@@ -123,8 +125,9 @@ def optimal_calibration(
         found = least_scale(laws, level)
     except TooLargeError as error:
         raise UnsupportedError(
-            f"method='optimal-scale' needs the joint law of the query's integers. {error} "
-            "method='exact' calibrates at any length."
+            f"{argument('method', 'optimal-scale')} needs the joint law of the query's integers. "
+            f"{error} "
+            f"{argument('method', 'exact')} calibrates at any length."
         ) from None
     divisor = 1 if query is None else query.divisor(points_asked(query, lengths))
     scale = found.scale / divisor

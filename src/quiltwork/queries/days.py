@@ -23,6 +23,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 from quiltwork.queries.base import IntArray, Integers, States, as_integers, counts_of
 from quiltwork.queries.cells import Count, Histogram
+from quiltwork.wording import either
 
 HOURS = 24
 _HOUR = 3600
@@ -81,7 +82,7 @@ class ByHour(Histogram):
         if self.step is None:
             raise InvalidInputError(
                 "Which hour is a time point in? Neither the belief nor the data say how long a "
-                "step is; write queries.by_hour(step='10min')."
+                "step is; write " + either("queries.by_hour(step='10min').", "--every 10min.")
             )
         return self.step
 

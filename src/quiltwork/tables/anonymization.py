@@ -44,6 +44,7 @@ from quiltwork.tables.verification import Verdict, verify_counts
 from quiltwork.tables.verification.bounds import groups_withstand
 from quiltwork.tables.verification.search import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
+from quiltwork.wording import argument
 
 Backend: TypeAlias = Literal["local", "spark"]
 
@@ -190,7 +191,11 @@ def _check_disjoint(table: Table, method: Method, relaxed: bool) -> None:
     """Refuse choices by which boxes come to overlap."""
     trees = [name for name in table.hierarchies if name in table.quasi_identifiers]
     if relaxed or method == "separate" or trees:
-        what = f"the hierarchy of {trees[0]!r}" if trees else "relaxed and method='separate'"
+        what = (
+            f"the hierarchy of {trees[0]!r}"
+            if trees
+            else f"relaxed and {argument('method', 'separate')}"
+        )
         raise InvalidInputError(
             f"boxes='disjoint' and {what} do not go together: a row could fit several boxes."
         )

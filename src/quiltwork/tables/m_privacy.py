@@ -17,6 +17,7 @@ from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.search import LIMIT, AnyMethod
 from quiltwork.tables.verification.verdict import Verdict
 from quiltwork.tables.verification.verify import verify_counts
+from quiltwork.wording import argument
 
 
 def verify_m_privacy(
@@ -61,7 +62,7 @@ def verify_m_privacy(
         loose = next(part for part in asked.parts if not part.eg_monotonic)
         raise UnsupportedError(
             f"{method} prunes coalitions, which is sound only if the constraint is EG monotonic; "
-            f"{loose} is not. Use method='exact'."
+            f"{loose} is not. Use {argument('method', 'exact')}."
         )
     limit = integer(limit, "limit", 1)
     if read_table(table).kind == "spark":
@@ -69,7 +70,7 @@ def verify_m_privacy(
 
         if method != "exact":
             raise UnsupportedError(
-                f"Spark tables are verified by method='exact' only, not {method!r}."
+                f"Spark tables are verified by {argument('method', 'exact')} only, not {method!r}."
             )
         return verify_spark(table, asked, size)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)

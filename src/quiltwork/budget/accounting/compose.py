@@ -21,6 +21,7 @@ from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
 from quiltwork.influence import Calibration, calibrate, max_influence
+from quiltwork.wording import argument
 
 __all__ = [
     "count_divergence",
@@ -231,13 +232,15 @@ def _level(one: Any, position: int) -> Fraction:
         return positive_fraction(one, f"Level {position}")
     if one.method == "sweep":
         raise UnsupportedError(
-            f"Release {position} has method='sweep', and what the sweep charges does not add up: "
+            f"Release {position} has {argument('method', 'sweep')}, and what the sweep charges "
+            "does not add up: "
             "two releases can cost more than the sum of both. An Accountant says what they cost "
-            "together; method='exact' has levels that add up (Theorem 3.7)."
+            f"together; {argument('method', 'exact')} has levels that add up (Theorem 3.7)."
         )
     if one.method == "optimal-scale":
         raise UnsupportedError(
-            f"Release {position} has method='optimal-scale', whose level holds for it alone and "
+            f"Release {position} has {argument('method', 'optimal-scale')}, whose level holds for "
+            "it alone and "
             "does not add up with others; an Accountant prices it by its level per substituted "
             f"time point. Why: {EXAMPLE}"
         )

@@ -29,6 +29,7 @@ from quiltwork.influence.gaussian import no_sum
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.lazy import cached_property
 from quiltwork.results import ResultBase
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.report.charts import LineChart
@@ -144,7 +145,7 @@ class Secrets:
         raise InvalidInputError(
             f"The releases before were clipped to a range of width {float(narrowest or 0):g}, this "
             f"one to {float(spending.span):g}, and the belief does not say how large a difference "
-            "is hidden by both; give it within=, and episode=1."
+            f"is hidden by both; give it within=, and {argument('episode', 1)}."
         )
 
 

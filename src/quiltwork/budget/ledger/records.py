@@ -18,6 +18,7 @@ from quiltwork.budget.ledger.entries import Entry, reading
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_down, float_up, written_fraction
 from quiltwork.results import ResultBase, plain
+from quiltwork.wording import either
 
 State: TypeAlias = Literal["debited", "released"]
 NOTES = ("refusal", "read", "act")
@@ -322,6 +323,6 @@ def unknown(dataset: str, known: list[str]) -> InvalidInputError:
     shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
     there = f"there are {shown}" if known else "there are none yet"
     return InvalidInputError(
-        f"The ledger has no dataset {dataset!r}; {there}. Begin one with create(dataset, beliefs, "
-        "length, budget)."
+        f"The ledger has no dataset {dataset!r}; {there}. Begin one with "
+        + either("create(dataset, beliefs, length, budget).", "`quiltwork ledger create`.")
     )

@@ -20,6 +20,7 @@ from quiltwork.budget.payment import BEGINNING_OF, Request
 from quiltwork.budget.spending import Spending, as_spending
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
+from quiltwork.wording import argument, either
 
 _LONGEST_LABEL = 1000
 _LONGEST_REQUEST = 10**6
@@ -65,20 +66,25 @@ def _check_it_is_about(
     if description.get("belief_digest") not in (None, digest(beliefs)):
         raise InvalidInputError(
             f"The release was made under other beliefs than those of dataset {dataset!r}, so its "
-            f"guarantee is not the ledger's; release with ledger.status({dataset!r}).beliefs, or "
-            "create a dataset with the beliefs you mean."
+            "guarantee is not the ledger's; release with "
+            + either(f"ledger.status({dataset!r}).beliefs", "the beliefs that `ledger show` names")
+            + ", or create a dataset with the beliefs you mean."
         )
     stated = description.get(BEGINNING_OF, description.get("length", length))
     found = integer(stated, "length", 1)
     if found == length:
         return
+    grow = either(
+        f"ledger.extend({dataset!r}, {found})", f"quiltwork ledger extend URL {dataset} {found}"
+    )
+    part = either("query.on(start, stop)", "--window START:STOP")
     raise InvalidInputError(
         f"The data have {found} time points, dataset {dataset!r} has {length}; "
         + (
-            f"first let it grow: ledger.extend({dataset!r}, {found})."
+            f"first let it grow: {grow}."
             if found > length
-            else "give all of them and ask about a part with query.on(start, stop), or, if the "
-            f"rest is still to come, say so with beginning_of={length}."
+            else f"give all of them and ask about a part with {part}, or, if the rest is "
+            f"still to come, say so with {argument('beginning_of', length)}."
         )
     )
 

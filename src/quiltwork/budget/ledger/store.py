@@ -27,6 +27,7 @@ from quiltwork.budget.ledger.databases import Connection, Database
 from quiltwork.budget.ledger.entries import Head
 from quiltwork.budget.ledger.log import Log, has_tables, make_tables
 from quiltwork.errors import StorageError
+from quiltwork.wording import either
 
 Result = TypeVar("Result")
 
@@ -372,7 +373,7 @@ class Store:
     def _no_ledger(self) -> StorageError:
         return StorageError(
             f"There is no ledger at {self.database.url!r}; check the URL, or begin one with "
-            "create(dataset, beliefs, length, budget)."
+            + either("create(dataset, beliefs, length, budget).", "`quiltwork ledger create`.")
         )
 
     def _let_fork(self) -> None:

@@ -44,6 +44,7 @@ from quiltwork.exact import Number, float_up, integer, positive_fraction, privac
 from quiltwork.influence import calibrate
 from quiltwork.queries import Query
 from quiltwork.results import plain
+from quiltwork.wording import argument
 
 LARGEST = 120
 _MOST_LEVEL = 100
@@ -190,7 +191,8 @@ def optimal_for_chain(
     if laws.n > LARGEST:
         raise UnsupportedError(
             f"The program for n = {laws.n} has {(laws.n + 1) ** 2:,} variables; it is solved up to "
-            f"n = {LARGEST}. Use calibrate(…, method='optimal-scale') and a remap instead."
+            f"n = {LARGEST}. Use calibrate(…, {argument('method', 'optimal-scale')}) and a remap "
+            "instead."
         )
     answers = np.arange(laws.n + 1)
     costs = user.probabilities(laws.n)[:, None] * user.loss.table(answers[:, None], answers[None])

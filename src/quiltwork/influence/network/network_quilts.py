@@ -30,6 +30,7 @@ from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, qu
 from quiltwork.influence.quilts.quilt_bound import default_quilts
 from quiltwork.influence.ratios import BoolArray, log_ratios
 from quiltwork.lazy import kept_with_first
+from quiltwork.wording import argument
 
 _FEW_NODES = 12
 """Up to here every quilt of a network with impossible values is computed from the full joint."""
@@ -43,7 +44,8 @@ def _(
         return baseline(belief.length, method)
     if method in ("spectral", "contraction"):
         raise UnsupportedError(
-            f"method={method!r} is about Markov chains, and this belief is a network; use 'exact' "
+            f"{argument('method', method)} is about Markov chains, and this belief is a network; "
+            "use 'exact' "
             "or 'approx'."
         )
     return iter(network_families(belief, method))
@@ -73,7 +75,7 @@ def _refuse_wide(network: Network) -> None:
         raise UnsupportedError(
             f"Exact influence in this network needs tables of {network.largest_table:,} entries "
             f"(elimination of width {network.treewidth}), and the limit is {MOST_ENTRIES:,}; use "
-            "method='approx', whose bounds hold for any width."
+            f"{argument('method', 'approx')}, whose bounds hold for any width."
         )
 
 

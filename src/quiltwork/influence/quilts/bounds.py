@@ -16,6 +16,7 @@ from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import diameters
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
+from quiltwork.wording import argument
 
 Sides = tuple[FloatArray, FloatArray]
 
@@ -40,7 +41,7 @@ def require_mixing(chain: MarkovChain) -> None:
         kind = "aperiodic" if chain.is_irreducible else "irreducible"
         raise UnsupportedError(
             f"The spectral bound holds for irreducible, aperiodic chains, and this one is not "
-            f"{kind}; use method='exact' or 'approx'."
+            f"{kind}; use {argument('method', 'exact')} or 'approx'."
         )
 
 

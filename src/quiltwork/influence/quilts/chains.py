@@ -24,6 +24,7 @@ from quiltwork.influence.quilts.protocol import (
     QuiltFamily,
     quilt_families,
 )
+from quiltwork.wording import argument
 
 Bound: TypeAlias = Callable[[Any, IntArray], bounds.Sides]
 
@@ -59,8 +60,9 @@ def _(
     if method in ("exact", "spectral"):
         several = "chains" if isinstance(belief, ChainBox) else "matrices"
         raise UnsupportedError(
-            f"A {type(belief).__name__} holds many {several}, and method={method!r} needs a single "
-            "one; use method='sweep', 'approx' or 'contraction'."
+            f"A {type(belief).__name__} holds many {several}, and {argument('method', method)} "
+            "needs a single "
+            f"one; use {argument('method', 'sweep')}, 'approx' or 'contraction'."
         )
     if method in _BOUNDS and belief.size == 1:
         return iter([ListedFamily.known(range(1, length + 1))])
@@ -84,7 +86,8 @@ def _(
 ) -> Iterator[QuiltFamily]:
     if method not in ("group", "entry"):
         raise UnsupportedError(
-            f"A HiddenChain is swept, and method={method!r} works by quilts of what the data "
+            f"A HiddenChain is swept, and {argument('method', method)} works by quilts of what "
+            "the data "
             "show; leave method out."
         )
     return baseline(length, method)

@@ -36,6 +36,7 @@ from quiltwork.influence.quilts.protocol import (
 )
 from quiltwork.influence.quilts.search import worst_node
 from quiltwork.influence.sweep import Charge
+from quiltwork.wording import argument
 
 _FAR = 1 << 62
 _FIRST_REACH = 1 << 20
@@ -66,7 +67,7 @@ class QuiltBound(BeliefBound):
         """
         if problem.episode > 1:
             raise UnsupportedError(
-                f"method={self.method!r} protects single time points; stretches of "
+                f"{argument('method', self.method)} protects single time points; stretches of "
                 f"{problem.episode} take a sweep, which needs a chain."
             )
         price = ScaleFor(epsilon)

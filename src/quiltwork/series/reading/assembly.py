@@ -38,6 +38,7 @@ from quiltwork.series.reading.streamed import (
     refuse_twice,
 )
 from quiltwork.series.reading.values import as_labels, match_labels
+from quiltwork.wording import argument
 
 _SMALL, _MOST_TOGETHER = 1 << 20, 1000
 _MANY = 20
@@ -215,7 +216,8 @@ class ReadingRules:
         timed = int(outline.first.max()) > NEVER
         if limits is not None and (step is None or (not timed and outline.counts.any())):
             raise InvalidInputError(
-                "Public days need the time column, time='…', and steps, for example every='15min'."
+                f"Public days need the time column, {argument('time')}, and steps, for example "
+                f"{argument('every', '15min')}."
             )
         if not outline.counts.any():
             raise InvalidInputError("No record is on these days; check them, and the time zone.")
@@ -331,7 +333,7 @@ def _refuse_undeclared(column: LabelCollector, cells: Sequence[Any]) -> None:
             raise InvalidInputError(
                 f"Row {row} of column {column.name!r} holds a usual word for a missing value that "
                 "was not declared, and where gaps are public the words for them must be: give "
-                "na_values=['…'], or if it is a state, list it in states."
+                f"{argument('na_values')}, or if it is a state, list it in states."
             )
 
 
@@ -346,7 +348,8 @@ def refuse_gaps(paths: Sequence[Path], *, named: bool) -> None:
     whose = whose if path.subject is not None else ""
     raise InvalidInputError(
         f"Time point {position}{whose} is missing, and {gaps - 1} more are; say what to do: "
-        "missing='state' makes it a state of its own; missing='public' leaves it out, if when the "
+        f"{argument('missing', 'state')} makes it a state of its own; "
+        f"{argument('missing', 'public')} leaves it out, if when the "
         "series was silent is public and says nothing about its states."
     )
 

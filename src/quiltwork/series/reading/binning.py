@@ -25,6 +25,7 @@ from quiltwork.beliefs.grids import (
 )
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError
+from quiltwork.wording import argument
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _no_times(step: int, asked: int | None) -> InvalidInputError:
     if asked is None:
         return InvalidInputError(
             f"The belief is about steps of {duration(step)}, and without times the records cannot "
-            "be put on them; name the time column (--time, or time= of read_series)."
+            f"be put on them; name the time column (--time, or {argument('time')} of read_series)."
         )
     return InvalidInputError(
         "A regular grid (every) needs the name of the time column (time, --time)."

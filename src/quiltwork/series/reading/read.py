@@ -32,6 +32,7 @@ from quiltwork.series.reading.clock import (
 from quiltwork.series.reading.collectors import GAP
 from quiltwork.series.reading.columns import only_column
 from quiltwork.series.reading.source_records import Wanted
+from quiltwork.wording import argument
 
 Missing: TypeAlias = Literal["error", "state", "public"]
 
@@ -123,7 +124,8 @@ class Series:
         check_window(instance(text, str, "A window"))
         if hasattr(self.data, "total"):
             raise UnsupportedError(
-                f"Series on Spark are not cut here; read the span alone with days={text!r}."
+                "Series on Spark are not cut here; read the span alone with "
+                f"{argument('days', text)}."
             )
         begun = {key: self._begin(one, text) for key, one in self.data.coded.items()}
         ends = [start + step * len(self.data.coded[key]) for key, (start, step) in begun.items()]
@@ -248,7 +250,7 @@ def read_series(
     if free and missing == "public":
         raise InvalidInputError(
             f"{type(members[0]).__name__} is not about a series of states, of which some could be "
-            "missing; leave out missing='public'."
+            f"missing; leave out {argument('missing', 'public')}."
         )
     states = None if states is None else list_states(states)
     asked = asked_grid(edges, labels, states, every, rule)
@@ -287,7 +289,8 @@ def read_series(
     if unknown and any((path.codes == GAP).any() for path in read.paths):
         raise InvalidInputError(
             f"Time points are missing and would be the state {gap!r}, which the belief does not "
-            "know; make a belief with that state too, or leave them out with missing='public', if "
+            "know; make a belief with that state too, or leave them out with "
+            f"{argument('missing', 'public')}, if "
             "when the series was silent is public and says nothing about its states."
         )
     origin = Origin(read.grid, resolved(source), len(read.paths), clock.zone, clock.local)
@@ -305,18 +308,19 @@ def tell_holes(read: Paths | Series, missing: Missing) -> None:
     words: Callable[[int], object] = str if read.counted else duration_words
     if read.holes is not None:
         told = f"Times are {words(read.holes)} apart, and some are missing"
-        grid = f"every={words(read.holes)!r}"
+        grid = argument("every", words(read.holes))
         if read.counted:
-            grid = "every='10min' with their unit (date_format='minutes')"
+            unit = argument("date_format", "minutes")
+            grid = f"{argument('every', '10min')} with their unit ({unit})"
         if missing != "error":
             raise InvalidInputError(
-                f"{told}: say {grid} too, so that missing={missing!r} sees them."
+                f"{told}: say {grid} too, so that {argument('missing', missing)} sees them."
             )
         unless = f"over the holes, unless {grid} is said"
     elif read.pause is not None:
         longest = read.pause[1] if read.counted else timedelta(seconds=read.pause[1])
         told = f"Times of a series are about {words(read.pause[0])} apart, and once {longest}"
-        unless = "over such a pause, unless its steps are said, as every='15min'"
+        unless = f"over such a pause, unless its steps are said, as {argument('every', '15min')}"
     else:
         return
     sentence = f"{told}: the series goes on {unless}."
@@ -335,7 +339,7 @@ def refuse_cutting(beliefs: Sequence[Belief]) -> None:
                 f"{type(belief).__name__}, which has a start of its own, remembers more than one "
                 "time point or does not say when its phases are, they would tell too much of "
                 "moments before it. If only those in it are to be protected, read it alone with "
-                "days='2026-03-01:2026-03-31'; or give a "
+                f"{argument('days', '2026-03-01:2026-03-31')}; or give a "
                 "chain that remembers one time point (fit --order 1), or a box."
             )
 
@@ -343,8 +347,10 @@ def refuse_cutting(beliefs: Sequence[Belief]) -> None:
 def _together(text: str) -> str:
     """How to ask about sequences that do not begin or end together."""
     apart = (
-        "put all on public days with days='2026-03-01:2026-03-31' and missing='public', or "
-        "missing='state' under a belief that has the state 'missing' too; or release them apart."
+        f"put all on public days with {argument('days', '2026-03-01:2026-03-31')} and "
+        f"{argument('missing', 'public')}, or "
+        f"{argument('missing', 'state')} under a belief that has the state 'missing' too; or "
+        "release them apart."
     )
     if is_span(text):
         return f"Cut each to it with series.during({text!r}); or {apart}"

@@ -27,6 +27,7 @@ from quiltwork.series.reading.columns import read_columns
 from quiltwork.series.reading.streamed import Block, check_points, spread, subject_of
 from quiltwork.series.reading.times import UNITS, named_units
 from quiltwork.series.reading.values import as_labels
+from quiltwork.wording import argument
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def read_records(
     lasting = bool(held) or len(times) > 1
     if lasting and times and step is None:
         raise InvalidInputError(
-            "Rows that hold for a while need a grid of time points; add every='10min' (--every)."
+            "Rows that hold for a while need a grid of time points; add "
+            f"{argument('every', '10min')} (--every)."
         )
     lasts = held[0].unit() if held and times else ""
     table = held[0].checked(UNITS.get(lasts, 1)) if held else None
@@ -167,7 +169,8 @@ def _counts(times: Sequence[TimeCollector], given: str | None, step: int | None)
     if step is not None:
         raise InvalidInputError(
             f"Do the whole numbers of column {times[0].name!r} count seconds, minutes, hours or "
-            "days? A grid must know: say it, for example date_format='minutes', or in the column's "
+            f"days? A grid must know: say it, for example {argument('date_format', 'minutes')}, "
+            "or in the column's "
             "name."
         )
     return ""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs.grids import Rule
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import shortened
+from quiltwork.wording import argument
 
 _IN_MEMORY = 1 << 23
 
@@ -247,7 +248,8 @@ def refuse_twice(
     _, row, *_ = (number for number, is_there in enumerate(rows, 1) if is_there)
     raise InvalidInputError(
         f"Row {row}{subject_of(subjects, twice[0])} repeats the time of an earlier row. "
-        "Remove the duplicate, or gather records on a regular grid with every='10min'. If the "
+        "Remove the duplicate, or gather records on a regular grid with "
+        f"{argument('every', '10min')}. If the "
         "time stands in several columns, write it into one."
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.wording import argument
 
 _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d-%b-%Y")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S")
@@ -85,8 +86,9 @@ class TimeReader:
         if len(fitting) > 1:
             raise AmbiguousTimesError(
                 f"The times of column {name!r} fit both {fitting[0]!r} and {fitting[1]!r}; say "
-                "which, with date_format='…'. If time points are missing, say what "
-                "becomes of them too, with missing='state' or missing='public'."
+                f"which, with {argument('date_format')}. If time points are missing, say what "
+                f"becomes of them too, with {argument('missing', 'state')} or "
+                f"{argument('missing', 'public')}."
             )
         return cls(name, "format", fitting[0]) if fitting else cls(name, "iso")
 
@@ -136,7 +138,7 @@ class TimeReader:
                 f"the format {self.date_format!r} of the first rows"
                 if self.date_format
                 else "whole seconds or ISO 8601 such as 2026-03-01T08:30, or say "
-                "date_format='%d.%m.%Y'"
+                f"{argument('date_format', '%d.%m.%Y')}"
             )
             raise InvalidInputError(
                 f"Row {row} of column {self.name!r} holds no time; use {usual}."

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from quiltwork.delimited import DECIMAL, WHOLE, Dialect
 from quiltwork.errors import InvalidInputError
+from quiltwork.wording import argument
 
 _LARGEST = 2**1023  # of integers that are floats
 _PLAIN = Dialect()
@@ -136,12 +137,14 @@ def _number(cell: Any, row: int, name: str, dialect: Dialect) -> float:
         if dialect.declared:
             raise InvalidInputError(
                 f"Row {row} of column {name!r} holds a word that was not declared, and where gaps "
-                "are public the words for them must be: give na_values=['…']."
+                f"are public the words for them must be: give {argument('na_values')}."
             )
         return np.nan
     raise InvalidInputError(
-        f"Row {row} of column {name!r} holds no number; decimal=',' reads decimal commas, "
-        "na_values=['…'] names words for what is missing, and without edges the column is read as "
+        f"Row {row} of column {name!r} holds no number; {argument('decimal', ',')} reads decimal "
+        "commas, "
+        f"{argument('na_values')} names words for what is missing, and without edges the column "
+        "is read as "
         "labels."
     )
 

@@ -50,6 +50,7 @@ from quiltwork.series.releases.protection import (
     read_protection,
 )
 from quiltwork.series.releases.record import Release
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
@@ -266,7 +267,8 @@ def _refuse_cut(members: tuple[Belief, ...], source: Source, *, paid: bool) -> N
     if paid:
         raise UnsupportedError(
             "These sequences were cut to a span, and a ledger accounts for one window of all; put "
-            "them on public days instead, with days='2026-03-01:2026-03-31' and missing='state'."
+            f"them on public days instead, with {argument('days', '2026-03-01:2026-03-31')} and "
+            f"{argument('missing', 'state')}."
         )
     refuse_cutting(members)
 
@@ -303,7 +305,7 @@ def believed(
         if protect != "person":
             raise InvalidInputError(
                 "Give what an adversary may believe, such as qw.MarkovChain(…); only "
-                "protect='person' needs no belief."
+                f"{argument('protect', 'person')} needs no belief."
             )
         return (any_series(getattr(query, "states", None)),)
     return as_beliefs(beliefs)

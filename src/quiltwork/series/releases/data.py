@@ -50,6 +50,7 @@ from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.days import ByHour
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
 from quiltwork.series.reading.clock import Clock
+from quiltwork.wording import argument, either
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +207,7 @@ def _check_gaps(source: Source, members: tuple[Belief, ...]) -> None:
     if not states_are_all(members) or fixed_length(members) is not None:
         raise UnsupportedError(
             f"{type(members[0]).__name__} is not about a series of states, of which some could be "
-            "missing; read the data without missing='public'."
+            f"missing; read the data without {argument('missing', 'public')}."
         )
 
 
@@ -267,7 +268,7 @@ def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
     if query.begins is None and not starts:
         raise InvalidInputError(
             "At which time of day do the data begin? They do not say; write "
-            "queries.by_hour(begins='06:30')."
+            + either("queries.by_hour(begins='06:30').", "--query by-hour:06:30.")
         )
     return replace(query, begins=starts.pop()) if query.begins is None else query
 
@@ -319,7 +320,8 @@ def public_states(members: tuple[Belief, ...], query: Query) -> States | None:
     if query.states is None:
         raise InvalidInputError(
             f"{type(members[0]).__name__} names no states, and the cells of a release must not "
-            f"depend on the data; write queries.{query.kind}(states=[…])."
+            "depend on the data; "
+            + either(f"write queries.{query.kind}(states=[…]).", "name them with --states a,b.")
         )
     return query.states
 

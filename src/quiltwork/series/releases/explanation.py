@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quiltwork.beliefs.gaps import CLAIM
+from quiltwork.beliefs.gaps import silence_claim
 from quiltwork.beliefs.grids import duration
 from quiltwork.exact import float_down
 from quiltwork.influence.explanation import added
@@ -53,8 +53,8 @@ def explain_release(release: Release) -> str:
 def gap_claim(points: int, gaps: int) -> str:
     """Say what is claimed where gaps are public, and how many there are."""
     return (
-        f"{CLAIM} {gaps:,} of the {points + gaps:,} time points asked about have no record; what "
-        "they were is protected as the others are."
+        f"{silence_claim()} {gaps:,} of the {points + gaps:,} time points asked about have no "
+        "record; what they were is protected as the others are."
     )
 
 

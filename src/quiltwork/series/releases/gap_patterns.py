@@ -14,6 +14,7 @@ import numpy as np
 
 from quiltwork.beliefs.origins import with_gaps
 from quiltwork.errors import InvalidInputError
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.budget.payment import Payer
@@ -58,7 +59,7 @@ def refuse_other_gaps(payer: Payer, sequences: Iterable[Any]) -> None:
         raise InvalidInputError(
             f"Noise and refusals may depend on where gaps are, so where a ledger pays, public gaps "
             f"are registered with the data: register them for dataset {payer.dataset!r} with "
-            "missing='public' (quiltwork ledger register --missing public)."
+            f"{argument('missing', 'public')} (quiltwork ledger register --missing public)."
         )
     if gap_pattern(sequences, mark.partition(":")[0]) != f"{_MARK}:{known}":
         raise InvalidInputError(

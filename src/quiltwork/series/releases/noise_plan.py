@@ -30,6 +30,7 @@ from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import NumericSum
 from quiltwork.series.releases.data import RecordedPoints
 from quiltwork.series.releases.protection import Protection
+from quiltwork.wording import argument
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
 _plans: ContextVar[dict[Any, NoisePlan] | None] = ContextVar("plans", default=None)
@@ -93,11 +94,12 @@ def make_plan(
     if recorded is not None and isinstance(query, CustomQuery):
         raise UnsupportedError(
             "A custom query answers about every time point, and of gaps there is nothing to "
-            "answer; ask a named query, or read with missing='state'."
+            f"answer; ask a named query, or read with {argument('missing', 'state')}."
         )
     if recorded is not None and protection.method == "optimal-scale":
         raise UnsupportedError(
-            "method='optimal-scale' is exact for a series without gaps, and without some of its "
+            f"{argument('method', 'optimal-scale')} is exact for a series without gaps, and "
+            "without some of its "
             "points an answer may say more; leave method out."
         )
     if plans is None or isinstance(query, CustomQuery):
@@ -189,7 +191,8 @@ def _on_grid(
     if 2 * _moved(fine, states, longest) > epsilon * _SHARE * noise:
         raise UnsupportedError(
             f"The values of the states lie on no grid that is fine enough for a {query.kind} with "
-            "method='optimal-scale' at this epsilon; use method='exact'."
+            f"{argument('method', 'optimal-scale')} at this epsilon; use "
+            f"{argument('method', 'exact')}."
         )
     return fine, found
 

@@ -42,15 +42,10 @@ from quiltwork.series.releases.protection import (
     read_protection,
 )
 from quiltwork.series.releases.usefulness import advice, signal_of
+from quiltwork.wording import argument
 
 _MOST_SUBJECTS = 10**10
 _CHEAP = 0.05
-_PLAIN_DP = (
-    "There are so many persons that hiding each as a whole costs little, so plain "
-    "differential privacy for persons is the right tool: protect='person' needs no belief. For "
-    "sums and means by group over independent "
-    "people use OpenDP or Tumult Analytics."
-)
 
 
 @dataclass(frozen=True)
@@ -168,7 +163,7 @@ class Preview(ChartedResult):
             one.protect == "person" and one.expected_error <= _CHEAP * one.signal
             for one in (self, *self.others)
         )
-        return ["Side by side:", *rows, *([_PLAIN_DP] if cheap else [])]
+        return ["Side by side:", *rows, *([_plain_dp()] if cheap else [])]
 
     def _in_a_sentence(self) -> str:
         level = f"At ε = {self.epsilon:g}"
@@ -361,3 +356,11 @@ def _number_errors(
 def _label_errors(plan: NoisePlan, states: int, confidence: object) -> tuple[float, float, float]:
     missed = float(shortfall(plan.noise_scale, states, confidence))
     return expected_shortfall(plan.noise_scale, states), missed, missed
+
+
+def _plain_dp() -> str:
+    return (
+        "There are so many persons that hiding each as a whole costs little, so plain differential "
+        f"privacy for persons is the right tool: {argument('protect', 'person')} needs no belief. "
+        "For sums and means by group over independent people use OpenDP or Tumult Analytics."
+    )

@@ -27,6 +27,7 @@ from quiltwork.influence.calibration_arguments import answer_unit
 from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.queries.base import Query
+from quiltwork.wording import argument, either
 
 Who: TypeAlias = Literal["moment", "episode", "person"]
 WHO: tuple[Who, ...] = ("moment", "episode", "person")
@@ -88,25 +89,30 @@ def read_protection(
     who = cast("Who", choice(protect, WHO, "protect"))
     if (who == "episode") != (stretch > 1):
         raise InvalidInputError(
-            "protect='episode' hides stretches of time points: say how many with episode=18."
+            f"{argument('protect', 'episode')} hides stretches of time points: say how many with "
+            f"{argument('episode', 18)}."
             if who == "episode"
-            else f"episode={stretch} goes with protect='episode', not with protect={who!r}."
+            else f"{argument('episode', stretch)} goes with {argument('protect', 'episode')}, not "
+            f"with {argument('protect', who)}."
         )
     if who != "person":
         return Protection(who, method, secrets, stretch, delta, apart)
     if delta:
         raise UnsupportedError(
-            "protect='person' takes geometric noise: how far replacing a whole series moves an "
+            f"{argument('protect', 'person')} takes geometric noise: how far replacing a whole "
+            "series moves an "
             "answer is known in L1 only. Leave noise and delta out."
         )
     if method not in (None, "group") or secrets is not None or pairs is not None:
         raise InvalidInputError(
-            "protect='person' hides the whole series without any belief: leave method, secrets and "
+            f"{argument('protect', 'person')} hides the whole series without any belief: leave "
+            "method, secrets and "
             "pairs out."
         )
     if any(belief.length is not None for belief in members):
         raise UnsupportedError(
-            "protect='person' is about one series for each person, and these beliefs are about "
+            f"{argument('protect', 'person')} is about one series for each person, and these "
+            "beliefs are about "
             "rows of one data set; put all rows of a person into one cluster of qw.Clusters."
         )
     return Protection("person")
@@ -117,7 +123,9 @@ def any_series(states: Sequence[Label] | None) -> ChainBox:
     if not states:
         raise InvalidInputError(
             "Without a belief nobody names the states, and the cells of a release must not depend "
-            "on the data; write queries.histogram(states=[…]), or give a belief."
+            "on the data; "
+            + either("write queries.histogram(states=[…])", "name them with --states a,b")
+            + ", or give a belief."
         )
     shape = (len(states), len(states))
     return ChainBox(np.zeros(shape), np.ones(shape), states=states)

@@ -23,6 +23,7 @@ from quiltwork.influence.fitted import driving_states
 from quiltwork.influence.gaussian_noise import GaussianCalibration
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.series.releases.noise_plan import NoisePlan
@@ -116,8 +117,9 @@ def _fewer_ties(drives: tuple[Label, Label] | None, calibration: Calibration) ->
     if drives is not None and any(state in _NO_VALUE for state in drives):
         yield (
             "Gaps are a state of their own, which their neighbours give away; read with "
-            "missing='public' where when a series was silent is public and says nothing about its "
+            f"{argument('missing', 'public')} where when a series was silent is public and says "
+            "nothing about its "
             "states."
         )
     if calibration.problem.episode == 1:
-        yield "A longer step (every=…) or fewer states may tie neighbours less."
+        yield f"A longer step ({argument('every')}) or fewer states may tie neighbours less."

@@ -20,6 +20,7 @@ from quiltwork.tables.codes.distinct import NO_SETS, NumberSets, who_knows
 from quiltwork.tables.codes.hierarchies import Hierarchy, leaf_text
 from quiltwork.tables.input.canonical_values import canonical_value, is_missing, number
 from quiltwork.tables.input.frames import ArrowFrame, arrow
+from quiltwork.wording import argument
 
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
 Missing: TypeAlias = Literal["error", "value"]
@@ -210,7 +211,7 @@ def encode_column(
     values, codes, kind = _distinct(frame.column(name), name)
     lost = int((codes < 0).sum())
     if lost and missing == "error":
-        raise missing_cells(name, lost, MAY_BE_VALUE, where(int(np.argmax(codes < 0))))
+        raise missing_cells(name, lost, drop_or_keep_missing(), where(int(np.argmax(codes < 0))))
     if hierarchy is not None and order is None:
         order, kind = hierarchy.leaves, "categorical"
     elif order is not None:
@@ -352,7 +353,10 @@ def refuse_endless(column: Column, where: Callable[[int], str]) -> None:
         )
 
 
-MAY_BE_VALUE = "drop those rows, or let missing be a value of its own with missing='value'"
+def drop_or_keep_missing() -> str:
+    """Say what to do about cells without a value."""
+    value = argument("missing", "value")
+    return f"drop those rows, or let missing be a value of its own with {value}"
 
 
 def missing_cells(name: str, number: int, remedy: str, where: str = "") -> InvalidInputError:

@@ -23,6 +23,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 from quiltwork.delimited import MISSING_WORDS, WHOLE, CsvSource, GivenDialect, even_rows
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.tables.input.canonical_values import number, ordered_key
+from quiltwork.wording import argument
 
 ColumnType: TypeAlias = Literal["number", "date", "time", "text"]
 
@@ -42,7 +43,7 @@ def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
         _say_where(opened, header)
     if given.encoding is None and opened.dialect.encoding not in ("utf-8", "utf-16"):
         words = replace(opened.dialect, delimiter=",", decimal=".").words
-        said = f"{path} is read with {words}; encoding='…' says another."
+        said = f"{path} is read with {words}; {argument('encoding')} says another."
         warnings.warn(said, QuiltworkWarning, stacklevel=4)
     return _without(found, opened.dialect.na_values)
 

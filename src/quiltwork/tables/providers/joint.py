@@ -45,6 +45,7 @@ from quiltwork.tables.input.canonical_values import canonical_value
 from quiltwork.tables.input.frames import arrow, opened
 from quiltwork.tables.providers.own_rows import refuse_subjects
 from quiltwork.tables.table import Table, read_table
+from quiltwork.wording import argument
 
 BUCKETS = 1024
 """Salted numbers of sensitive values; two values with one number count as one."""
@@ -184,7 +185,8 @@ class Agreement:
         if outside > left_out:
             raise InvalidInputError(
                 f"{outside:,} of your rows are in no box, or under labels that are not "
-                f"understood; declare hierarchies and orders, or pass left_out={outside} if they "
+                "understood; declare hierarchies and orders, or pass "
+                f"{argument('left_out', outside)} if they "
                 "are not to be published."
             )
         order = {name: place for place, name in enumerate(self.names)}

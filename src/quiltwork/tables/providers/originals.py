@@ -43,6 +43,7 @@ from quiltwork.tables.verification.max_m import MaxM, max_m_of
 from quiltwork.tables.verification.search import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
 from quiltwork.tables.verification.verify import verify_counts
+from quiltwork.wording import argument
 
 MOST_TRIES = 5
 """Numbers of colluding providers for which the table is made again."""
@@ -101,7 +102,8 @@ class PublishedVerdict(ResultBase):
                 f"the others depend on where {self.ambiguous:,} rows are that fit several groups, "
                 "or are not all published. Made again from these rows it is another table: pass "
                 "the constraint, m and options that it was made with (made=…, --method, --split "
-                "and so on), or what its publisher knows, row_groups=… (anonymize --row-groups)."
+                f"and so on), or what its publisher knows, {argument('row_groups')} (anonymize "
+                "--row-groups)."
             )
         else:
             said = self.verdict.explain()

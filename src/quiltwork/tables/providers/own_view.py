@@ -34,6 +34,7 @@ from quiltwork.tables.providers.own_rows import (
     row_group_counts,
 )
 from quiltwork.tables.table import Table, read_table
+from quiltwork.wording import argument
 
 Answer: TypeAlias = Literal["holds", "breached", "cannot tell"]
 
@@ -154,7 +155,8 @@ class OwnView(ResultBase):
         found = []
         if self.unmatched:
             found.append(
-                f"{gone}: left out (if its publisher says so, pass left_out={self.unmatched}), or "
+                f"{gone}: left out (if its publisher says so, pass "
+                f"{argument('left_out', self.unmatched)}), or "
                 "the table is another one, or its labels are not understood; declare its "
                 "hierarchies and orders (--hierarchy, --ordinal)."
             )
@@ -166,7 +168,7 @@ class OwnView(ResultBase):
                 f"{self.ambiguous:,} of {self.own_rows:,} rows {fit} several groups, whose boxes "
                 f"overlap; whether {_groups(len(self.unsure))} can be undone, such as "
                 f"{self.unsure[0].named}, depends on where they are. Its publisher knows: pass "
-                "row_groups=… (anonymize --row-groups)."
+                f"{argument('row_groups')} (anonymize --row-groups)."
             )
         return found
 

@@ -28,6 +28,7 @@ from quiltwork.tables.input.frames import ArrowFrame, arrow, like
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publishing.writing import Formulas, check_ending, check_formulas, write_table
 from quiltwork.tables.table import Table, with_frame
+from quiltwork.wording import argument
 
 Counts = NDArray[np.int64]
 
@@ -216,7 +217,8 @@ class PublishedRecords(PublishedTable):
             return ""
         if alone == groups:
             return (
-                "Every group has the rows of one provider alone, as with method='separate': "
+                "Every group has the rows of one provider alone, as with "
+                f"{argument('method', 'separate')}: "
                 "pooling the rows gained nothing."
             )
         share = f"{alone:,} of {groups:,} groups ({percent(alone / groups)})"

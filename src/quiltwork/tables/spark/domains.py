@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.codes.encoding import (
-    MAY_BE_VALUE,
     CodedTable,
     Column,
+    drop_or_keep_missing,
     encode_column,
     encode_product,
     merge_spellings,
@@ -161,7 +161,7 @@ def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None)
     )
     if column.values[-1] is None and table.missing == "error":
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
-        raise missing_cells(name, lost, MAY_BE_VALUE)
+        raise missing_cells(name, lost, drop_or_keep_missing())
     return column
 
 

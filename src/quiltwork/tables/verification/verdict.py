@@ -8,6 +8,7 @@ from typing import Any
 
 from quiltwork.errors import NotPrivateError
 from quiltwork.results import ResultBase, plain
+from quiltwork.wording import argument
 
 _MOST_LISTED = 20
 
@@ -86,7 +87,8 @@ class Verdict(ResultBase):
         return NotPrivateError(
             "The anonymized table did not pass its verification, so it is withheld: "
             f"{why}. Groups that look alike are one, and who knows a person takes all their "
-            "records away: leave out relaxed, use method='baseline', ask for less, keep one record "
+            f"records away: leave out relaxed, use {argument('method', 'baseline')}, ask for "
+            "less, keep one record "
             "of each subject, or use a constraint that is generalization monotonic."
         )
 
@@ -118,7 +120,7 @@ def too_few_alone(provider: object, constraint: object, lost: int, most: int) ->
     return NotPrivateError(
         f"Provider {provider!r} alone cannot fulfil {constraint}; together such providers have "
         f"{lost:,} rows, and {most:,} may be left out. Anonymize together "
-        "(method='provider-aware'), or raise suppression."
+        f"({argument('method', 'provider-aware')}), or raise suppression."
     )
 
 
