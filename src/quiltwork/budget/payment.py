@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
@@ -89,6 +89,9 @@ class Payer:
     dataset: str
     key: str | None = None
     analyst: str | None = None
+    holds_rows: ClassVar[bool] = False
+    """Whether the rows themselves are kept beside the ledger, so that none are registered."""
+
     mark: str | None = None
     """What is recorded with the debit, to recognize the request by (`Ledger.debit`)."""
 

@@ -79,6 +79,7 @@ class AnswerPreview:
     verdict: str | None = None
     reason: str | None = None
     example: AnswerExample | None = None
+    claim: str | None = None
 
 
 @dataclass(frozen=True)

@@ -206,18 +206,21 @@ def _read_series(path: str, about: SeriesOf) -> _Piece:
         timezone=about.timezone,
         missing=about.missing,
         missing_state=about.missing_state,
+        na_values=about.na_values,
         beliefs=beliefs_of(about),
     )
     coded = read.data.coded
     states = list(beliefs_of(about)[0].states or ())
     place = {label: code for code, label in enumerate(states)}
+    if about.missing == "public":
+        place[None] = len(states)  # the code of a gap, after those of the states
     arrays = {}
     for number, one in enumerate(coded.values()):
         table = np.array([place.get(label, -1) for label in one.labels.tolist()], dtype=np.int32)
         codes = table[one.codes]
         if (codes < 0).any():
             raise InvalidInputError("Some rows have a state that the belief does not name.")
-        arrays[f"codes{number}"] = codes.astype(np.uint8 if len(states) < 256 else np.int32)
+        arrays[f"codes{number}"] = codes.astype(np.uint8 if len(states) < 255 else np.int32)
     first = next(iter(coded.values()))
     shown = {
         "subjects": labels_to_json(coded),
@@ -237,6 +240,8 @@ def _series(about: SeriesOf, pieces: Pieces) -> CodedSequences:
     parts: dict[Any, list[np.ndarray[Any, Any]]] = {}
     starts: dict[Any, int | None] = {}
     step = next((piece.about["step"] for piece, _ in pieces if piece.about["step"]), None)
+    believed = beliefs_of(about)[0]
+    size, public = len(believed.states or ()), about.missing == "public"
     for piece, who in pieces:
         for number, subject in enumerate(labels_from_json(list(piece.about["subjects"]))):
             key, start = (who, subject), piece.about["starts"][number]
@@ -247,23 +252,26 @@ def _series(about: SeriesOf, pieces: Pieces) -> CodedSequences:
                         "These rows do not say how far apart their times are: send several time "
                         "points at once, or register the series with its step, `every`."
                     )
-                if start != begun + step * sum(map(len, before)) or piece.about["step"] != step:
+                late, odd = divmod(start - begun - step * sum(map(len, before)), step)
+                if about.missing == "public" and late > 0 and not odd:
+                    before.append(np.full(late, size, dtype=before[0].dtype))
+                    late = 0
+                if late or odd or piece.about["step"] != step:
                     raise InvalidInputError(
                         "The first of these rows is not the time point after the last one there is."
                     )
             before.append(piece.arrays[f"codes{number}"])
     last = pieces[-1][0].about
-    believed = beliefs_of(about)[0]
-    labels = np.empty(len(believed.states or ()), dtype=object)
-    labels[:] = believed.states
+    labels = np.empty(size + public, dtype=object)
+    labels[:size] = believed.states
     grid = replace(believed.grid or Grid(), step=step)
     origin = Origin(grid, None, len(parts), last["zone"], last["local"])
-    return CodedSequences(
-        {
-            key: CodedSequence(np.concatenate(codes), labels, origin, starts[key])
-            for key, codes in parts.items()
-        }
-    )
+    found = {}
+    for key, some in parts.items():
+        codes = np.concatenate(some)
+        recorded = codes < size if public else None
+        found[key] = CodedSequence(codes, labels, origin, starts[key], recorded)
+    return CodedSequences(found)
 
 
 def _read_counts(path: str, about: CountsOf) -> _Piece:

@@ -101,8 +101,9 @@ class SeriesOf(Document, frozen=True):
     subject: Column | None = None
     every: Column | None = None
     timezone: Column | None = None
-    missing: Literal["error", "state"] = "error"
+    missing: Literal["error", "state", "public"] = "error"
     missing_state: Column = "missing"
+    na_values: Annotated[list[Text], Meta(max_length=50)] = msgspec.field(default_factory=list)
 
 
 class CountsOf(Document, frozen=True):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -95,15 +95,18 @@ class AskedSeries:
 
     def preview(self, quote: Quote) -> AnswerPreview:
         """Say what it would cost and how far off it would be."""
-        lengths = [len(one) for one in self.data.coded.values()]
+        every = list(self.data.coded.values())
+        lengths = [len(one) for one in every]
+        public = [one.recorded for one in every if one.recorded is not None]
         seen = preview(
             self.price.query,
             self.beliefs,
-            length=max(lengths),
+            length=lengths if public else max(lengths),
             epsilon=self.epsilon,
             confidence=_CONFIDENCE,
-            subjects=len(lengths),
+            subjects=1 if public else len(lengths),
             episode=self.episode,
+            recorded=public or None,
         )
         return _previewed(
             quote,
@@ -114,6 +117,7 @@ class AskedSeries:
             half_width=seen.half_width,
             half_width_of_all=seen.simultaneous_half_width,
             example=self._example(lengths),
+            claim=seen.claim,
         )
 
     def _example(self, lengths: list[int]) -> AnswerExample | None:
@@ -284,6 +288,7 @@ def _check_table(table: TableQuery, about: CountsOf) -> None:
 class AnswerPayer(Payer):
     """Pays for one answer, and keeps what was stored of it: nothing has to be read back."""
 
+    holds_rows: ClassVar[bool] = True
     stored: list[tuple[Receipt, str]] = field(default_factory=list)
 
     def check(self, asked: Any) -> None:

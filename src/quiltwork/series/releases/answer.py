@@ -153,7 +153,7 @@ def release(
         fitted=_are_fitted(members, source),
     )
     ahead = _ahead(beginning_of, plan.length)
-    if payer is not None and plan.recorded is not None:
+    if payer is not None and plan.recorded is not None and not payer.holds_rows:
         refuse_other_gaps(payer, source.given)
     request = cache(
         lambda: _request(unanswered, key, payer if protection.who == "person" else None, ahead)

@@ -72,6 +72,7 @@ class Preview(ChartedResult):
         others: the same for the other two, where the beliefs say something about them.
         advice: what drives the noise and what would help, in sentences.
         delta: with Gaussian noise, the chance that is left; else 0.
+        claim: what is claimed where gaps are public, and how many there are; else None.
     """
 
     query: Query
@@ -90,6 +91,7 @@ class Preview(ChartedResult):
     others: tuple[Preview, ...] = field(default=(), repr=False)
     advice: tuple[str, ...] = ()
     delta: float = 0.0
+    claim: str | None = None
     schema = ("preview", 1)
 
     @property
@@ -138,6 +140,7 @@ class Preview(ChartedResult):
         ]
         costs = [figure(self.chart()), table("In units of the answer", header, rows)]
         said = [self._in_a_sentence(), str(self.usefulness), *self.advice]
+        said += [] if self.claim is None else [self.claim]
         parts = [
             section("Who is protected", *costs, anchor="who"),
             section("In words", bullets(said), anchor="words"),
@@ -149,7 +152,9 @@ class Preview(ChartedResult):
 
     def explain(self) -> str:
         """Say what error to expect, whether that is useful, and what others would cost."""
-        return "\n".join([self._in_a_sentence(), str(self.usefulness), *self.advice, *self._rows()])
+        claim = [] if self.claim is None else [self.claim]
+        said = [self._in_a_sentence(), str(self.usefulness), *self.advice, *claim]
+        return "\n".join([*said, *self._rows()])
 
     def _rows(self) -> list[str]:
         if not self.others:
@@ -253,7 +258,7 @@ def preview(
     known = said and fixed_length(members) is None and method is None and not left
     others = _others(protection, members, max(lengths)) if known else []
     if there is not None:
-        found = replace(found, advice=(*found.advice, gap_claim(there.points, there.gaps)))
+        found = replace(found, claim=gap_claim(there.points, there.gaps))
     return replace(found, others=tuple(_each_that_can(seen, others)))
 
 
