@@ -52,8 +52,8 @@ def largest_release(
 ) -> LargestRelease:
     """Find the largest release that fits the budget, what is reserved and the analyst's cap."""
     from quiltwork.budget import Spending
+    from quiltwork.budget.accounting.expected_errors import expected_error
     from quiltwork.budget.accounting.limits import largest_granted, level_alone
-    from quiltwork.budget.accounting.planning import expected_error
     from quiltwork.budget.accounting.worst_point import Secrets
 
     account, length = ledger.accountant(status.dataset, analyst), status.length or 1

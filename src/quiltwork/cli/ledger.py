@@ -358,7 +358,8 @@ def plan(
     url: str = argument(),
     dataset: str = argument(),
     ask: tuple[str, ...] = option(
-        "A query as in `release`; @144 asks it on each 144 time points in turn, @1:10 on those.",
+        "A query as in `release`; @144 asks it on each 144 time points in turn, @28/1 on the last "
+        "28 of every one, @1:10 on those.",
         "QUERY[@WINDOW]",
     ),
     year: int | None = option("Plan a calendar year instead.", "YEAR"),
@@ -375,8 +376,9 @@ def plan(
 
     Nothing is spent; `quiltwork release --plan` makes each of them with the noise that is found.
     Every kind of release is shown with its expected error, a verdict, and what splitting the budget
-    evenly would give. Stretches are as long as those of the dataset, or with
-    --protect longer.
+    evenly would give. Of a dataset with δ noise is Gaussian, beside geometric noise for the same
+    budget: the plan says which is quieter, and by how much. Stretches are as long as those of the
+    dataset, or with --protect longer.
     """
     from quiltwork.budget import plan as planned
     from quiltwork.budget.accounting.stored_plan import plan_document
@@ -397,6 +399,8 @@ def plan(
         spent=spent,
         episode=(episode := max(status.episode, read_episode(protect, status.beliefs))),
         pairs=(pairs := status.pairs if episode == 1 else None),
+        delta=status.exact_delta,
+        pure=opened.accountant(dataset).profile().pure_share if status.delta else 0,
     )
     about = dataset, status.length or len(found.items), episode, status.beliefs, pairs
     document = files.dump("ledger-plan", 1, plan_document(found, *about))

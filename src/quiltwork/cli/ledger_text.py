@@ -138,6 +138,10 @@ def _asked(text: str, status: Status) -> tuple[Planned, ...]:
     states = status.beliefs[0].states
     if not question:
         return (Planned(read_query(text, states, None), kind=text),)
+    size, rolling, step = window.partition("/")
+    if rolling and size.isdigit() and step.isdigit():
+        query = read_query(question, states, None)
+        return repeated(query, int(size), status.length or 0, kind=text, step=int(step))
     if ":" in window or not window.isdigit():
         return (Planned(read_query(question, states, window), kind=text),)
     query = read_query(question, states, None)

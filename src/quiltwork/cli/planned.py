@@ -37,6 +37,11 @@ class CarriedPlan:
         epsilon = line.epsilon(beliefs, length, self.plan.episode, self.plan.pairs)
         return line.query, epsilon, {**debit, "key": debit["key"] or line.name} if debit else debit
 
+    @property
+    def noise(self) -> dict[str, Any]:
+        """The kind of noise of every release, as arguments."""
+        return {"noise": "gaussian", "delta": self.plan.delta} if self.plan.delta else {}
+
     def left(self, ledger: Ledger, dataset: str) -> str:
         """How many releases of the plan were not made yet, and whether they fit."""
         from quiltwork.errors import QuiltworkError

@@ -167,7 +167,7 @@ def release(
         runs = None if window is None else series.windows(window)
         length = max(series.lengths)
         query, epsilon, debit = chosen.carried_out(runs, line, beliefs, length, debit)
-        protected = {"episode": chosen.plan.episode}
+        protected = {"episode": chosen.plan.episode, **chosen.noise}
         window = None
     if window is not None and (preview or not apart):
         paid = bool(debit)

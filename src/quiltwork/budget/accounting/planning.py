@@ -9,30 +9,34 @@ Theorem: docs/theory/sweep.md
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, Gaussian, Label
+from quiltwork.beliefs import Belief, Gaussian
 from quiltwork.budget.accounting.accountant import Accountant
+from quiltwork.budget.accounting.expected_errors import (
+    expected_error,
+    expected_gaussian_error,
+    signal_range,
+)
+from quiltwork.budget.accounting.gaussian_account import GaussianAccount, Room
+from quiltwork.budget.accounting.gaussian_planning import gaussian_scales
 from quiltwork.budget.accounting.limits import least_scales, planned_spending
 from quiltwork.budget.accounting.release_plan import PlannedRelease, ReleasePlan
 from quiltwork.budget.accounting.schedule import Planned, as_planned
 from quiltwork.budget.accounting.theorems import singles
-from quiltwork.budget.spending import HasSpending, Spending
-from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, float_up
+from quiltwork.budget.accounting.worst_point import Secrets
+from quiltwork.budget.spending import HasSpending, Spending, as_spending
+from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from quiltwork.exact import Number, float_up, privacy_level, proper_fraction, to_fraction
 from quiltwork.influence.calibration_arguments import check_states
 from quiltwork.influence.problem import CalibrationProblem
-from quiltwork.noise import TwoSidedGeometric
-from quiltwork.noise.exponential import expected_shortfall
-from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
+from quiltwork.queries import Query, Sum
 from quiltwork.queries.numbers import of_numbers
-
-if TYPE_CHECKING:
-    pass
 
 
 def plan(
@@ -44,8 +48,13 @@ def plan(
     spent: Iterable[HasSpending | Spending] = (),
     episode: int = 1,
     pairs: Iterable[tuple[Label, Label]] | None = None,
+    delta: Number = 0,
+    pure: Number = 0,
 ) -> ReleasePlan:
     """Find the noise with which all queries together cost exactly the budget.
+
+    With a `delta` it is Gaussian noise for (ε, δ), beside geometric noise for the same ε: the plan
+    says which of them is quieter, and by how much.
 
     Args:
         beliefs: one belief or a list.
@@ -56,10 +65,15 @@ def plan(
         spent: releases made before, which count too.
         episode: how many time points in a row are one secret.
         pairs: the pairs of values that are kept apart, as in `calibrate`; all by default.
+        delta: plan Gaussian noise: the chance that is left for more than the budget.
+        pure: with `delta`, a share for pure levels that is kept beside it, as in `Accountant`.
 
     Raises:
         BudgetExceeded: if what was spent before leaves nothing.
         InvalidInputError: for queries or windows that make no sense.
+        UnsupportedError: with `delta` for queries that have no Gaussian noise, and for networks.
+
+    Theorem: docs/theory/sweep.md, docs/theory/f-sweep.md
 
     >>> from quiltwork import queries
     >>> from quiltwork.beliefs import MarkovChain
@@ -67,12 +81,26 @@ def plan(
     >>> ten = plan(chain, length=100, budget=1, queries=[queries.count(1)] * 10)
     >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
     (33.4, 210.5, 1.0)
+    >>> many = plan(chain, length=100, budget=1, queries=[queries.count(1)] * 100, delta=1e-6)
+    >>> many.quieter, round(many.gain, 1)
+    ('gaussian', 3.0)
     """
-    account = Accountant(beliefs, length, budget, episode, pairs)
-    account.record(*listed(spent, "spent"))
-    planned = [
-        replace(one, query=_as_asked(one.query, account.beliefs)) for one in as_planned(queries)
-    ]
+    before = [as_spending(one) for one in listed(spent, "spent")]
+    asked_for = as_planned(queries)
+    if to_fraction(delta, "delta"):
+        given = (budget, proper_fraction(delta, "delta"), to_fraction(pure, "pure"))
+        secrets = Secrets.read(beliefs, length, episode, pairs)
+        return _gaussian_plan(secrets, given, asked_for, before)
+    if to_fraction(pure, "pure"):
+        raise InvalidInputError("pure is a share beside Gaussian noise; it goes with delta.")
+    return _pure_plan(Accountant(beliefs, length, budget, episode, pairs), asked_for, before)
+
+
+def _pure_plan(
+    account: Accountant, asked_for: Sequence[Planned], before: Sequence[Spending]
+) -> ReleasePlan:
+    account.record(*before)
+    planned = [replace(one, query=_as_asked(one.query, account.beliefs)) for one in asked_for]
     limit = account.budget or Fraction(0)
     asked = [(one.query, one.weight) for one in planned]
     scales = least_scales(account.after(), limit, asked, account.length)
@@ -90,6 +118,43 @@ def plan(
     columns = zip(planned, scales, spendings, alone, naive, strict=True)
     items = tuple(_item(account, *column) for column in columns)
     return ReleasePlan(items, limit, account.cost_after(*spendings), account.epsilon())
+
+
+def _gaussian_plan(
+    secrets: Secrets,
+    given: tuple[Number, Fraction, Fraction],
+    asked_for: Sequence[Planned],
+    before: Sequence[Spending],
+) -> ReleasePlan:
+    """Gaussian noise that fills the caps, beside geometric noise for the same ε if there is any."""
+    budget, delta, pure = given
+    limit, beliefs = privacy_level(budget, "budget"), [one.belief for one in secrets.bounds]
+    room = Room.of(secrets, limit, delta, pure)
+    account = GaussianAccount.empty(secrets, room).plus(before)
+    planned = [replace(one, query=_as_asked(one.query, beliefs)) for one in asked_for]
+    scales, spendings = gaussian_scales(account, planned)
+    geometric: Sequence[PlannedRelease | None] = [None] * len(planned)
+    if all(one.composes_by == "levels" for one in before):
+        with suppress(BudgetExceeded):
+            pure_account = Accountant(
+                beliefs, secrets.length, limit, secrets.episode, secrets.pairs
+            )
+            geometric = _pure_plan(pure_account, asked_for, before).items
+    items = tuple(
+        PlannedRelease(
+            planned=one,
+            scale=scale,
+            spending=spending,
+            cost_alone=float_up(account.nothing().plus([spending]).used),
+            expected_error=expected_gaussian_error(one.query, scale, secrets.length),
+            signal_range=signal_range(one.query, secrets.length),
+            naive_scale=math.inf if beside is None else beside.scale,
+            naive_error=math.inf if beside is None else beside.expected_error,
+        )
+        for one, scale, spending, beside in zip(planned, scales, spendings, geometric, strict=True)
+    )
+    used = float_up(account.used)
+    return ReleasePlan(items, limit, float_up(limit), used, delta)
 
 
 def _as_asked(query: Query, beliefs: Sequence[Belief]) -> Query:
@@ -156,38 +221,3 @@ def _shape(query: Query, length: int) -> Query:
 
 def _off_centre(query: Query, length: int) -> int:
     return abs(sum(query.window(length)) - length)
-
-
-def expected_error(
-    query: Query, scale: float, length: int, states: tuple[Label, ...] | None
-) -> float:
-    """The expected absolute error of one cell, in units of the answer.
-
-    For the most common state, a bound on how far its count lies below the largest on average. A
-    sum or mean is put on a grid so fine that its noise is as good as continuous.
-    """
-    unit = _unit(query, length)
-    if isinstance(query, MostCommon):
-        known = query.states or states
-        if known is None:
-            raise InvalidInputError("Name the states of the query: most_common(states=[…]).")
-        return expected_shortfall(Fraction(scale), len(known))
-    if isinstance(query, Sum):
-        return float_up(Fraction(scale) * unit)
-    return float_up(Fraction(TwoSidedGeometric.from_scale(scale).expected_absolute) * unit)
-
-
-def signal_range(query: Query, length: int) -> float:
-    """How much one cell of the answer can vary over all sequences, in units of the answer."""
-    start, stop = query.window(length)
-    if isinstance(query, Histogram | MostCommon):
-        steps = query.points(length)
-    elif isinstance(query, Transitions):
-        steps = stop - start
-    else:
-        steps = int(query.change(start, stop, length))
-    return float_up(steps * _unit(query, length))
-
-
-def _unit(query: Query, length: int) -> Fraction:
-    return query.grid(query.points(length))[1]

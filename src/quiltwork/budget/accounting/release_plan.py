@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,6 +30,7 @@ HEADER = (
     "split: noise",
     "split: error",
 )
+GAUSSIAN_HEADER = (*HEADER[:-3], "of the cap", "geometric: noise", "geometric: error")
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,11 @@ class PlannedRelease:
         planned: the query with its kind, label and weight.
         scale: of the noise to add to the query's integers (per range hi − lo for sums and means).
         spending: the record with which it is accounted for.
-        cost_alone: what it would cost if it were the only release.
+        cost_alone: what it would cost if it were the only release; with δ the share of the caps.
         expected_error: of one cell, in units of the answer.
         signal_range: how much one cell can vary at all.
-        naive_scale: the noise if the budget were split evenly.
+        naive_scale: the noise if the budget were split evenly; with δ geometric noise for the
+            same ε, inf where what was released before has no pure level.
         naive_error: the expected error then.
     """
 
@@ -77,7 +80,9 @@ def verdict(error: float, signal: float) -> str:
 class ReleasePlan(ChartedResult):
     """Releases with their noise, and their joint cost: `total`, at or below `budget`.
 
-    What was released before is in the total; `spent` is what that cost by itself, rounded up.
+    What was released before is in the total; `spent` is what that cost by itself, rounded up. With
+    a `delta` noise is Gaussian, `total` the whole ε that is claimed, and `spent` the share of the
+    caps that was used before.
     """
 
     drawn_at_once = False
@@ -86,6 +91,23 @@ class ReleasePlan(ChartedResult):
     budget: Fraction
     total: float
     spent: float = 0.0
+    delta: Fraction = Fraction(0)
+
+    @property
+    def gain(self) -> float:
+        """How many times less error Gaussian noise has than geometric, on the average in logs.
+
+        Below 1 geometric noise is quieter; inf without a comparison, and 1 without δ.
+        """
+        if not self.delta:
+            return 1.0
+        logs = [math.log(one.naive_error / one.expected_error) for one in self.items]
+        return math.exp(sum(logs) / len(logs))
+
+    @property
+    def quieter(self) -> str:
+        """Which noise to take: "gaussian" or "geometric"."""
+        return "gaussian" if self.delta and self.gain > 1 else "geometric"
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
@@ -101,13 +123,17 @@ class ReleasePlan(ChartedResult):
         """Return a row per release."""
         shown = ("scale", "cost_alone", "expected_error", "signal_range", "naive_error", "verdict")
         return [
-            {"kind": one.kind, "label": one.planned.label, **{k: getattr(one, k) for k in shown}}
+            {"kind": one.kind, "label": one.planned.label, **{k: _told(one, k) for k in shown}}
             for one in self.items
         ]
 
     def body(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        told = {"budget": str(self.budget), "total": self.total, "spent": self.spent}
+        told: dict[str, Any] = {"budget": str(self.budget), "total": self.total}
+        told["spent"] = self.spent
+        if self.delta:
+            gain = self.gain if math.isfinite(self.gain) else None
+            told |= {"delta": str(self.delta), "quieter": self.quieter, "gain": gain}
         return {**told, "releases": self.records()}
 
     def table(self) -> str:
@@ -121,6 +147,11 @@ class ReleasePlan(ChartedResult):
     def chart(self) -> LineChart:
         """Describe expected errors beside those of splitting the budget."""
         return plan_chart(self)
+
+
+def _told(one: PlannedRelease, name: str) -> Any:
+    value = getattr(one, name)
+    return None if value == math.inf else value
 
 
 def plan_rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
@@ -153,7 +184,7 @@ def _row(kind: str, points: int, items: list[PlannedRelease]) -> tuple[str, ...]
 
 def plan_table(plan: ReleasePlan) -> str:
     """Lay the rows out in columns."""
-    rows = [HEADER, *plan_rows(plan)]
+    rows = [GAUSSIAN_HEADER if plan.delta else HEADER, *plan_rows(plan)]
     widths = [max(len(row[j]) for row in rows) for j in range(len(HEADER))]
     left = (0, 6)
     return "\n".join(
@@ -167,6 +198,8 @@ def plan_table(plan: ReleasePlan) -> str:
 
 def plan_words(plan: ReleasePlan) -> str:
     """Sum the plan up in a few sentences."""
+    if plan.delta:
+        return _gaussian_words(plan)
     count = len(plan.items)
     gain = max(item.naive_scale / item.scale for item in plan.items)
     total = f"{plan.total:.6g}"
@@ -178,6 +211,37 @@ def plan_words(plan: ReleasePlan) -> str:
     ]
     if plan.spent:
         lines.insert(1, f"That includes what was spent before, which costs {plan.spent:.6g} alone.")
+    return "\n".join([*lines, *_useless_words(plan)])
+
+
+def _gaussian_words(plan: ReleasePlan) -> str:
+    """Say which noise is quieter, and by how much."""
+    count = f"{len(plan.items):,} release" + ("s" if len(plan.items) > 1 else "")
+    lines = [
+        f"{count} with Gaussian noise keep ε = {float(plan.budget):g} and δ = "
+        f"{float(plan.delta):g} together, for every time point."
+    ]
+    if plan.spent:
+        lines.append(f"Before them {written_up(100 * plan.spent)} % of the caps was used.")
+    gain = plan.gain
+    if not math.isfinite(gain):
+        lines.append("There is no geometric noise to compare: what was released before has no ε.")
+    elif gain > 1:
+        lines.append(
+            f"Take Gaussian noise: geometric noise for ε = {float(plan.budget):g} has {gain:.3g} "
+            "times its error."
+        )
+    else:
+        lines.append(
+            f"Take geometric noise, and a pure ε: Gaussian noise has {1 / gain:.3g} times its "
+            "error here. It is quieter where more questions are about the same time points."
+        )
+    return "\n".join([*lines, *_useless_words(plan)])
+
+
+def _useless_words(plan: ReleasePlan) -> list[str]:
+    """Say which releases are of no use."""
+    lines = []
     useless = Counter(item.kind for item in plan.useless)
     for kind, number in useless.items():
         every = sum(item.kind == kind for item in plan.items)
@@ -189,9 +253,7 @@ def plan_words(plan: ReleasePlan) -> str:
             f"{which} would be useless: {its} noise is larger than anything the answer could be. "
             f"Leave {it} out, or ask about longer windows."
         )
-    if not useless:
-        lines.append("No release is useless.")
-    return "\n".join(lines)
+    return lines or ["No release is useless."]
 
 
 def plan_chart(plan: ReleasePlan) -> LineChart:
@@ -202,13 +264,20 @@ def plan_chart(plan: ReleasePlan) -> LineChart:
     places = [(names.index(item.kind), item) for item in plan.items]
     ranges = {place: item.signal_range for place, item in reversed(places)}
     return LineChart(
-        f"Expected errors with ε = {float(plan.budget):.4g}",
+        f"Expected errors with ε = {float(plan.budget):.4g}"
+        + (f" and δ = {float(plan.delta):g}" if plan.delta else ""),
         "One dot per release, beside the range that its signal can have.",
         "",
         "expected error of one cell",
         (
-            _dots("joint plan", [(at - 0.12, item.expected_error) for at, item in places]),
-            _dots("budget split evenly", [(at, item.naive_error) for at, item in places]),
+            _dots(
+                "Gaussian noise" if plan.delta else "joint plan",
+                [(at - 0.12, item.expected_error) for at, item in places],
+            ),
+            _dots(
+                "geometric noise" if plan.delta else "budget split evenly",
+                [(at, item.naive_error) for at, item in places if item.naive_error < math.inf],
+            ),
             _dots("range of the signal", [(at + 0.12, most) for at, most in ranges.items()]),
         ),
         log_y=True,

@@ -68,7 +68,12 @@ def _refuse_many(number: int) -> None:
 
 
 def repeated(
-    query: Query, every: int | Sequence[int], length: int, kind: str = "", weight: Number = 1
+    query: Query,
+    every: int | Sequence[int],
+    length: int,
+    kind: str = "",
+    weight: Number = 1,
+    step: int | None = None,
 ) -> tuple[Planned, ...]:
     """The same query on one window after another, as many full ones as fit.
 
@@ -78,11 +83,15 @@ def repeated(
         length: of the series.
         kind: a name for them.
         weight: as in `Planned`.
+        step: how far apart windows begin, for windows that roll; after each other if left out.
 
     >>> from quiltwork import queries
     >>> [(p.query.start, p.query.stop) for p in repeated(queries.histogram(), 4, 10)]
     [(1, 4), (5, 8)]
+    >>> [(p.query.start, p.query.stop) for p in repeated(queries.histogram(), 4, 8, step=2)]
+    [(1, 4), (3, 6), (5, 8)]
     """
+    apart = None if step is None else integer(step, "step", 1)
     points, share = integer(length, "length", 1), positive_fraction(weight, "weight")
     asked = read_query(query)
     given = listed(every, "every") if isinstance(every, Iterable) else repeat(every)
@@ -94,7 +103,7 @@ def repeated(
         _refuse_many(number)
         name = f"{instance(kind, str, 'kind')} {number}".strip()
         planned.append(Planned(asked.on(start, stop), kind, name, share))
-        start = stop + 1
+        start = stop + 1 if apart is None else start + apart
     return tuple(planned)
 
 

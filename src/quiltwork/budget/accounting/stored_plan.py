@@ -10,6 +10,7 @@ Theorem: docs/theory/sweep.md
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,18 +21,23 @@ from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.secrets import SecretPairs, pairs_from_json, pairs_to_json
 from quiltwork.beliefs.sets import digest
+from quiltwork.budget.accounting.gaussian_planning import planned_squares
 from quiltwork.budget.accounting.limits import level_alone, planned_spending
 from quiltwork.budget.accounting.release_plan import ReleasePlan
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, positive_fraction, shortened
+from quiltwork.exact import integer, positive_fraction, shortened, written_fraction
 from quiltwork.influence import calibrate
+from quiltwork.influence.calibration_arguments import as_problem
+from quiltwork.influence.gaussian_noise import epsilon_under
 from quiltwork.queries import Query
 from quiltwork.queries.document import from_document, to_document
 
 SCHEMA, VERSION = "ledger-plan", 1
 _LESS = 1 - Fraction(1, 2**20)
+_LESS_GAUSSIAN = 1 - Fraction(1, 2**12)
+"""A calibration of Gaussian noise is a search, which arrives within that."""
 _GRID_OF_NUMBERS = 1 - Fraction(1, 2**18)
 """Numbers are rounded to a grid whose step is charged, and depends on the noise."""
 _TRIES = 64
@@ -47,11 +53,13 @@ class PlannedLine:
         name: its own, such as "monthly 3".
         query: on its window.
         scale: of the noise on the query's integers (per range hi − lo for sums and means).
+        delta: of Gaussian noise, at which its epsilon is meant; 0 for geometric noise.
     """
 
     name: str
     query: Query
     scale: Fraction
+    delta: Fraction = Fraction(0)
 
     def runs(self, length: int) -> Runs:
         """The time points that it is about."""
@@ -59,7 +67,8 @@ class PlannedLine:
 
     def spending(self, length: int) -> Spending:
         """What it spends at most."""
-        return planned_spending(self.query, self.scale, length, self.name)
+        priced = planned_squares if self.delta else planned_spending
+        return priced(self.query, self.scale, length, self.name)
 
     def epsilon(
         self,
@@ -70,16 +79,22 @@ class PlannedLine:
     ) -> Fraction:
         """The largest epsilon, but for rounding, for which no less than this noise is added."""
         secrets = Secrets.read(beliefs, length, episode, pairs)
-        level = level_alone(secrets, self.spending(length))
+        noise: dict[str, Any] = {}
+        if self.delta:
+            problem = as_problem(self.query, length, None, episode)
+            found, _ = epsilon_under(beliefs, problem, self.scale, self.delta)
+            level, noise = Fraction(found), {"noise": "gaussian", "delta": self.delta}
+        else:
+            level = level_alone(secrets, self.spending(length))
         if getattr(self.query, "span", None) is not None:
             level *= _GRID_OF_NUMBERS
         for _ in range(_TRIES):
-            found = calibrate(
-                beliefs, length, level, query=self.query, episode=episode, pairs=pairs
+            made = calibrate(
+                beliefs, length, level, query=self.query, episode=episode, pairs=pairs, **noise
             )
-            if found.integer_scale >= self.scale:
+            if made.integer_scale >= self.scale:
                 return level
-            level *= _LESS
+            level *= _LESS_GAUSSIAN if self.delta else _LESS
         raise InvalidInputError(
             f"No epsilon was found for which {self.name!r} is released with noise of scale "
             f"{float(self.scale):g}; plan again."
@@ -96,6 +111,7 @@ class StoredPlan:
     belief_digest: str
     lines: tuple[PlannedLine, ...]
     pairs: SecretPairs | None = None
+    delta: Fraction = Fraction(0)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StoredPlan:
@@ -106,14 +122,15 @@ class StoredPlan:
         """
         body = files.load(text, SCHEMA, (VERSION,))
         try:
-            lines = tuple(_line(one) for one in body["releases"])
+            delta = written_fraction(body.get("delta", "0"), "delta")
+            lines = tuple(_line(one, delta) for one in body["releases"])
             length, episode = (integer(body[name], name, 1) for name in ("length", "episode"))
             named = str(body["dataset"]), length, episode, str(body["belief_digest"])
             written = pairs_from_json(body.get("pairs"))
             pairs = None if written is None else tuple((a, b) for a, b in written)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError(f"The plan lacks something ({error}); plan again.") from None
-        return cls(*named, lines, pairs)
+        return cls(*named, lines, pairs, delta)
 
     def check(self, beliefs: Sequence[Belief]) -> None:
         """Refuse beliefs other than those that it was made for.
@@ -198,7 +215,7 @@ def plan_document(
             "name": name,
             "query": to_document(item.planned.query),
             "window": [item.spending.start, item.spending.stop],
-            "naive_scale": item.naive_scale,
+            "naive_scale": item.naive_scale if item.naive_scale < math.inf else None,
         }
         for row, name, item in zip(plan.records(), _names(plan), plan.items, strict=True)
     ]
@@ -223,9 +240,9 @@ def _names(plan: ReleasePlan) -> list[str]:
     return names
 
 
-def _line(body: Mapping[str, Any]) -> PlannedLine:
+def _line(body: Mapping[str, Any], delta: Fraction) -> PlannedLine:
     scale = positive_fraction(body["scale"], "scale")
-    return PlannedLine(str(body["name"]), from_document(body["query"]), scale)
+    return PlannedLine(str(body["name"]), from_document(body["query"]), scale, delta)
 
 
 def _place(query: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quiltwork.beliefs import Label
-from quiltwork.budget.accounting.planning import signal_range
+from quiltwork.budget.accounting.expected_errors import signal_range
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.exact import percent
 from quiltwork.influence import Calibration
