@@ -28,10 +28,12 @@ class LargestRelease:
         dataset: of which budget.
         window: the time points.
         level: for substituting one of them; μ of Gaussian noise where the dataset has a δ.
-        epsilon: with which a release of that level is asked for; None where the dataset has a δ.
+        epsilon: with which a release of that level is asked for; where the dataset has a δ that of
+            the query at this δ, or None.
         query: what would be asked, if that was said.
         scale: the least noise for it.
         error: the expected error of one cell with that noise.
+        delta: of the dataset.
     """
 
     dataset: str
@@ -41,6 +43,7 @@ class LargestRelease:
     query: Query | None = None
     scale: float | None = None
     error: float | None = None
+    delta: float = 0.0
 
 
 def largest_release(
@@ -52,12 +55,17 @@ def largest_release(
 ) -> LargestRelease:
     """Find the largest release that fits the budget, what is reserved and the analyst's cap."""
     from quiltwork.budget import Spending
-    from quiltwork.budget.accounting.expected_errors import expected_error
+    from quiltwork.budget.accounting.expected_errors import (
+        expected_error,
+        expected_gaussian_error,
+    )
+    from quiltwork.budget.accounting.gaussian_planning import planned_squares
     from quiltwork.budget.accounting.limits import largest_granted, level_alone
+    from quiltwork.budget.accounting.stored_plan import PlannedLine
     from quiltwork.budget.accounting.worst_point import Secrets
 
     account, length = ledger.accountant(status.dataset, analyst), status.length or 1
-    gaussian = bool(getattr(status, "delta", 0))
+    gaussian = bool(status.delta)
 
     def fits(spendings: Any) -> bool:
         (one,) = spendings
@@ -75,17 +83,22 @@ def largest_release(
     if not gaussian and factor:
         secrets = Secrets.read(status.beliefs, status.length, status.episode, status.pairs)
         epsilon = float_down(level_alone(secrets, unit.times(factor)))
-    found = LargestRelease(status.dataset, window, level, epsilon)
+    found = LargestRelease(status.dataset, window, level, epsilon, delta=status.delta)
     if query is None:
         return found
-    of_query = Spending.of_gaussian if gaussian else Spending.of_query
+    of_query = planned_squares if gaussian else Spending.of_query
     most = largest(of_query(query, 1, length))
     if not most:
         return found
     scale = (most**-0.5 if gaussian else 1 / most) * _UP
     states = status.beliefs[0].states
-    error = None if gaussian else expected_error(query, scale, length, states)
-    return replace(found, query=query, scale=scale, error=error)
+    if not gaussian:
+        error = expected_error(query, scale, length, states)
+        return replace(found, query=query, scale=scale, error=error)
+    line = PlannedLine(status.dataset, query, Fraction(scale), status.exact_delta)
+    asked = float_down(line.epsilon(status.beliefs, length, status.episode))
+    error = expected_gaussian_error(query, scale, length)
+    return replace(found, query=query, scale=scale, error=error, epsilon=asked)
 
 
 def largest_document(found: LargestRelease) -> dict[str, Any]:
@@ -103,11 +116,14 @@ def largest_lines(found: LargestRelease) -> Iterator[str]:
         yield f"Nothing fits on time points {where} of {found.dataset!r} any more."
         return
     level = written_down(found.level)
-    if found.epsilon is None:
+    if found.delta:
         yield f"On time points {where} of {found.dataset!r} Gaussian noise of level μ = {level}"
         yield "still fits."
+        if found.epsilon:
+            yield f"This query asked with epsilon {written_down(found.epsilon)} and delta "
+            yield f"{found.delta:g} has it."
     else:
-        epsilon = written_down(found.epsilon)
+        epsilon = written_down(found.epsilon or 0)
         yield f"On time points {where} of {found.dataset!r} a dp_epsilon of {level} still fits:"
         yield f"a release with epsilon {epsilon} has it."
     if found.scale is not None and found.query is not None:

@@ -12,6 +12,7 @@ import click
 
 from quiltwork.cli.command import option
 from quiltwork.cli.output import note
+from quiltwork.exact import written_up
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger, Spending, Status
@@ -67,6 +68,11 @@ def telling_what_is_left(
     yield
     status, made = ledger.status(dataset), ledger.history(dataset, before)
     said = f"The total of {dataset!r} is {status.total:.6g} of {status.budget:.6g}"
+    if status.delta:
+        said = (
+            f"{written_up(100 * status.used, 6)} % of what ε = {status.budget:.6g} and δ = "
+            f"{status.delta:g} allow is used of {dataset!r}"
+        )
     if len(made) == 1:
         said = f"{said}; {_more(ledger, status, made[0].spending)}"
     said = f"{said}."
