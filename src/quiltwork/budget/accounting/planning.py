@@ -16,7 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, Gaussian
+from quiltwork.beliefs import Belief, Gaussian, Label
 from quiltwork.budget.accounting.accountant import Accountant
 from quiltwork.budget.accounting.expected_errors import (
     expected_error,
@@ -88,6 +88,8 @@ def plan(
     before = [as_spending(one) for one in listed(spent, "spent")]
     asked_for = as_planned(queries)
     if to_fraction(delta, "delta"):
+        if pairs is not None:
+            raise UnsupportedError("A plan with delta keeps all values apart; leave pairs out.")
         given = (budget, proper_fraction(delta, "delta"), to_fraction(pure, "pure"))
         secrets = Secrets.read(beliefs, length, episode, pairs)
         return _gaussian_plan(secrets, given, asked_for, before)
