@@ -4,11 +4,12 @@ The disk decides most of it, so the bare commit is timed in the same run: a writ
 full sync, one row of the same size. `python -m bench.bench_ledger 100 10000` measures the growth
 alone, in seconds of CPU, after so many debits of days, and of windows anywhere (or of one of them,
 if `days` or `anywhere` follows): the first debit of a process that has only imported the package,
-the least of five; later ones, the mean of 514, of which two write down what waits; refusals,
+the least of five; later ones, the mean of 514; refusals,
 opening and reading a status, `extend`, `verify` and pages of the history; a year of `extend` and
 debit every day; and the first and later commits of bare SQLite. `python -m bench.bench_ledger
 --together` lets processes and threads debit one dataset, beside as many that only commit a row to
 the bare database, in SQLite and in PostgreSQL; also debits for an analyst, of which each is priced.
+`--rates` lets debits of all kinds and bare commits take turns after 10,000 random windows.
 """
 
 from __future__ import annotations
@@ -317,6 +318,100 @@ def together(number: int = 1600) -> None:
     _write("ledger-together", "Requests of many at once, beside a bare commit", head, rows)
 
 
+ENTRIES = 100_000
+"""Time points of the series that rates are measured on."""
+
+
+def at_random(level: Fraction, seed: int = 1) -> Iterator[Spending]:
+    """Windows of up to a day anywhere in a long series."""
+    draw = random.Random(seed)  # noqa: S311  (no secret)
+    while True:
+        start = draw.randint(1, ENTRIES - DAY)
+        yield Spending.dp(level, start, start + draw.randint(1, DAY))
+
+
+def _filled(url: str, dataset: str, number: int, level: Fraction, budget: Fraction) -> None:
+    with Ledger.open(url) as ledger:
+        ledger.create(dataset, CHAIN, ENTRIES, budget)
+        windows = at_random(level)
+        for begun in range(0, number, BATCH):
+            ledger.debit_all(dataset, itertools.islice(windows, min(BATCH, number - begun)))
+
+
+def _near(number: int, level: Fraction) -> Fraction:
+    """A budget that so many windows nearly use up."""
+    account = Accountant(CHAIN, ENTRIES)
+    account.add_all(list(itertools.islice(at_random(level), number)))
+    return account.exact_epsilon * Fraction(101, 100)
+
+
+def rates() -> None:
+    """Print and write what a debit costs beside bare commits, and other requests beside debits."""
+    rows: dict[str, list[str]] = {}
+    budget = Fraction(f"{float(_near(10_000, _LARGER)):.6f}")
+    with TemporaryDirectory() as folder, running_server() as server:
+        sqlite, bare = f"sqlite:///{folder}/rates.db", f"sqlite:///{folder}/bare.db"
+        postgres = new_database(server, "rates")
+        rows |= _beside_bare("SQLite", sqlite, bare, budget)
+        rows |= _beside_bare("PostgreSQL", postgres, postgres, budget)
+        for entries in (10_000, 100_000):
+            place = f"sqlite:///{folder}/first{entries}.db"
+            _filled(place, "d", entries, LEVEL, Fraction(1))
+            first = 1000 * _of_five_processes("--first-random", place)
+            row = f"SQLite, first debit of a process, {entries:,} entries"
+            rows[row] = [f"{first:.1f}", "–", "–", "–"]
+    head = ("request, after 10,000 random windows", "median ms", "p99 ms", "CPU ms")
+    _write(
+        "ledger-rates",
+        "Requests that take turns with bare commits",
+        (*head, "per second, × bare commits"),
+        rows,
+    )
+
+
+_LARGER = Fraction(1, 10**5)
+
+
+def _beside_bare(
+    name: str, url: str, bare: str, budget: Fraction, rounds: int = 300
+) -> dict[str, list[str]]:
+    _prepare_bare(bare)
+    _filled(url, "levels", 10_000, LEVEL, Fraction(1))
+    _filled(url, "near", 10_000, _LARGER, budget)
+    repeated, few, many, plain = (at_random(LEVEL, seed) for seed in (3, 2, 2, 4))
+    kept, refused = next(repeated), Spending.dp(budget * 9 / 10, 1, ENTRIES)
+    with Ledger.open(url) as ledger:
+        ledger.allot("near", "ana", cap=budget)
+        ledger.debit("levels", kept, key="kept").complete("answer")
+        asks: dict[str, Callable[[], object]] = {
+            "bare commit": committing(bare),
+            "debit, levels decide": lambda: ledger.debit("levels", next(few)),
+            "repeated key": lambda: ledger.debit("levels", kept, key="kept"),
+            "debit near the budget": lambda: ledger.debit("near", next(plain)),
+            "capped debit near the budget": lambda: ledger.debit("near", next(many), analyst="ana"),
+            "refusal near the budget": lambda: ledger.debit("near", refused, analyst="ana"),
+        }
+        for ask in asks.values():
+            timed(ask)
+        spent = dict.fromkeys(asks, 0.0)
+        seconds: dict[str, list[float]] = {one: [] for one in asks}
+        for _ in range(rounds):  # a busy machine is as busy for all
+            for one, ask in asks.items():
+                begun = time.process_time()
+                seconds[one].append(timed(ask))
+                spent[one] += time.process_time() - begun
+    of = {one: statistics.median(found) for one, found in seconds.items()}
+    return {
+        f"{name}, {one}": [
+            f"{1000 * of[one]:.2f}",
+            f"{1000 * sorted(seconds[one])[int(0.99 * rounds)]:.1f}",
+            f"{1000 * spent[one] / rounds:.2f}",
+            f"{of['bare commit'] / of[one]:.3f}",
+        ]
+        for one in asks
+    }
+
+
 def _prepare_bare(url: str) -> None:
     if url.startswith("sqlite"):
         connection: Any = sqlite3.connect(url.removeprefix("sqlite:///"))
@@ -336,6 +431,13 @@ def _prepare_bare(url: str) -> None:
 def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--together"]:
         together()
+        return
+    if arguments[:1] == ["--rates"]:
+        rates()
+        return
+    if arguments[:1] == ["--first-random"]:
+        ledger, windows = Ledger.open(arguments[1]), at_random(LEVEL, 5)
+        print(timed(lambda: ledger.debit("d", next(windows))))
         return
     if arguments[:1] == ["--requests"]:
         print(json.dumps(requests(arguments[1])))
@@ -358,6 +460,7 @@ def main(arguments: list[str]) -> None:
         }
         compare("Durable debit", contestants, repeats=9, number=100)
     growth(HISTORIES)
+    rates()
     together()
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evidence.checks.ledger_histories import check
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.account import Account
@@ -39,6 +40,12 @@ def spendings(draw, length=LENGTH):
     pair = draw(st.sampled_from([0, 0, level])) if stop > start else 0
     once = draw(st.sampled_from([0, 0, Fraction(1, 10**17 - 3)]))
     return Spending(start, stop, level, pair, once)
+
+
+def test_any_history_is_decided_as_by_an_account_from_scratch():
+    """A sample of the full count: shares, growth, keys, backups, spoiled snapshots, a δ."""
+    counted = check(12, seed=10**7)
+    assert min(counted["granted"], counted["refused"], counted["spoiled"]) > 0
 
 
 @settings(max_examples=sample(3, full=60), suppress_health_check=QUIET)

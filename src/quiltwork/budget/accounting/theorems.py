@@ -119,30 +119,33 @@ def _numbers(account: Account) -> bool:
 def sequential(account: Account) -> Bound:
     """Theorem 3.7: the sum of what each release costs alone, by quilts: swept costs do not add."""
     name = "Theorem 3.7 (sum)"
-    if account.by_theorem_3_6:
-        return Bound(name, None, EVERYWHERE, "it is about releases with a DP level")
-    if account.secrets.episode > 1:
-        return Bound(name, None, EVERYWHERE, "it is about single time points")
-    if _numbers(account):
-        return Bound(name, None, EVERYWHERE, "it is about quilts, and Gaussian beliefs have none")
+    if (why := _without_quilts(account)) is not None:
+        return Bound(name, None, EVERYWHERE, why)
     alone = quilt_singles(account)
     note = f"the sum of what each of the {len(alone)} releases costs alone, by quilts"
-    return Bound(name, float_up(sum(alone, Fraction(0))), EVERYWHERE, note)
+    told = [one for one in alone if one]
+    return Bound(name, compose.sequential(told, mqm=True), EVERYWHERE, note)
 
 
 def same_quilts(account: Account) -> Bound:
     """Theorem 2.6: K times the largest level, as all choose from one set of quilts."""
     name = "Theorem 2.6 (K·max)"
-    spendings = account.spendings
-    if account.by_theorem_3_6 or not spendings:
-        return Bound(name, None, EVERYWHERE, "it is about releases with a DP level")
-    if account.secrets.episode > 1:
-        return Bound(name, None, EVERYWHERE, "it is about single time points")
-    if _numbers(account):
-        return Bound(name, None, EVERYWHERE, "it is about quilts, and Gaussian beliefs have none")
+    why = _without_quilts(account)
+    if why is not None or not account.count:
+        return Bound(name, None, EVERYWHERE, why or "it is about releases with a DP level")
     most = max(quilt_singles(account))
-    note = f"{len(spendings)} releases that choose from the same quilts; never below the sum"
-    return Bound(name, float_up(len(spendings) * most), EVERYWHERE, note)
+    note = f"{account.count} releases that choose from the same quilts; never below the sum"
+    total = compose.same_quilts([most] * account.count) if most else 0.0
+    return Bound(name, total, EVERYWHERE, note)
+
+
+def _without_quilts(account: Account) -> str | None:
+    """Why a theorem on quilts does not apply; None if it does."""
+    if account.by_theorem_3_6:
+        return "it is about releases with a DP level"
+    if account.secrets.episode > 1:
+        return "it is about single time points"
+    return "it is about quilts, and Gaussian beliefs have none" if _numbers(account) else None
 
 
 def group(account: Account) -> Bound:
