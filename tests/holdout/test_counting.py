@@ -100,6 +100,7 @@ def climb(holdout, features, rng):
             kept.append(chosen[-1])
 
 
+@pytest.mark.filterwarnings("ignore:Too coarse")
 @pytest.mark.parametrize("protect", [None, "rows"])
 def test_no_climber_gets_an_answer_beyond_the_promise(protect):
     """Labels that nothing predicts: the truth of every question is ½, and training sets mislead."""

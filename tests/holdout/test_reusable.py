@@ -252,6 +252,7 @@ def test_arguments_that_make_no_sense_are_refused(change, words):
         ReusableHoldout(rows(seed=1), rows(seed=2), **options)
 
 
+@pytest.mark.filterwarnings("ignore:Too coarse")
 def test_a_plan_sets_everything_and_is_refused_for_too_few_rows():
     plan = qw.plan_holdout(queries=2, overfits=1, tolerance=0.45, protect="rows")
     n = plan.samples

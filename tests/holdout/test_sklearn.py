@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -20,6 +21,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import quiltwork as qw
+from quiltwork.errors import QuiltworkWarning
 from quiltwork.holdout.metrics import read_metric
 
 RNG = np.random.default_rng(0)
@@ -93,8 +95,9 @@ def test_a_metric_of_ones_own_is_a_function_of_rows():
 
 def test_other_processes_are_refused_and_clones_share_the_budget():
     scorer = qw.sklearn.HoldoutScorer(holdout())
-    with pytest.raises(qw.UnsupportedError, match="n_jobs=1"):
-        pickle.dumps(scorer)
+    elsewhere = pickle.loads(pickle.dumps(scorer))  # noqa: S301
+    with pytest.raises(qw.sklearn.SearchStopped, match="n_jobs=1"):
+        elsewhere(DummyClassifier().fit(*TRAIN))
     search = GridSearchCV(DummyClassifier(), {}, scoring=scorer)
     assert clone(search).scoring is scorer
 
@@ -106,7 +109,7 @@ def test_a_spent_budget_ends_a_search_and_never_becomes_a_score(search):
     found = search(
         DecisionTreeClassifier(),
         {"max_depth": [1, 2, 3]},
-        scoring=qw.sklearn.HoldoutScorer(h),
+        scoring=qw.sklearn.HoldoutScorer(h, parts=search is HalvingGridSearchCV),
         cv=qw.sklearn.whole_training_set(600),
     )
     with pytest.raises(qw.sklearn.SearchStopped, match="its promise covers no more"):
@@ -114,6 +117,75 @@ def test_a_spent_budget_ends_a_search_and_never_becomes_a_score(search):
     assert not hasattr(found, "best_params_")
     with pytest.raises(qw.sklearn.SearchStopped):  # in the middle of three means
         qw.sklearn.HoldoutScorer(holdout(queries=2), "f1")(DummyClassifier().fit(*TRAIN))
+
+
+@pytest.mark.parametrize("jobs", [2, -1])
+def test_a_search_in_several_processes_is_stopped_by_a_sentence(jobs):
+    h = holdout()
+    scorer, whole = qw.sklearn.HoldoutScorer(h), qw.sklearn.whole_training_set(600)
+    search = GridSearchCV(
+        DecisionTreeClassifier(), {"max_depth": [1, 2, 3]}, scoring=scorer, cv=whole, n_jobs=jobs
+    )
+    with pytest.raises(qw.sklearn.SearchStopped, match="n_jobs=1, or threads"):
+        search.fit(*TRAIN)
+    with parallel_config("threading"):
+        search.fit(*TRAIN)
+    assert h.asked == 3
+
+
+@pytest.mark.parametrize("rows", [TRAIN, (pd.DataFrame(TRAIN[0]), TRAIN[1])])
+def test_a_search_that_forgot_the_whole_training_set_is_stopped_before_it_asks(rows):
+    h = holdout()
+    scorer = qw.sklearn.HoldoutScorer(h)
+    for forgot in (
+        lambda: GridSearchCV(DummyClassifier(), {}, scoring=scorer).fit(*rows),
+        lambda: cross_val_score(DummyClassifier(), *rows, scoring=scorer, cv=3),
+        lambda: HalvingGridSearchCV(
+            DecisionTreeClassifier(),
+            {"max_depth": [1, 2, 3, 4]},
+            scoring=scorer,
+            cv=qw.sklearn.whole_training_set(600),
+        ).fit(*rows),
+    ):
+        with pytest.raises(qw.sklearn.SearchStopped, match=r"whole_training_set\(600\)"):
+            forgot()
+    assert (h.asked, h.remaining) == (0, 8)
+
+
+def test_a_search_that_catches_what_fails_never_takes_silence_for_a_score():
+    """As `study.optimize(objective, catch=(Exception,))` does."""
+    h = holdout(queries=3)
+    accuracy = qw.guard(lambda model, rows: model.predict(rows[0]) == rows[1], holdout=h)
+    scored, failed = [], 0
+    for depth in range(1, 9):
+        try:
+            scored.append(accuracy(DecisionTreeClassifier(max_depth=depth).fit(*TRAIN)))
+        except Exception:
+            failed += 1
+    assert (len(scored), failed) == (3, 5)
+
+
+def test_features_chosen_on_training_rows_are_praised_by_up_to_the_threshold_and_it_is_said():
+    """Nothing predicts these labels. A difference below the threshold is told as it is on the
+    training rows, by design; the same rows asked once as a plain holdout praise nothing."""
+    rng, n = np.random.default_rng(0), 10_000
+    rows, signs = rng.normal(size=(2 * n, 100)), rng.choice([-1, 1], 2 * n)
+    train, held = (rows[:n], signs[:n]), (rows[n:], signs[n:])
+    plan = qw.plan_holdout(queries=101, overfits=5, samples=n)
+    with pytest.warns(QuiltworkWarning, match=r"Too coarse to choose models by.*a Ladder.*plain"):
+        h = qw.ReusableHoldout.from_plan(plan, train, held)
+    found = h.ask_many(lambda part: (part[0] > 0) == (part[1] > 0)[:, None])
+    weights = np.array([one.value - 0.5 for one in found])
+
+    def right(part):
+        return np.sign(part[0] @ weights) == part[1]
+
+    told = h.ask(right)
+    once = right(held).mean()
+    assert not told.overfit
+    assert 0.03 < told.value - once <= plan.threshold
+    assert abs(once - 0.5) < 0.01
+    assert f"praised by up to {plan.threshold:.3g}" in plan.explain()
 
 
 def test_scores_of_several_means_come_with_the_interval_of_their_answers():
@@ -162,6 +234,17 @@ def test_frames_reach_models_as_frames_through_pipelines(kind):
     assert score == pytest.approx(model.score(train[0], Y[:600]))
     side = qw.sklearn.split(*train, seed=1)[0][0]
     assert type(side) is type(train[0])
+
+
+def test_the_noise_may_be_given_as_that_of_an_answer():
+    h = holdout(noise=None, answer_sd=0.02)
+    assert "noise of standard deviation 0.02 " in h.explain()
+    answer = h.ask(lambda rows: rows[0][:, 0] < 9)
+    assert answer.noise_sd == 0
+    assert h.epsilon == pytest.approx(9 * 8 / (4 * 0.02 / (4 * 2**0.5) * 600))
+    for wrong in ({"noise": None}, {"answer_sd": 0.02}):
+        with pytest.raises(qw.InvalidInputError, match="Give one of noise"):
+            holdout(**wrong)
 
 
 def test_early_stopping_and_a_plain_objective_take_a_guarded_score():

@@ -119,6 +119,10 @@ def test_tables_holdouts_and_jobs_go_through_the_client(curator, tmp_path):
         olga.register_holdout("late", sides["train"], tmp_path / "none.csv", **asked)
     with pytest.raises(NotFound):  # its name was not taken
         olga.holdout("late")
+    with pytest.raises(InvalidInputError, match="occurs twice"):  # nor by tables that are refused
+        olga.register_holdout("late", sides["train"], sides["train"], **asked)
+    with pytest.raises(NotFound):
+        olga.holdout("late")
     assert olga.register_holdout("late", **sides, **asked).state == "open"
     said = {f"{side}{n}": str(n % 2) for side in sides for n in range(50)}
     score = anna.score("board", said, key="s")

@@ -411,3 +411,122 @@ def test_what_makes_no_competition_is_refused(team, change):
         400,
         422,
     )
+
+
+ENDING = {
+    "name": "board",
+    "id_column": "id",
+    "target": "label",
+    "budget": 20,
+    "classes": ["0", "1"],
+    "final": "1/2",
+}
+
+
+@pytest.fixture(params=["ladder", "one bit", "rounds"])
+def ending(request, team):
+    """A competition that keeps half of its rows for the end, open to anna and ben."""
+    rounds = request.param == "rounds"
+    asked = {**ENDING, "mode": request.param} | (
+        {"threshold": 0.3, "noise": 0.02, "budget": 5} if rounds else {"announcements": 4}
+    )
+    team.told("olga", "POST", "/v1/holdouts", json=asked)
+    for side, letter in (("train", "t"), ("holdout", "h")):
+        if rounds or side == "holdout":
+            assert give(team, side, table(letter)).status_code == 200
+    team.told("olga", "POST", "/v1/holdouts/board/opening")
+    team.join("ben", "analyst")
+    for member in ("anna", "ben"):
+        team.told("olga", "PUT", f"/v1/holdouts/board/access/{member}")
+    return team, (predictions if rounds else lambda _, share, seed: of_holdout(share, seed))
+
+
+def test_a_competition_ends_with_a_ranking_in_a_curator_too(ending):
+    team, said = ending
+    shown = team.told("anna", "GET", "/v1/holdouts/board")
+    assert (shown["rows"], shown["final_rows"], shown["chosen"]) == (200, 200, None)
+    for member, share, seed in (("anna", 0.7, 1), ("ben", 0.97, 2), ("anna", 0.5, 3)):
+        told = score(team, said(share, share, seed), f"{member}{seed}", member=member)
+        assert told.status_code == 200, told.text
+    where = "/v1/holdouts/board"
+    early = team.ask("anna", "GET", f"{where}/ranking")
+    assert (early.status_code, "has not ended" in early.json()["detail"]) == (422, True)
+    for number, code in ((2, 422), (9, 422), (0, 422), (1, 200)):
+        named = team.ask("anna", "PUT", f"{where}/choice", json={"number": number})
+        assert named.status_code == code, named.text
+    assert named.json()["chosen"] == 1
+    assert team.ask("anna", "POST", f"{where}/end").status_code == 403
+    for _ in range(2):  # once more changes nothing
+        assert team.told("olga", "POST", f"{where}/end")["state"] == "ended"
+    ranking = team.told("ben", "GET", f"{where}/ranking")
+    assert [(one["team"], one["number"]) for one in ranking["scores"]] == [("ben", 2), ("anna", 1)]
+    assert [one["group"] for one in ranking["scores"]] == [1, 2]
+    assert ranking["rows"] == 200
+    lines = team.told("ben", "GET", f"{where}/ranking/file")["content"].splitlines()
+    assert lines[0] == "rank,team,submission,value,low,high,ranks,group"
+    assert len(lines) == 3
+    late = score(team, said(0.9, 0.9, 9), "late")
+    assert (late.status_code, "has ended" in late.json()["detail"]) == (409, True)
+    assert score(team, said(0.97, 0.97, 2), "ben2", member="ben").status_code == 200  # from the log
+    assert team.told("udo", "POST", "/v1/log/verification")["intact"]
+
+
+def test_a_curator_reads_no_kept_label_before_the_end(ending, monkeypatch):
+    """The kept labels are turned round in what is read: nothing differs, and the end notices."""
+    team, said = ending
+    stored = team.service.read(lambda t: holdouts.HOLDOUTS.current(t, "board"))
+    board = holdouts.board_of(team.service, stored)
+    kept = set(np.asarray(board._labels.ids)[board._parts[1]].tolist())
+    first = score(team, said(0.8, 0.8, 1), "a").json()
+    real = holdouts.VaultFiles.table
+
+    def turned(self, side):
+        header, rows = real(self, side)
+        rows = rows.copy()
+        for row in rows:
+            if row[0] in kept:
+                row[1] = str(1 - int(row[1]))
+        return header, rows
+
+    monkeypatch.setattr(holdouts.VaultFiles, "table", turned)
+    assert score(team, said(0.8, 0.8, 1), "a").json() == first
+    assert score(team, said(0.9, 0.9, 2), "b").status_code == 200
+    assert team.ask("olga", "POST", "/v1/holdouts/board/end").status_code == 503
+    monkeypatch.undo()
+    assert team.told("olga", "POST", "/v1/holdouts/board/end")["state"] == "ended"
+
+
+def test_what_was_predicted_is_sealed_at_rest_and_deleted_with_the_tables(ending):
+    team, said = ending
+    assert score(team, said(0.8, 0.8, 1), "a").status_code == 200
+    kept = team.service.read(lambda t: holdouts.KEPT.all(t, "1 = 1"))
+    assert [one.number for one in kept] == [1]
+    assert kept[0].file in team.service.vault.names()
+    team.told("olga", "DELETE", "/v1/holdouts/board/tables")
+    assert not team.service.vault.names()
+    assert team.ask("olga", "POST", "/v1/holdouts/board/end").status_code == 409
+
+
+def test_a_holdout_that_was_never_opened_is_taken_back_and_its_name_is_free(team):
+    team.told("olga", "POST", "/v1/holdouts", json=RULES)
+    give(team, "train", table("t"))
+    assert team.ask("anna", "DELETE", "/v1/holdouts/board").status_code in (403, 404)
+    assert team.ask("olga", "DELETE", "/v1/holdouts/board").status_code == 204
+    assert team.ask("olga", "GET", "/v1/holdouts/board").status_code == 404
+    assert not team.service.vault.names()
+    team.told("olga", "POST", "/v1/holdouts", json={**RULES, "budget": 9})
+    for side, letter in (("train", "t"), ("holdout", "h")):
+        give(team, side, table(letter))
+    team.told("olga", "POST", "/v1/holdouts/board/opening")
+    refused = team.ask("olga", "DELETE", "/v1/holdouts/board")
+    assert (refused.status_code, "its name stays" in refused.json()["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"final": 1}, {"final": 0}, {"final": "x"}, {"announcements": 0}]
+)
+def test_an_end_that_makes_no_sense_is_refused(team, wrong):
+    asked = {**ENDING, "mode": "ladder", **wrong}
+    assert team.ask("olga", "POST", "/v1/holdouts", json=asked).status_code in (400, 422)
+    rounds = {**RULES, "announcements": 3}
+    assert "leave out" in team.ask("olga", "POST", "/v1/holdouts", json=rounds).json()["detail"]

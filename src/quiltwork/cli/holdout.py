@@ -130,9 +130,12 @@ def create(
     threshold: Fraction = option(
         "How far training rows and holdout may differ before the holdout answers."
     ),
-    noise: Fraction = option(
+    noise: Fraction | None = option(
         "Sigma of Algorithm 1: answers from the holdout have noise of standard deviation 5.66 "
         "times this. 0 with --values, which protects accuracy and no row."
+    ),
+    answer_sd: Fraction | None = option(
+        "Instead of --noise: the standard deviation of the noise of an answer."
     ),
     values: int | None = option("Round answers from the holdout to multiples of 1/this."),
     budget: int = option("Answers that may come from the holdout."),
@@ -165,6 +168,7 @@ def create(
             study.belief(),
             threshold=threshold,
             noise=noise,
+            answer_sd=answer_sd,
             budget=budget,
             values=values,
             queries=queries,

@@ -36,6 +36,18 @@ def read_count(value: object, name: str) -> int:
     return integer(value, name, 1, MOST)
 
 
+def noise_scale(noise: object, answer_sd: object) -> object:
+    """Return σ, from itself or from the standard deviation of an answer, which is √2·4σ."""
+    if (noise is None) == (answer_sd is None):
+        raise InvalidInputError(
+            "Give one of noise, the scale of Algorithm 1, and answer_sd, the standard deviation of "
+            "an answer's noise, which is 5.66 times that."
+        )
+    if answer_sd is None:
+        return noise
+    return to_fraction(answer_sd, "answer_sd") / Fraction(4 * math.sqrt(2))
+
+
 @dataclass(frozen=True)
 class AlgorithmSettings:
     """The public constants of one run of Algorithm 1.

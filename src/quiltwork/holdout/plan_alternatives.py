@@ -59,8 +59,9 @@ def explained(plan: HoldoutPlan) -> str:
         f"Use {plan.mechanism} for {plan.queries:,} questions{overfitting}, and {plan.samples:,} "
         f"rows: {_USES[plan.mechanism]}.",
         f"Promise: with probability {plan.confidence:g}, {_promised(plan)}.",
-        *([_too_coarse(plan)] if COARSE < plan.tolerance < VACUOUS else []),
+        *too_coarse(plan),
         *_settings(plan),
+        *_praise(plan),
         f"Concentration: {found.theorem}; rows count as {found.independent_rows:.4g} "
         "independent ones each.",
         f"Rows: {plan.samples:,} needed{there}.",
@@ -77,8 +78,10 @@ COARSE = 0.1
 """Answers that may be off by more do not choose between models."""
 
 
-def _too_coarse(plan: HoldoutPlan) -> str:
-    """Say that a promise is too weak to choose models by, and what to take instead."""
+def too_coarse(plan: HoldoutPlan) -> list[str]:
+    """Say of a promise that is too weak to choose models by what to take instead."""
+    if not COARSE < plan.tolerance < VACUOUS:
+        return []
     rows = plan.available or plan.samples
     once = fixed_questions_width(plan.beliefs, rows, 1, plan.beta)
     best_only = least_width(plan.beliefs, rows, plan.queries, plan.beta)[0]
@@ -88,10 +91,21 @@ def _too_coarse(plan: HoldoutPlan) -> str:
     )
     if best_only < plan.tolerance and plan.mechanism != "ladder":
         told += f"a Ladder if the best score is enough (within {best_only:.3g}), or "
-    return (
+    return [
         f"{told}a plain holdout for the one model that the training rows have chosen (within "
         f"{once:.3g})."
-    )
+    ]
+
+
+def _praise(plan: HoldoutPlan) -> list[str]:
+    """Say what a climber gains who chooses on the training rows."""
+    if plan.mechanism not in ("counting", "max-information"):
+        return []
+    return [
+        "While both differ by less than T a score is told as it is on the training rows: features "
+        f"or models that were chosen on these are praised by up to {plan.threshold:.3g}. A plain "
+        "holdout asked once does not do that."
+    ]
 
 
 def _promised(plan: HoldoutPlan) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -20,10 +21,21 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
-from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    QuiltworkWarning,
+    UnsupportedError,
+)
 from quiltwork.exact import Number, float_up, positive_fraction, shortened
 from quiltwork.holdout import payments
-from quiltwork.holdout.algorithm import AlgorithmSettings, Evaluated, answer, read_count
+from quiltwork.holdout.algorithm import (
+    AlgorithmSettings,
+    Evaluated,
+    answer,
+    noise_scale,
+    read_count,
+)
 from quiltwork.holdout.arrays import (
     Data,
     check_length,
@@ -68,6 +80,7 @@ class ReusableHoldout(OneOwner):
         threshold: T, in units of a mean of values in [0, 1].
         noise: σ, in the same units; an answer from the holdout has noise of standard deviation
             5.66·σ (√2·4σ). 0 with `values`, where accuracy is all that is asked for.
+        answer_sd: instead of `noise`: the standard deviation of the noise of an answer.
         budget: B, how many answers may come from the holdout.
         values: g, to round answers from the holdout to 0, 1/g, …, 1; None to leave them.
         queries: refuse after so many questions; None for no limit. `from_plan` sets it.
@@ -98,7 +111,8 @@ class ReusableHoldout(OneOwner):
         beliefs: Belief | Sequence[Belief] | None = None,
         *,
         threshold: Number,
-        noise: Number,
+        noise: Number | None = None,
+        answer_sd: Number | None = None,
         budget: int,
         values: int | None = None,
         queries: int | None = None,
@@ -112,7 +126,8 @@ class ReusableHoldout(OneOwner):
         count = count_rows(private)
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
-        settings = AlgorithmSettings.choose(count, threshold, noise, budget, values)
+        sigma = noise_scale(noise, answer_sd)
+        settings = AlgorithmSettings.choose(count, threshold, sigma, budget, values)
         payments.check_ledger(ledger, dataset)
         if ledger is not None:
             _ = settings.round_epsilon  # refuses what no ledger can price
@@ -141,10 +156,14 @@ class ReusableHoldout(OneOwner):
     def from_plan(cls, plan: HoldoutPlan, train: Any, holdout: Any, **options: Any) -> Any:
         """Build the holdout that `plan_holdout` describes; options as in the constructor.
 
+        A plan that is too coarse to choose models by is built with a warning that says what the
+        same rows promise otherwise.
+
         Raises:
             InvalidInputError: if the holdout has fewer rows than the plan needs.
         """
         from quiltwork.holdout.holdout_plan import HoldoutPlan
+        from quiltwork.holdout.plan_alternatives import too_coarse
 
         instance(plan, HoldoutPlan, "plan")
         count = count_rows(read_rows(holdout, "holdout"))
@@ -169,6 +188,8 @@ class ReusableHoldout(OneOwner):
                 "which takes no reusable holdout: split the rows, whole clusters together, and use "
                 "each part once. Or plan with mechanism='counting'."
             )
+        for sentence in too_coarse(plan):
+            warnings.warn(sentence, QuiltworkWarning, stacklevel=2)
         settings = {"threshold": plan.threshold, "noise": plan.noise, "budget": plan.overfits}
         given = {"queries": plan.queries, "values": plan.values, **settings, **options}
         return cls(train, holdout, plan.beliefs, **given)
@@ -344,6 +365,11 @@ class ReusableHoldout(OneOwner):
                 )
             asked = [self._prepare(statistic, None) for statistic in given]
             return self._ask(asked, label, SubmissionNote()) if asked else []
+
+    def explain(self) -> str:
+        """Say what is promised, the noise of an answer too, and what is left."""
+        left = f"{self.remaining:,} of {self.budget:,} rounds left."
+        return f"{self.guarantee().explain()}\n{left}"
 
     def guarantee(
         self, queries: int | None = None, confidence: Number = 0.95, means_only: bool = True

@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import flag
 from quiltwork.beliefs import Clusters
-from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import integer, positive_fraction, proper_fraction
 from quiltwork.holdout.arrays import read_rows, take
 from quiltwork.holdout.metrics import Metric, pair_rows, read_metric
@@ -52,6 +53,8 @@ class HoldoutScorer:
         limits: the public ends (low, high) of the target, for errors.
         positive: the label of the positive class.
         variance: of the target on the training rows, for R².
+        parts: whether models may be fitted on parts of the training rows, as in halving searches;
+            otherwise a search that forgets `cv=whole_training_set(…)` is stopped at once.
 
     Raises:
         UnsupportedError: for what is no function of a few means over rows.
@@ -76,6 +79,7 @@ class HoldoutScorer:
         limits: tuple[Any, Any] | None = None,
         positive: Any = 1,
         variance: Any = None,
+        parts: bool = False,
     ) -> None:
         if not isinstance(holdout, ReusableHoldout):
             raise InvalidInputError(
@@ -83,14 +87,17 @@ class HoldoutScorer:
             )
         self.holdout = holdout
         self.metric = read_metric(metric, limits, positive, variance)
+        self.parts = flag(parts, "parts")
         self.answers: tuple[Answer, ...] = ()
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:  # noqa: N803
-        """Return the estimator's score, larger being better; X and y are ignored.
+        """Return the estimator's score, larger being better; X and y are not scored.
 
         Raises:
-            SearchStopped: once the budget is spent, or ends among the means of this score.
+            SearchStopped: once the budget is spent, or ends among the means of this score; and for
+                other rows than all training rows, which are those of a fold.
         """
+        self._check_rows(X)
         name = f"{self.metric.name} of {type(estimator).__name__}"
         try:
             found = self.holdout.ask_many(_question(self.metric, estimator), label=name)
@@ -100,6 +107,18 @@ class HoldoutScorer:
             raise SearchStopped(str(spent)) from spent
         self.answers = tuple(found)
         return self.metric.value([one.value for one in found])
+
+    def _check_rows(self, rows: Any) -> None:
+        """Stop a search that would ask the holdout once for every fold."""
+        expected = self.holdout.transcript.rounds.train_rows
+        given = expected if rows is None or self.parts else np.shape(rows)[0]
+        if given != expected:
+            raise SearchStopped(
+                f"scikit-learn passed {given:,} of {expected:,} training rows, a fold of its "
+                "cross-validation: the holdout would be asked for every fold. Give the search "
+                f"cv=whole_training_set({expected}), or HoldoutScorer parts=True if it fits on "
+                "parts of the rows on purpose, as halving searches do. Nothing was asked."
+            )
 
     def interval(self, tolerance: Any) -> Interval:
         """Return where the last score's truth is if every answer was within `tolerance` of its own.
@@ -120,10 +139,22 @@ class HoldoutScorer:
     def __deepcopy__(self, memo: Any) -> HoldoutScorer:
         return self
 
-    def __reduce__(self) -> NoReturn:
-        raise UnsupportedError(
+    def __reduce__(self) -> tuple[type[ScorerElsewhere], tuple[()]]:
+        return ScorerElsewhere, ()
+
+
+class ScorerElsewhere:
+    """What becomes of a scorer in another process: it stops the search with a sentence.
+
+    joblib would say of an error while it packs a scorer that the task cannot be pickled, and
+    scikit-learn makes NaN of every `Exception` where it is called.
+    """
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Stop the search."""
+        raise SearchStopped(
             "A holdout cannot be sent to another process, where it would answer with a budget of "
-            "its own; use n_jobs=1."
+            "its own; use n_jobs=1, or threads: joblib.parallel_config('threading')."
         )
 
 
