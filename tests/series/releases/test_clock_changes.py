@@ -68,8 +68,8 @@ def test_a_ledger_keeps_the_begin_and_the_changes(tmp_path):
     path = tmp_path / "own.csv"
     rows = home("2026-03-01", 60).assign(t=lambda one: one.t.map(lambda t: t.isoformat()))
     rows.to_csv(path, index=False)
-    options = {"time": "t", "every": "1h", "timezone": ZONE}
-    own = read_series(path, "s", **options)
+    options = {"time": "t", "every": "1h"}
+    own = read_series(path, "s", **options, timezone=ZONE)
     (dated,) = placed([PUBLIC], own.data.coded.values())
     with qw.Ledger.open(f"sqlite:///{tmp_path}/b.db") as ledger:
         ledger.create("cycle", PUBLIC, 1440, budget=5)
@@ -78,7 +78,7 @@ def test_a_ledger_keeps_the_begin_and_the_changes(tmp_path):
         ):
             qw.release(own.data, HIST, PUBLIC, ledger=ledger, dataset="cycle")
         ledger.create("d", dated, 1440, budget=5)
-        register_series(ledger, "d", str(path), "s", **options)
+        register_series(ledger, "d", str(path), "s", time="t", every="1h")  # the belief's zone
         paid = {"ledger": ledger, "dataset": "d"}
         later = read(home("2026-03-08", 53)).data
         with pytest.raises(
@@ -87,6 +87,9 @@ def test_a_ledger_keeps_the_begin_and_the_changes(tmp_path):
             qw.release(later, HIST, dated, beginning_of=1440, **paid)
         clocks = home("2026-03-01", 20).assign(t=lambda one: one.t.dt.tz_localize(None))
         plain = read_series(clocks, "s", time="t", every="1h")
+        assert read_series(path, "s", **options, beliefs=dated).clock.zone == ZONE
+        with pytest.raises(InvalidInputError, match="were to be read in UTC; leave timezone out"):
+            read_series(path, "s", **options, timezone="UTC", beliefs=dated)
         with pytest.raises(InvalidInputError, match="the data are in no time zone; read them with"):
             qw.release(plain.data, HIST, dated, beginning_of=1440, **paid)
         answer = qw.release(own.data, HIST, dated, epsilon=1, **paid)

@@ -11,7 +11,15 @@ from typing import Any, Literal, TypeAlias, get_args
 from numpy.typing import NDArray
 
 from quiltwork.arguments import choice, instance
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, Grid, MarkovChain, as_beliefs
+from quiltwork.beliefs import (
+    Belief,
+    ChainBox,
+    CyclicChain,
+    DatedChain,
+    Grid,
+    MarkovChain,
+    as_beliefs,
+)
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.grids import duration as duration_words
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, resolved
@@ -231,7 +239,7 @@ def read_series(
             and a grid, else a number of time points.
         end: the column that says until when, instead.
         timezone: the zone of times without an offset, and of windows: Europe/Berlin. Steps of whole
-            days are then local days.
+            days are then local days. If not given, that whose clock the beliefs follow, if any.
         days: the public first and last day, 2026-03-01:2026-03-31, or 2026-03; every subject gets
             all its time points, missing where there are no records, and others are left out.
 
@@ -259,6 +267,7 @@ def read_series(
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
     said = delimiter, decimal, encoding, na_values, date_format
     given = GivenDialect(*said, by_rows=not free, declared=missing == "public")
+    timezone = _agreed_zone(timezone, members) if timed else timezone
     wanted = Wanted(value, time, subject, duration, end, timezone)
     clock = series_clock(timezone, grid.step)
     read_zone(timezone)
@@ -301,6 +310,19 @@ def read_series(
         *(data, found, public is not None, points, gone, read.grid, read.note, clock),
         *(read.counted, read.holes, read.pause),
     )
+
+
+def _agreed_zone(asked: str | None, members: Sequence[Belief]) -> str | None:
+    """Return the zone to read times in: that whose clock the beliefs follow, if they follow one."""
+    zones = {one.calendar.zone for one in members if isinstance(one, DatedChain)}
+    if asked is None and len(zones) == 1:
+        return zones.pop()
+    if zones and asked not in zones:
+        raise InvalidInputError(
+            f"The belief follows the clock of {', '.join(sorted(zones))}, and times were to be "
+            f"read in {asked}; leave {argument('timezone')} out."
+        )
+    return asked
 
 
 def tell_holes(read: Paths | Series, missing: Missing) -> None:
