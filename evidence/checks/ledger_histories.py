@@ -272,10 +272,12 @@ class _History:
         now, then = (oracle.total(oracle.all(), one) for one in (None, length))
         if then <= now * (1 + Fraction(1, 10**9)):
             then = min(then, now)  # rounding
-        margins = [(budget - then - oracle.reserved(None)) / budget]
+        free = max(budget - oracle.reserved(None), min(now, budget))
+        margins = [(free - then) / budget]
         for who, (cap, _) in oracle.shares.items():
-            if cap is not None:
-                margins.append((cap - oracle.total(oracle.own(who), length)) / budget)
+            if cap is not None:  # perhaps lowered below what she had used
+                used, later = (oracle.total(oracle.own(who), one) for one in (None, length))
+                margins.append((max(cap, used) - later) / budget)
         if length == self.points or isinstance(oracle.belief, MarkovChain | CyclicChain | ChainBox):
             margins = [Fraction(1)]
         if self.decided(margins, lambda: self.ledger.extend("d", length)):

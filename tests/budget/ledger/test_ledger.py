@@ -392,3 +392,17 @@ def test_a_ledger_is_pickled_as_its_url_and_opens_the_same_budget(ledger, indepe
     ledger.accountant("d").spend(dp_epsilon=0.25)
     with pickle.loads(pickle.dumps(ledger)) as again:  # noqa: S301  (our own bytes)
         assert len(again.history("d")) == 1
+
+
+def test_a_cap_lowered_below_what_was_used_keeps_no_series_from_growing(ledger, chain):
+    """Nothing more is granted to her, and what she was told stays as it is."""
+    ledger.create("d", chain, 60, 1)
+    ledger.allot("d", "ana", cap=Fraction(1, 2))
+    ledger.debit("d", Spending.dp(0.05, 1, 60), analyst="ana")
+    ledger.allot("d", "ana", cap=0)
+    before = ledger.status("d").exact_total
+    assert ledger.extend("d", 90).length == 90
+    assert ledger.status("d").exact_total == pytest.approx(before)
+    with pytest.raises(BudgetExceeded, match="above the cap of 0"):
+        ledger.debit("d", Spending.dp(0.001, 70, 90), analyst="ana")
+    ledger.verify()

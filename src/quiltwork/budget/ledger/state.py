@@ -277,15 +277,19 @@ class DatasetState:
         return after(length)
 
     def _growth_limit(self, after: AnyAccount) -> str | None:
-        """The limit that this longer series would exceed; None if it exceeds none."""
+        """The limit that this longer series would exceed; None if it exceeds none.
+
+        What is above a share already, because that was lowered or reserved since, may stay.
+        """
         kept = unused_by_others(self.shares, self.charged, None)
-        if not growth_fits(self.account, after, self.limit - kept):
+        free = max(self.limit - kept, min(self.account.spent, self.limit))
+        if not growth_fits(self.account, after, free):
             reserved = f", of which {self.claim.shown(kept)} is reserved" if kept else ""
             return f"{self.claim.whole}{reserved}"
         for name, known in self.analysts.items():
             if known.cap is not None and not after.fits(known.cap):
                 longer = known.account.seen_by(after.secrets)
-                if not growth_fits(known.account, longer, known.cap):
+                if not growth_fits(known.account, longer, max(known.cap, known.account.spent)):
                     return f"the cap of {name!r}, {self.claim.shown(known.cap, up=False)}"
         return None
 
