@@ -25,7 +25,6 @@ from quiltwork.tables.table import Table, check_alike
 
 Counts = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
-_MOST_BLOCKS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +189,7 @@ def find_row_classes(
     value = codes[mine.sensitive[alike.first]]
     known = np.flatnonzero(value >= 0)
     first = alike.first[known]
-    blocks = () if told is None else _blocks(mine.provider[first], value[known], told)
+    blocks = () if told is None else _blocks(mine.provider[first], told)
     row, group = fitting_groups(published, own, first, blocks)
     there = shown[group, value[known[row]]] > 0
     fitting, kind = np.unique(known[row[there]], return_inverse=True)
@@ -199,18 +198,11 @@ def find_row_classes(
     return classes, owner, int(weight.sum() - weight[fitting].sum())
 
 
-def _blocks(owner: Codes, value: Counts, told: Counts) -> list[tuple[Counts, Counts]]:
-    """Return for each provider and sensitive value its rows, and the groups where it is told some.
-
-    By provider alone where these are very many: a block has a cost of its own.
-    """
-    if told.shape[0] * told.shape[2] > _MOST_BLOCKS:
-        value, told = np.zeros_like(value), told.sum(axis=2, keepdims=True)
-    _, groups, values = told.shape
-    block = owner * np.int64(values) + value
-    order = np.argsort(block, kind="stable")
-    numbers, start = np.unique(block[order], return_index=True)
-    there = told.transpose(0, 2, 1).reshape(-1, groups)
+def _blocks(owner: Codes, told: Counts) -> list[tuple[Counts, Counts]]:
+    """Return for each provider its rows, and the groups where it is told some."""
+    order = np.argsort(owner, kind="stable")
+    numbers, start = np.unique(owner[order], return_index=True)
+    there = told.any(axis=2)
     return [
         (rows, np.flatnonzero(there[number]))
         for number, rows in zip(numbers.tolist(), np.split(order, start[1:]), strict=True)
