@@ -294,7 +294,6 @@ ELSEWHERE = {
     "GroupView",  # a part of OwnView
     "Note",  # a line of a ledger's log, whose `kind` is its own
     "Publication",  # what both publications are made from
-    "PublishedTable",  # and this, what they say of how they were made
     "PublishedRecords",  # and this, what the one of this machine says of its records
     "SparkPublication",  # tests/tables/spark
 }

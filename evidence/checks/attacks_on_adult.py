@@ -16,7 +16,7 @@ import pandas as pd
 
 from quiltwork.errors import NotPrivateError
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, query_error
-from quiltwork.tables.publication import Publication
+from quiltwork.tables.publishing.published_records import Publication
 from quiltwork.tables.risk import downcoding
 
 NAME = "attacks_on_adult"

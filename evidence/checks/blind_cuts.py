@@ -25,7 +25,7 @@ from quiltwork.tables import (
     TCloseness,
     anonymize,
 )
-from quiltwork.tables.publication import Publication
+from quiltwork.tables.publishing.published_records import Publication
 
 NAME = "blind_cuts"
 CLAIM = "of a table that was cut blindly, every assignment of its values makes the same table"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,3 +71,17 @@ def test_parquet_columns_have_the_types_that_they_have(tmp_path):
     assert column(found, "age").type == "int64"
     assert column(found, "ill").missing == 1
     assert column(found, "ill").spellings == (("a", "a "),)
+
+
+def test_a_file_without_a_header_is_named(tmp_path):
+    for name, text in (("a.csv", "age,ill\n31,flu\n"), ("b.csv", "44,cold\n31,flu\n")):
+        (tmp_path / name).write_text(text)
+    found = look_at([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
+    assert [Path(one).name for one in found.headless] == ["b.csv"]
+    assert "b.csv may have no header" in found.explain()
+
+
+def test_words_for_missing_values_are_no_value_in_several_spellings(tmp_path):
+    (tmp_path / "a.csv").write_text("age,ill\n31,none\n32,N/A\n33,flu\n34,Flu\n")
+    (_, ill) = look_at([str(tmp_path / "a.csv")]).columns
+    assert ill.spellings == (("flu", "Flu"),)

@@ -10,7 +10,7 @@ from quiltwork.report import code, facts, note, paragraph, table
 
 if TYPE_CHECKING:
     from quiltwork.tables import Constraint, Table, Verdict
-    from quiltwork.tables.publication import Publication
+    from quiltwork.tables.publishing.published_records import Publication
 
 HOSPITALS = ("North", "East", "South", "West")
 DISEASES = ("asthma", "diabetes", "flu", "fracture", "migraine")

@@ -33,7 +33,7 @@ from quiltwork.service.structs import Document, Name, Page, PageQuery, shown_as
 
 if TYPE_CHECKING:
     from quiltwork.tables import Constraint, Table
-    from quiltwork.tables.publication import Publication
+    from quiltwork.tables.publishing.published_records import Publication
 
 _ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
 _Small = Annotated[int, Meta(ge=1, le=10**6)]

@@ -33,8 +33,9 @@ from quiltwork.tables.partitioning.recipe import (
     groups_within_budget,
     partition,
 )
-from quiltwork.tables.publication import LocalPublication, Publication
+from quiltwork.tables.publication import LocalPublication
 from quiltwork.tables.publishing.published_records import (
+    Publication,
     PublishedRecords,
     assemble,
     boxes_of_groups,

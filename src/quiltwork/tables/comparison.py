@@ -18,7 +18,7 @@ from quiltwork.report.charts import Line, LineChart
 from quiltwork.results import ChartedResult
 from quiltwork.tables.metrics.loss import publication_loss
 from quiltwork.tables.metrics.query_error import query_error
-from quiltwork.tables.publication import Publication, require_local
+from quiltwork.tables.publishing.published_records import Publication, require_local
 from quiltwork.tables.risk.assessment import disclosures, reidentification
 from quiltwork.tables.table import Table
 

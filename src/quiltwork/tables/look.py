@@ -18,7 +18,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import counted, percent
 from quiltwork.results import ResultBase
 from quiltwork.tables.codes.encoding import group_rows
-from quiltwork.tables.input.canonical_values import canonical_value
+from quiltwork.tables.input.canonical_values import canonical_value, ordered_key
 from quiltwork.tables.input.csv_files import ColumnReading
 from quiltwork.tables.input.frames import FileReading, arrow, is_table_file, read_files
 
@@ -116,6 +116,7 @@ class FilesLook(ResultBase):
         repeated: rows that are equal to an earlier one of their file in every column.
         shared: rows that are equal to one of another file in every column.
         alike: names of columns that may be one: what they are called, in which spellings.
+        headless: CSV files whose first line looks like a row: names that are numbers or dates.
     """
 
     schema = ("check", 1)
@@ -125,11 +126,17 @@ class FilesLook(ResultBase):
     repeated: int
     shared: int
     alike: tuple[tuple[str, ...], ...]
+    headless: tuple[str, ...] = ()
 
     def explain(self) -> str:
         """Say how each column is read, and what is odd."""
         total = sum(self.rows.values())
         lines = [f"{name}: {counted(number, 'row')}." for name, number in self.rows.items()]
+        lines += [
+            f"{name} may have no header: its first line has numbers or dates where names "
+            "belong, and counts as no row. Add a line of names."
+            for name in self.headless
+        ]
         for one in self.columns:
             lines += one.lines(total, len(self.rows))
         for names in self.alike:
@@ -190,6 +197,11 @@ def look_at(
         repeated=repeated,
         shared=shared,
         alike=tuple(tuple(alike) for alike in by_meaning.values() if len(alike) > 1),
+        headless=tuple(
+            file
+            for file, table in tables.items()
+            if not is_table_file(file) and any(map(ordered_key, table.column_names))
+        ),
     )
 
 
@@ -209,6 +221,7 @@ def _look(name: str, columns: dict[str, Any], text: Collection[str]) -> ColumnLo
     ways = defaultdict(list)
     for cell in cells:
         ways[canonical_value(cell)].append(cell)
+    ways.pop(None, None)  # words for missing values are no value in several spellings
     several = [sorted(one, key=lambda cell: -cells[cell]) for one in ways.values() if len(one) > 1]
     look = ColumnLook(
         name=name,
@@ -238,7 +251,6 @@ def _look(name: str, columns: dict[str, Any], text: Collection[str]) -> ColumnLo
         distinct=len(cells) - len([cell for cell in cells if canonical_value(cell) is None]),
         words=found.words,
         ends=(ends[0][1], ends[-1][1]) if ends else (),
-        spellings=tuple(one for one in look.spellings if canonical_value(one[0]) is not None),
     )
 
 

@@ -34,7 +34,7 @@ from quiltwork.tables.generalization.range_queries import (
     small_codes,
     true_count,
 )
-from quiltwork.tables.publishing.published_records import PublishedTable, require_local
+from quiltwork.tables.publishing.published_records import Publication, require_local
 from quiltwork.tables.table import Table, read_table
 
 _TRIES = 1000  # draws per query before giving up on finding one that is not empty
@@ -79,7 +79,7 @@ def covered(column: Column, texts: Sequence[Any]) -> Covers:
 
 
 def query_error(
-    table: Table, publication: PublishedTable | Table, queries: int = 2500, seed: int = 0
+    table: Table, publication: Publication | Table, queries: int = 2500, seed: int = 0
 ) -> float:
     """Return the mean relative error of random range queries answered from a publication.
 
@@ -103,7 +103,7 @@ def query_error(
 
 
 def errors_of_queries(
-    table: Table, publication: PublishedTable | Table, queries: int, seed: int
+    table: Table, publication: Publication | Table, queries: int, seed: int
 ) -> NDArray[np.float64]:
     """Return the error of each query, for comparisons that ask the same of two publications."""
     queries = integer(queries, "queries", 1, MOST)
@@ -117,7 +117,7 @@ def errors_of_queries(
     return np.asarray(np.abs(told - truth) / scale, dtype=np.float64)
 
 
-def coverage(table: Table, publication: PublishedTable | Table) -> Coverage:
+def coverage(table: Table, publication: Publication | Table) -> Coverage:
     """Return what a publication, or a Table of published texts, covers of a table's columns."""
     if isinstance(publication, Table):
         return coverage_of_texts(table, publication)

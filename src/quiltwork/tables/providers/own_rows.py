@@ -202,7 +202,7 @@ def _blocks(owner: Codes, told: Counts) -> list[tuple[Counts, Counts]]:
     """Return for each provider its rows, and the groups where it is told some."""
     order = np.argsort(owner, kind="stable")
     numbers, start = np.unique(owner[order], return_index=True)
-    there = told.any(axis=2)
+    there = np.asarray(told.any(axis=2))
     return [
         (rows, np.flatnonzero(there[number]))
         for number, rows in zip(numbers.tolist(), np.split(order, start[1:]), strict=True)

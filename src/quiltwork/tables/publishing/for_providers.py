@@ -19,8 +19,8 @@ from quiltwork.tables.codes.group import count_groups
 from quiltwork.tables.constraints import Constraint, KAnonymity
 from quiltwork.tables.constraints.coalition_bounds import most_known
 from quiltwork.tables.publishing.published_records import (
+    Publication,
     PublishedRecords,
-    PublishedTable,
     require_local,
 )
 from quiltwork.tables.publishing.writing import Formulas, write_table
@@ -152,7 +152,7 @@ def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
 
 
 def write_row_groups(
-    publication: PublishedTable, folder: str | Path, formulas: Formulas = "keep"
+    publication: Publication, folder: str | Path, formulas: Formulas = "keep"
 ) -> list[Path]:
     """Write each provider's own rows as they were published, one CSV file each, to a new folder.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,16 +53,42 @@ class PublishedGroup:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PublishedTable(ResultBase):
-    """A table in groups that withstand coalitions of m providers, and how it was made.
+class Publication(ResultBase):
+    """A published table in groups that withstand coalitions of m providers, and how it was made.
+
+    On one machine `PublishedRecords`, which `anonymize` returns with a report; on Spark
+    `SparkPublication`. Never publish `source` and `table`.
 
     Attributes:
-        source: the table as it was given. Never publish it.
+        source: the table as it was given.
         recipe: how it was made.
     """
 
     source: Table
     recipe: Recipe
+
+    if TYPE_CHECKING:  # what each of them has in its own way
+
+        @property
+        def frame(self) -> Any:
+            """What is published: quasi-identifiers as texts, the others as they are."""
+
+        @property
+        def table(self) -> Table:
+            """The same as a Table with providers."""
+
+        @property
+        def groups(self) -> Any:
+            """The groups: a sequence here, a frame with their sizes on Spark."""
+
+        def summary(self) -> dict[str, Any]:
+            """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
+
+        def report(self, path: str | Path | None = None) -> Any:
+            """Return what the table reveals and keeps; with a path, write it as an HTML page."""
+
+        def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
+            """Write the published frame."""
 
     @property
     def constraint(self) -> str:
@@ -84,17 +110,27 @@ class PublishedTable(ResultBase):
         """How many rows of the source are not published."""
         return 0
 
+    def body(self) -> dict[str, Any]:
+        """Return how it was made and its summary; no record is in it."""
+        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
+        return {**made, **self.summary()}
+
     @property
-    def withstood(self) -> str:
-        """What every group withstands, in words."""
-        return (
+    def about_providers(self) -> tuple[str, ...]:
+        """Sentences about whose rows are in it; none where that was not looked at."""
+        return ()
+
+    def explain(self) -> str:
+        """Say what every group withstands, and what is known about whose rows are in it."""
+        withstood = (
             f"Every group fulfils {self.constraint}, also for coalitions of up to {self.m} "
             f"providers ({self.method}). Rows left out: {self.suppressed:,}."
         )
+        return " ".join((withstood, *self.about_providers))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PublishedRecords(PublishedTable):
+class PublishedRecords(Publication):
     """Records in published groups, on this machine.
 
     `anonymize` returns them as a `LocalPublication`, which can also say what they reveal.
@@ -264,10 +300,6 @@ class PublishedRecords(PublishedTable):
     def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
         index = arrow().array(self.rows[order])
         return {name: _plain(self.source.data.column(name).take(index)) for name in names}
-
-    def explain(self) -> str:
-        """Say what every group withstands."""
-        return self.withstood
 
     def __repr__(self) -> str:
         return (

@@ -33,7 +33,7 @@ from quiltwork.tables.metrics.models import (
 )
 from quiltwork.tables.metrics.query_error import query_error
 from quiltwork.tables.publishing.for_providers import ForProviders, for_providers
-from quiltwork.tables.publishing.published_records import PublishedRecords, PublishedTable
+from quiltwork.tables.publishing.published_records import Publication, PublishedRecords
 from quiltwork.tables.risk.attacks import CutsMade, TableAttack, attacks_on
 from quiltwork.tables.risk.definetti import Learned, definetti
 from quiltwork.tables.risk.downcoding import Downcoded, downcoding, downcoding_of
@@ -249,7 +249,7 @@ class Assessment(ChartedResult):
 
 
 def assess(
-    released: Table | PublishedTable,
+    released: Table | Publication,
     against: Intersection | None = None,
     learned: tuple[Learned, ...] | None = None,
 ) -> Assessment:

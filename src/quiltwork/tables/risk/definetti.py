@@ -23,7 +23,7 @@ from quiltwork.tables.codes.distinct import concatenated_ranges
 from quiltwork.tables.codes.encoding import Column, match_codes
 from quiltwork.tables.generalization.labels import fitting_groups
 from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
-from quiltwork.tables.publishing.published_records import PublishedTable, require_local
+from quiltwork.tables.publishing.published_records import Publication, require_local
 from quiltwork.tables.table import Table, check_alike, read_table
 
 ROUNDS = 10
@@ -87,7 +87,7 @@ class _Candidates:
     starts: Ints
 
 
-def definetti(publication: PublishedTable) -> tuple[Learned, ...]:
+def definetti(publication: Publication) -> tuple[Learned, ...]:
     """Attack a publication as someone who knows everybody's quasi-identifiers and group.
 
     Of a table with more than 700,000 pairs of record and possible value, every n-th group is

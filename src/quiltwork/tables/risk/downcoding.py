@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
 from quiltwork.tables.generalization.labels import RANGE, label_of
-from quiltwork.tables.publishing.published_records import PublishedTable, require_local
+from quiltwork.tables.publishing.published_records import Publication, require_local
 from quiltwork.tables.risk.overlaps import EVERYTHING
 from quiltwork.tables.table import Table, read_table
 
@@ -69,7 +69,7 @@ def downcoding_of(table: Table) -> Downcoded:
     return Downcoded(table.encoded.rows * len(table.encoded.quasi), generalized, told)
 
 
-def downcoding(publication: PublishedTable) -> Downcoded:
+def downcoding(publication: Publication) -> Downcoded:
     """Count what the boxes of a publication tell.
 
     Raises:

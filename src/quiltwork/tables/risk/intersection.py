@@ -26,7 +26,7 @@ from quiltwork.tables.input.canonical_values import canonical_value
 from quiltwork.tables.input.frames import ArrowFrame
 from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.recipe import partition
-from quiltwork.tables.publishing.published_records import PublishedTable, assemble, require_local
+from quiltwork.tables.publishing.published_records import Publication, assemble, require_local
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
 from quiltwork.tables.table import Table, check_alike, read_orders, read_table
 
@@ -174,7 +174,7 @@ def _releases(earlier: Table, later: Table) -> tuple[_Release, _Release]:
     return made[0], made[1]
 
 
-def rehearsed(publication: PublishedTable) -> Intersection:
+def rehearsed(publication: Publication) -> Intersection:
     """Count whom the table would pin down together with another one of the same rows.
 
     The other table is made by the same rules but for its cuts: by range where these are by loss,

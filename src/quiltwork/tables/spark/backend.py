@@ -16,7 +16,7 @@ from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Recipe
-from quiltwork.tables.publication import Publication
+from quiltwork.tables.publishing.published_records import Publication
 from quiltwork.tables.publishing.writing import Formulas, check_formulas
 from quiltwork.tables.risk.assessment import coalition_text
 from quiltwork.tables.risk.report_page import write_page
