@@ -89,6 +89,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "answer": lambda: "7",
     "base": lambda: "uniform",
     "belief": lambda: CHAIN,
+    "beta": lambda: 0.05,
     "beliefs": lambda: CHAIN,
     "budget": lambda: 5,
     "c": lambda: 2,

@@ -145,12 +145,6 @@ def lemma_1_rows(rate: float, budget: int, noise: float, tolerance: float, beta:
     return max(4 * math.log(4 / beta) / (rate * tolerance**2), privacy)
 
 
-def max_information_of_paper(epsilon: float, rows: int, beta: float) -> float:
-    """Return Theorem 3 of the paper, in bits: (2ε²n + ε√(2n·ln(2/β)))·log₂e."""
-    width = epsilon * math.sqrt(2 * rows * math.log(2 / beta))
-    return (2 * epsilon**2 * rows + width) / math.log(2)
-
-
 def _values(shape: Sequence[int], axes: Sequence[int]) -> Iterator[tuple[int, ...]]:
     yield from product(*(range(shape[axis]) for axis in axes))
 

@@ -73,12 +73,12 @@ def theorems(progress: Progress, finest: int) -> Findings:
     """Their formulae at one example, what is wrong in them, and Theorem 2's rate for chains."""
     from papers.examples.adversaries import (
         lemma_1_rows,
-        max_information_of_paper,
         rows_of_theorem_1,
     )
     from quiltwork.beliefs import Clusters, MarkovChain
     from quiltwork.holdout import plan_holdout
     from quiltwork.holdout.guarantee import max_information
+    from quiltwork.holdout.max_information import max_information_of_paper
 
     tau, beta, m, budget, c = 0.1, 0.05, 100, 5, 0.5
     noise = (1 - c) * tau / (12 * math.log(4 * m / beta))

@@ -8,9 +8,10 @@ from fractions import Fraction
 import pytest
 
 import quiltwork as qw
-from papers.examples.adversaries import lemma_1_rows, max_information_of_paper, paper_quilt_rows
+from papers.examples.adversaries import lemma_1_rows, paper_quilt_rows
 from quiltwork.holdout.counting import fresh_width
 from quiltwork.holdout.guarantee import max_information
+from quiltwork.holdout.max_information import max_information_of_paper
 from quiltwork.holdout.plan_alternatives import (
     fixed_questions_width,
 )

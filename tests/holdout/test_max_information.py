@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.checks.holdout import exact_max_information
-from papers.examples.adversaries import max_information_of_paper
 from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.holdout.guarantee import (
     bayesian_epsilon,
     max_information,
     squared_leakages,
 )
+from quiltwork.holdout.max_information import max_information_bound, max_information_of_paper
 from quiltwork.influence.bayesian.conversion import told_after
 
 
@@ -82,6 +82,9 @@ def test_the_bound_is_above_the_exact_value_and_below_the_papers(belief, epsilon
     bound = max_information(squared_leakages(belief, epsilon, 8), beta)
     assert exact_max_information(joint / joint.sum(), beta) <= bound
     assert bound <= max_information_of_paper(bayesian_epsilon(belief, epsilon, 8), 8, beta)
+    assert max_information_bound(epsilon, 8, beta, belief) == bound
+    paper = max_information_bound(epsilon, 8, beta, belief, "paper")
+    assert paper >= max_information_of_paper(bayesian_epsilon(belief, epsilon, 8), 8, beta)
 
 
 def test_ignoring_clusters_would_claim_too_little():

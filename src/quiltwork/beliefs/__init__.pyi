@@ -3,6 +3,7 @@ from .alternatives import candidates as candidates
 from .alternatives import plausible as plausible
 from .base import Belief as Belief
 from .box import ChainBox as ChainBox
+from .calendars import Calendar as Calendar
 from .chain import MarkovChain as MarkovChain
 from .clusters import Clusters as Clusters
 from .cyclic import CyclicChain as CyclicChain

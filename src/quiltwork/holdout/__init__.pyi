@@ -10,6 +10,7 @@ from .folders import create_board as create_board
 from .holdout_plan import HoldoutPlan as HoldoutPlan
 from .holdout_plan import plan_holdout as plan_holdout
 from .ladder import Ladder as Ladder
+from .max_information import max_information_bound as max_information_bound
 from .metrics import Scoring as Scoring
 from .one_bit import OneBit as OneBit
 from .reusable import ReusableHoldout as ReusableHoldout
