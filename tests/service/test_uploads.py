@@ -7,8 +7,11 @@ import io
 import json
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import pandas as pd
@@ -168,6 +171,39 @@ def test_one_token_holds_half_of_the_places():
         return len(most), max(most)
 
     assert in_a_loop(ask) == (60, 3)
+
+
+def test_one_token_computes_in_half_of_the_threads_and_keeps_no_reader_waiting():
+    async def ask():
+        places = ConcurrencyLimiter(Limits(reads=4, changes=4))
+        inside, most, guard = [], {}, threading.Lock()
+
+        def work(token, reads):
+            with guard:
+                inside.append((token, reads))
+                seen = (token, reads), reads
+                for kind, count in zip(
+                    seen,
+                    (inside.count(seen[0]), sum(of == reads for _, of in inside)),
+                    strict=True,
+                ):
+                    most[kind] = max(most.get(kind, 0), count)
+            time.sleep(0.005)
+            with guard:
+                inside.remove((token, reads))
+
+        async def one(number):
+            token, reads = "abc"[number % 3], number % 2 == 0
+            await places.run(partial(work, token, reads), token, file=False, reads=reads)
+
+        async with anyio.create_task_group() as group:
+            for number in range(90):
+                group.start_soon(one, number)
+        return most
+
+    most = in_a_loop(ask)
+    assert {most[token, reads] for token in "abc" for reads in (True, False)} == {2}
+    assert (most[True], most[False]) == (4, 4)
 
 
 def test_who_loses_the_right_while_sending_is_not_taken(team, steps):

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -23,6 +23,7 @@ from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 
 Result = TypeVar("Result")
+Kind: TypeAlias = Literal["place", "file", "read", "change"]
 _SLOWEST = 20_000
 """Bytes a second, on average, from a body that is taken."""
 
@@ -32,38 +33,42 @@ class ConcurrencyLimiter:
 
     def __init__(self, limits: Limits) -> None:
         """Take how many requests of each kind are worked on at once."""
-        self._limits = limits
-        self._files = anyio.CapacityLimiter(limits.uploads)
-        self._reads = anyio.CapacityLimiter(limits.reads)
-        self._changes = anyio.CapacityLimiter(limits.changes)
-        self._unlimited = anyio.CapacityLimiter(math.inf)
-        self._own: WeakValueDictionary[tuple[str, int], anyio.CapacityLimiter] = (
+        self._most: dict[Kind, int] = {
+            "place": limits.requests,
+            "file": limits.uploads,
+            "read": limits.reads,
+            "change": limits.changes,
+        }
+        self._all = {kind: anyio.CapacityLimiter(most) for kind, most in self._most.items()}
+        self._unlimited = anyio.CapacityLimiter(math.inf)  # threads of those with a file's place
+        self._own: WeakValueDictionary[tuple[str, Kind], anyio.CapacityLimiter] = (
             WeakValueDictionary()
         )
 
-    def _of(self, token: str, all_of_them: int) -> anyio.CapacityLimiter:
-        """Half of so many places, for one token."""
-        fresh = anyio.CapacityLimiter(max(1, all_of_them // 2))
-        return self._own.setdefault((token, all_of_them), fresh)
+    def _of(self, token: str, kind: Kind) -> anyio.CapacityLimiter:
+        """Half of the places of a kind, for one token."""
+        fresh = anyio.CapacityLimiter(max(1, self._most[kind] // 2))
+        return self._own.setdefault((token, kind), fresh)
 
     @asynccontextmanager
     async def place(self, token: str, *, file: bool) -> AsyncIterator[None]:
         """Wait for a place among those of one token, and with a file for one among all."""
         if not file:
-            async with self._of(token, self._limits.requests):
+            async with self._of(token, "place"):
                 yield
             return
-        async with self._of(token, self._limits.uploads), self._files:
+        async with self._of(token, "file"), self._all["file"]:
             yield
 
     async def run(
         self, work: Callable[[], Result], token: str, *, file: bool, reads: bool
     ) -> Result:
         """Do some work in a thread, once its turn has come."""
-        if file or reads:
-            return await run_sync(work, limiter=self._unlimited if file else self._reads)
-        async with self._of(token, self._limits.changes):
-            return await run_sync(work, limiter=self._changes)
+        if file:
+            return await run_sync(work, limiter=self._unlimited)
+        kind: Kind = "read" if reads else "change"
+        async with self._of(token, kind):
+            return await run_sync(work, limiter=self._all[kind])
 
 
 async def limited_body(
