@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, gathered, option, split_list
+from quiltwork.cli.command import command, option, option_group, split_list
 from quiltwork.cli.output import as_json, check_targets, emit, note, progress
 from quiltwork.cli.tables import (
     MAKING,
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     """
 )
 def anonymize(
-    source: TableFiles = gathered(TableFiles),
-    constraint: Constraint = gathered(read_constraint),
+    source: TableFiles = option_group(TableFiles),
+    constraint: Constraint = option_group(read_constraint),
     m: int = m_option,
     method: Any = option(
         "Cut between providers too where it helps, never (baseline), or each alone (separate).",
         kind=MAKING,
         default="provider-aware",
     ),
-    recipe: dict[str, Any] = gathered(recipe_of),
-    declared: dict[str, Any] = gathered(declarations),
+    recipe: dict[str, Any] = option_group(recipe_of),
+    declared: dict[str, Any] = option_group(declarations),
     carry: str = option(
         "Further columns to publish as they are; who knows them recognises the record.",
         "COLUMNS",

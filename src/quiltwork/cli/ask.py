@@ -15,9 +15,9 @@ from quiltwork.cli.command import (
     argument,
     command,
     confidence_option,
-    gathered,
     level_number,
     option,
+    option_group,
     split_list,
 )
 from quiltwork.cli.count import show_table
@@ -56,7 +56,7 @@ def ask(
     preview: bool = option("Show the price and the error to expect; nothing is spent."),
     polish: bool = option("Make the numbers of a series possible ones, which costs nothing."),
     confidence: Fraction = confidence_option("Of the intervals."),
-    to: Targets = gathered(Targets),
+    to: Targets = option_group(Targets),
 ) -> None:
     """Ask a curator about its DATASET.
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from quiltwork import files
-from quiltwork.cli.command import argument, belief_option, command, gathered, option
+from quiltwork.cli.command import argument, belief_option, command, option, option_group
 from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
 from quiltwork.cli.series import Reading, read, read_beliefs
 from quiltwork.errors import InvalidInputError
@@ -33,7 +33,7 @@ _MOST_STATES = 8
 def check(
     belief: tuple[str, ...] = belief_option,
     file: str = option("The public sample, CSV or Parquet.", "FILE", names="--against"),
-    reading: Reading = gathered(Reading),
+    reading: Reading = option_group(Reading),
     length: int | None = option(
         "Time points of the series to be released.  [default: a day where the step is known, else "
         "the longest sequence of the sample]"

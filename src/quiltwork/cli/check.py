@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quiltwork.cli.command import argument, command, gathered, option, split_list
+from quiltwork.cli.command import argument, command, option, option_group, split_list
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import ReadingOptions
 
@@ -16,7 +16,7 @@ from quiltwork.cli.tables import ReadingOptions
 def check(
     files: tuple[str, ...] = argument(),
     text: str = option("Columns that are text, whatever they look like.", "COLUMNS", default=""),
-    reading: ReadingOptions = gathered(ReadingOptions),
+    reading: ReadingOptions = option_group(ReadingOptions),
 ) -> None:
     """Look at your own files: how they are read, what is odd.
 

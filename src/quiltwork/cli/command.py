@@ -12,9 +12,9 @@
 
 Its parameters are what can be typed: names and types are those of the options, and what may not be
 None has to be given. Options that several commands share are the fields of a dataclass, or the
-parameters of a function, which the command gets as one (`gathered`). The decorator adds `--json`
-and `--debug` and prints the example in the help. A command returns None; to end with exit code 1
-after a result, it calls `click.get_current_context().exit(1)`.
+parameters of a function, which the command gets as one (`option_group`). The decorator adds
+`--json` and `--debug` and prints the example in the help. A command returns None; to end with exit
+code 1 after a result, it calls `click.get_current_context().exit(1)`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class TypedParameter:
 
 
 @dataclass(frozen=True)
-class Gathered:
+class OptionGroup:
     """Options of which a command gets what is made of them."""
 
     made: Callable[..., Any]
@@ -101,15 +101,15 @@ def argument(shown: str = "", kind: Any = None, **rest: Any) -> Any:
     return TypedParameter(None, shown, kind, "", rest)
 
 
-def gathered(made: Callable[..., Any]) -> Any:
+def option_group(made: Callable[..., Any]) -> Any:
     """Make a parameter what a dataclass or a function makes of options of its own."""
-    return Gathered(made)
+    return OptionGroup(made)
 
 
 def _typed(function: Callable[..., Any]) -> Iterator[click.Parameter]:
     """Return all that can be typed, in order."""
     for name, one in signature(function).parameters.items():
-        if isinstance(one.default, Gathered):
+        if isinstance(one.default, OptionGroup):
             yield from _typed(one.default.made)
         elif isinstance(one.default, TypedParameter):
             yield one.default.made(name, str(one.annotation))
@@ -119,10 +119,10 @@ def _filled(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, An
     """Take from what was typed what a function is to be called with."""
     return {
         name: one.default.made(**_filled(one.default.made, given))
-        if isinstance(one.default, Gathered)
+        if isinstance(one.default, OptionGroup)
         else given.pop(name)
         for name, one in signature(function).parameters.items()
-        if isinstance(one.default, Gathered) or name in given
+        if isinstance(one.default, OptionGroup) or name in given
     }
 
 

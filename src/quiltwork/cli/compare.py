@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from quiltwork.cli.command import command, exact_number, gathered, option, plot_option, split_list
+from quiltwork.cli.command import (
+    command,
+    exact_number,
+    option,
+    option_group,
+    plot_option,
+    split_list,
+)
 from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
 from quiltwork.cli.tables import (
     MAKING,
@@ -46,9 +53,9 @@ def candidate_choices(
     """
 )
 def compare(
-    source: TableFiles = gathered(TableFiles),
-    varied: dict[str, list[Any]] = gathered(candidate_choices),
-    declared: dict[str, Any] = gathered(declarations),
+    source: TableFiles = option_group(TableFiles),
+    varied: dict[str, list[Any]] = option_group(candidate_choices),
+    declared: dict[str, Any] = option_group(declarations),
     plot: str | None = plot_option,
 ) -> None:
     """Compare candidate tables before one is published.

@@ -17,9 +17,9 @@ from quiltwork.cli.command import (
     confidence_option,
     delimiter_option,
     encoding_option,
-    gathered,
     level_number,
     option,
+    option_group,
     split_list,
 )
 from quiltwork.cli.output import Targets, interval_table
@@ -110,9 +110,9 @@ def count(
         names="--belief",
     ),
     preview: bool = option("Show the error to expect; FILE is not opened and nothing is paid."),
-    payer: TypedLedger = gathered(TypedLedger),
+    payer: TypedLedger = option_group(TypedLedger),
     confidence: Fraction = confidence_option("Of the intervals."),
-    to: Targets = gathered(Targets),
+    to: Targets = option_group(Targets),
 ) -> None:
     """Release private counts with their intervals.
 

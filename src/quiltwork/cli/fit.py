@@ -17,8 +17,8 @@ from quiltwork.cli.command import (
     argument,
     command,
     confidence_number,
-    gathered,
     option,
+    option_group,
     split_list,
 )
 from quiltwork.cli.output import check_targets, emit, progress, text_table
@@ -43,7 +43,7 @@ _PRICED_STATES = 60
 )
 def fit(
     file: str = argument(),
-    reading: Reading = gathered(Reading),
+    reading: Reading = option_group(Reading),
     states: str | None = option("The public states; others in the file are refused.", "LIST"),
     smoothing: Fraction | None = option(
         "Added to every transition count of a chain.  [default: 0.5]"

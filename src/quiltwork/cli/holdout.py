@@ -14,9 +14,9 @@ from quiltwork import files
 from quiltwork.cli.command import (
     argument,
     command,
-    gathered,
     group,
     option,
+    option_group,
     report_option,
 )
 from quiltwork.cli.output import check_targets, emit, text_table
@@ -197,7 +197,7 @@ def ask(
     predictions: str | None = option(
         "CSV, Parquet or JSON: id, and `prediction` or one other column.", "FILE"
     ),
-    scoring: Scoring = gathered(read_scoring),
+    scoring: Scoring = option_group(read_scoring),
     where: tuple[str, ...] = option("Score predictions for such rows only.", "CONDITION"),
     share: tuple[str, ...] = option(
         "Ask for the share of rows with column=value, column!=value or column>=number; repeated "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, gathered, option, split_list
+from quiltwork.cli.command import command, option, option_group, split_list
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
     TableFiles,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     """
 )
 def joint(
-    source: TableFiles = gathered(TableFiles),
-    constraint: Constraint = gathered(read_constraint),
+    source: TableFiles = option_group(TableFiles),
+    constraint: Constraint = option_group(read_constraint),
     m: int = m_option,
     boxes: str = option("The agreed boxes, or a published table in them.", "FILE"),
     me: str = option("Who you are.", "NAME", names="--as"),
@@ -37,7 +37,7 @@ def joint(
     salt: str = option("A secret of all providers, the same for all.", "FILE"),
     folder: str = option("Your files, and what others gave you.", "FOLDER"),
     left_out: int = option("How many of your rows are in no box, at most.", default=0),
-    declared: dict[str, Any] = gathered(declarations),
+    declared: dict[str, Any] = option_group(declarations),
 ) -> None:
     """Verify boxes with others; no row leaves you.
 

@@ -11,9 +11,9 @@ from quiltwork.cli.command import (
     command,
     confidence_option,
     exact_number,
-    gathered,
     group,
     option,
+    option_group,
     output_option,
     report_option,
 )
@@ -65,7 +65,7 @@ def create(
     ),
     confidence: Fraction = confidence_option("The probability with which the promise holds."),
     steps: int | None = option("Steps of the score.  [the best number]"),
-    scoring: Scoring = gathered(read_scoring),
+    scoring: Scoring = option_group(read_scoring),
 ) -> None:
     """Begin a leaderboard in FOLDER, and print what it promises.
 

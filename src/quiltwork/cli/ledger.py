@@ -13,10 +13,10 @@ from quiltwork.cli.command import (
     belief_option,
     command,
     exact_number,
-    gathered,
     group,
     level_number,
     option,
+    option_group,
 )
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import (
@@ -130,7 +130,7 @@ def register(
     url: str = argument(),
     dataset: str = argument(),
     file: str = argument(),
-    reading: Reading = gathered(Reading),
+    reading: Reading = option_group(Reading),
     states: str | None = option("For a ledger of people: the states, as rest,walk.", "LIST"),
     rows: bool = option("FILE is for `quiltwork count`."),
 ) -> None:

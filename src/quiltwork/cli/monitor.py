@@ -11,9 +11,9 @@ from quiltwork.cli.command import (
     belief_option,
     command,
     exact_number,
-    gathered,
     level_number,
     option,
+    option_group,
 )
 from quiltwork.cli.output import Targets
 from quiltwork.cli.series import protect_option, read_beliefs, read_episode
@@ -47,7 +47,7 @@ def monitor(
     rho: Fraction | None = option("With --delta: rho of Gaussian noise at every step."),
     gdp: Fraction | None = option("With --delta: mu of Gaussian noise at every step."),
     level_delta: Fraction | None = option("With --delta and --epsilon: delta of each release."),
-    to: Targets = gathered(Targets),
+    to: Targets = option_group(Targets),
 ) -> None:
     """Tell what plain DP at every step leaks about each moment.
 

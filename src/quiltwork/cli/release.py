@@ -17,9 +17,9 @@ from quiltwork.cli.command import (
     argument,
     command,
     confidence_option,
-    gathered,
     level_number,
     option,
+    option_group,
 )
 from quiltwork.cli.output import Targets, interval_table, note, progress
 from quiltwork.cli.paying import TypedLedger, tell_quote, telling_what_is_left
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 )
 def release(
     file: str = argument(),
-    reading: Reading = gathered(Reading),
+    reading: Reading = option_group(Reading),
     belief: tuple[str, ...] = option(
         "What an adversary may believe, as written by `fit`; repeat for a set. Not needed with "
         "--protect person and --states.",
@@ -99,7 +99,7 @@ def release(
         default="local",
     ),
     preview: bool = option("Show the error to expect; nothing is released."),
-    payer: TypedLedger = gathered(TypedLedger),
+    payer: TypedLedger = option_group(TypedLedger),
     beginning: bool = option(
         "With --ledger: FILE has the dataset from its first time point on, and more is to come."
     ),
@@ -108,7 +108,7 @@ def release(
         "adding up to what is public. Intervals stay those of the noise."
     ),
     confidence: Fraction = confidence_option("Of the intervals."),
-    to: Targets = gathered(Targets),
+    to: Targets = option_group(Targets),
     others: tuple[str, ...] = option(
         "With --report: beliefs that may fit better; what would be told if they were true.", "FILE"
     ),

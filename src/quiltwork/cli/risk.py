@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, gathered, option, split_list
+from quiltwork.cli.command import command, option, option_group, split_list
 from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.tables import (
     TableFiles,
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     """
 )
 def risk(
-    source: TableFiles = gathered(TableFiles),
+    source: TableFiles = option_group(TableFiles),
     against: str | None = option(
         "An earlier release about the same people: whom do both pin down together?", "FILE"
     ),
     original: tuple[str, ...] = option(
         "The records behind the table: how well does a learner guess within its groups?", "FILE"
     ),
-    declared: dict[str, Any] = gathered(declarations),
+    declared: dict[str, Any] = option_group(declarations),
     target: str | None = option("Also write a page with plots.", "FILE", names="--report"),
 ) -> None:
     """Measure what a table reveals as it stands.

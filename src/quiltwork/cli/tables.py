@@ -21,8 +21,8 @@ from quiltwork.cli.command import (
     delimiter_option,
     encoding_option,
     exact_number,
-    gathered,
     option,
+    option_group,
     split_list,
 )
 from quiltwork.delimited import GivenDialect
@@ -144,7 +144,7 @@ class TableFiles:
         "COLUMNS",
         default="",
     )
-    reading: ReadingOptions = gathered(ReadingOptions)
+    reading: ReadingOptions = option_group(ReadingOptions)
 
     def others(self, files: tuple[str, ...]) -> TableFiles:
         """Return other files with the same columns, without providers and subjects."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from quiltwork.cli.command import command, gathered, option
+from quiltwork.cli.command import command, option, option_group
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
     MAKING,
@@ -50,8 +50,8 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
     """
 )
 def verify(
-    source: TableFiles = gathered(TableFiles),
-    constraint: Constraint = gathered(read_constraint),
+    source: TableFiles = option_group(TableFiles),
+    constraint: Constraint = option_group(read_constraint),
     m: int = m_option,
     method: Any = option(
         "How to verify; all but exact need constraints that hold for larger groups too. With "
@@ -64,9 +64,9 @@ def verify(
         "Your own rows, and those of others if you pool them: what do they give away of the rest?",
         "FILE",
     ),
-    declared: dict[str, Any] = gathered(declarations),
+    declared: dict[str, Any] = option_group(declarations),
     backend: str = backend_option,
-    recipe: dict[str, Any] = gathered(recipe_of),
+    recipe: dict[str, Any] = option_group(recipe_of),
     left_out: int = option("With --own: rows of yours that were not published.", default=0),
     row_groups: str | None = option(
         "With --own, your rows as published, from the publisher; the folder of all with "

@@ -189,6 +189,7 @@ class AskedTable:
             half_width=float(law.simultaneous_quantile(_CONFIDENCE, 1)),
             half_width_of_all=float(law.simultaneous_quantile(_CONFIDENCE, cells)),
             example=None,
+            claim=None,
         )
 
     @property

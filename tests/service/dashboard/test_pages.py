@@ -10,7 +10,7 @@ import pytest
 from quiltwork.demo.series import LENGTH
 from quiltwork.service import jobs, members
 from quiltwork.service.dashboard import demo
-from quiltwork.service.dashboard.web import TOLD
+from quiltwork.service.dashboard.web import FLASH
 from quiltwork.service.tables import TABLES
 from tests.service.dashboard.conftest import PAGE
 
@@ -202,7 +202,7 @@ def test_every_template_is_used_and_every_word_of_a_redirect_is_known():
     for name in templates:
         assert f'"{name}"' in everything
     for word in re.findall(r'Go\(.*, "(\w+)"\)|_done\(visit, "(\w+)"', code):
-        assert (word[0] or word[1]) in TOLD
+        assert (word[0] or word[1]) in FLASH
 
 
 def test_members_come_in_pages(house):

@@ -24,13 +24,13 @@ from quiltwork.service.dashboard.rendering import HEADERS, assets, render
 from quiltwork.service.dashboard.web import (
     Page,
     PageFace,
-    Shown,
-    Visit,
-    does,
+    PageRequest,
+    PageView,
+    download,
+    form_action,
     hidden_field,
     own_form,
     refusal,
-    sends,
 )
 from quiltwork.service.pipeline import Endpoint, Metrics, endpoint
 from quiltwork.service.problems import Problem, not_found
@@ -49,7 +49,7 @@ def _form(
     of: str, at: str, work: Any, told: str, *page: Any, to: str | None = None, **rest: Any
 ) -> tuple[str, str, Page]:
     """Return the address of a form on a page, and what it does, then back to that page or `to`."""
-    return "POST", f"{of}{at}", does(work, of if to is None else to, told, *page, **rest)
+    return "POST", f"{of}{at}", form_action(work, of if to is None else to, told, *page, **rest)
 
 
 _PAGES: tuple[tuple[str, str, Page], ...] = (
@@ -83,7 +83,7 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     _form(_TABLE, "/access/{member}/remove", "dismiss_from_table", "shared", tables.table),
     _form(_TABLE, "/rows", "give_rows", "submitted", tables.table, file="rows"),
     _form(_TABLE, "/publish", "publish_table", "queued", tables.table),
-    ("GET", "/tables/{table}/published.csv", sends("show_publication")),
+    ("GET", "/tables/{table}/published.csv", download("show_publication")),
     ("GET", "/leaderboards", boards.boards),
     _form(
         *("/leaderboards", "", boards.register, "created", boards.boards),
@@ -97,8 +97,8 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     _form(_BOARD, "/ask", boards.ask, "scored", boards.board),
     _form(_BOARD, "/choice", boards.choose, "named", boards.board),
     _form(_BOARD, "/end", "finish_holdout", "ended", boards.board),
-    ("GET", "/leaderboards/{holdout}/ranking.csv", sends("show_ranking_file")),
-    ("GET", "/leaderboards/{holdout}/scores.csv", sends("show_score_file")),
+    ("GET", "/leaderboards/{holdout}/ranking.csv", download("show_ranking_file")),
+    ("GET", "/leaderboards/{holdout}/scores.csv", download("show_score_file")),
     ("GET", "/jobs", tables.jobs),
     _form("/jobs/{job}", "/cancel", "cancel_job", "cancelled", to="/jobs"),
     ("GET", "/log", members.log),
@@ -132,7 +132,7 @@ class _Elsewhere(Route):
         return super().matches(scope) if "text/html" in accepts else (Match.NONE, {})
 
 
-def _nowhere(_: Visit) -> Shown:
+def _nowhere(_: PageRequest) -> PageView:
     raise not_found()
 
 

@@ -1,8 +1,8 @@
 """From a browser's request to a page: session, form, right, template, headers.
 
-A page is an ordinary function from a `Visit` to a `Shown` or a response. It asks the curator by the
-names of the API's routes (`Visit.ask`), through the same table of rights, so that no page shows or
-does what the API would refuse.
+A page is an ordinary function from a `PageRequest` to a `PageView` or a response. It asks the
+curator by the names of the API's routes (`PageRequest.ask`), through the same table of rights, so
+that no page shows or does what the API would refuse.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MENU = (
     ("Members", "/members", "member.list"),
     ("Audit log", "/log", "log.read"),
 )
-TOLD = {
+FLASH = {
     "asked": "The answer is below. What it cost has been taken from the budget.",
     "registered": "The dataset is registered. Nothing has been spent yet.",
     "added": "The rows have arrived.",
@@ -68,7 +68,7 @@ TOLD = {
 
 
 @dataclass(frozen=True)
-class Visit:
+class PageRequest:
     """One request of somebody who has signed in.
 
     `here` is the path of the page, `files` what was chosen to be uploaded, by the name of its
@@ -126,7 +126,7 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PageView:
     """A page: its template and what it is filled with; `part` is the template of what changes.
 
     If something was `refused`, that is among the values, and tells the status.
@@ -143,7 +143,7 @@ class Shown:
         return 200 if refused is None else int(refused.status)
 
 
-Page: TypeAlias = Callable[[Visit], Shown | Response]
+Page: TypeAlias = Callable[[PageRequest], PageView | Response]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class PageFace:
     async def work(self, request: Request) -> Work:
         """Read the form, and return what shows the page."""
         limits, cookie = self.service.settings.limits, request.state.cookie
-        visit = Visit(
+        visit = PageRequest(
             self.service,
             request.state.caller,
             request.url.path,
@@ -203,9 +203,9 @@ class PageFace:
         )
 
 
-def _answered(page: Page, visit: Visit) -> Response:
+def _answered(page: Page, visit: PageRequest) -> Response:
     try:
-        found, refused = read_problem(lambda: page(visit))
+        found, refused = attempted(lambda: page(visit))
     finally:
         for chosen in visit.files.values():
             chosen.file.close()
@@ -217,22 +217,26 @@ def _answered(page: Page, visit: Visit) -> Response:
     return HTMLResponse(render(template, values), shown.status, headers=HEADERS)
 
 
-def problem_page(problem: Problem) -> Shown:
+def problem_page(problem: Problem) -> PageView:
     """Return the page that says what was refused."""
-    return Shown("problem.html", {"heading": problem.details().title, "refused": problem})
+    return PageView("problem.html", {"heading": problem.details().title, "refused": problem})
 
 
-def _frame(visit: Visit) -> dict[str, Any]:
+def _frame(visit: PageRequest) -> dict[str, Any]:
     caller = visit.caller
     menu = [
-        {"name": name, "href": at, "here": visit.here == at or visit.here.startswith(f"{at}/")}
+        {
+            "name": name,
+            "href": at,
+            "here": visit.here == at or visit.here.startswith(f"{at}/"),
+        }
         for name, at, action in _MENU
         if visit.may(action)
     ]
     if not visit.may("member.list"):
         at = f"/members/{caller.member}"
         menu.append({"name": "Your tokens", "href": at, "here": visit.here == at})
-    told = TOLD.get(visit.query.get("told", ""))
+    told = FLASH.get(visit.query.get("told", ""))
     return {
         "who": {"name": caller.member, "roles": caller.role, "role": caller.role},
         "menu": menu,
@@ -333,7 +337,7 @@ def refusal(request: Request, problem: Problem) -> Response:
     return HTMLResponse(render(shown.template, values), shown.status, headers=HEADERS)
 
 
-def read_problem(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
+def attempted(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
     """Do something of which a refusal is shown beside a form: what came of it, or the refusal."""
     try:
         return work(), None
@@ -341,11 +345,11 @@ def read_problem(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
         return None, problem_of(error)
 
 
-def does(
-    work: str | Callable[[Visit], Any],
+def form_action(
+    work: str | Callable[[PageRequest], Any],
     address: str,
     told: str,
-    page: Callable[[Visit, Problem], Shown] = lambda _, refused: problem_page(refused),
+    page: Callable[[PageRequest, Problem], PageView] = lambda _, refused: problem_page(refused),
     *,
     path: str = "",
     body: tuple[str, ...] = (),
@@ -354,7 +358,7 @@ def does(
 ) -> Page:
     """Return what a form does: `work`, then to a page that says so; a refusal is shown on `page`.
 
-    What is said there is `told`, a word of `TOLD`.
+    What is said there is `told`, a word of `FLASH`.
 
     `work` is a function, or a route of the API. The field `path` of the form belongs to its path,
     those of `body` that are filled to its body, `file` is the field of an upload. Where `confirm`
@@ -362,7 +366,7 @@ def does(
     was `made`, in `address`.
     """
 
-    def ask(visit: Visit) -> Any:
+    def ask(visit: PageRequest) -> Any:
         form = {name: text.strip() for name, text in visit.form.items()}
         if confirm and form.get("confirm") != visit.path[confirm]:
             raise Problem(422, "invalid-input", f"Type the {confirm}'s name to delete.")
@@ -373,8 +377,8 @@ def does(
             return visit.send(work, where, file)
         return visit.ask(work, where, {name: form[name] for name in body if form.get(name)})
 
-    def answer(visit: Visit) -> Shown | Response:
-        made, refused = read_problem(lambda: ask(visit))
+    def answer(visit: PageRequest) -> PageView | Response:
+        made, refused = attempted(lambda: ask(visit))
         if refused is not None:
             return page(visit, refused)
         to = f"{address.format(**visit.path, made=made)}?told={told}"
@@ -383,10 +387,10 @@ def does(
     return answer
 
 
-def sends(route: str) -> Page:
+def download(route: str) -> Page:
     """Return what sends the file that a route of the API tells."""
 
-    def answer(visit: Visit) -> Response:
+    def answer(visit: PageRequest) -> Response:
         found = visit.ask(route, visit.path)
         named = {"Content-Disposition": f'attachment; filename="{found.name}.csv"'}
         kind = "text/csv; charset=utf-8"
@@ -402,7 +406,7 @@ def whole_number(text: str, what: str) -> int:
     return int(text)
 
 
-def sent(visit: Visit, usual: Mapping[str, str], *numbers: str) -> dict[str, Any]:
+def sent(visit: PageRequest, usual: Mapping[str, str], *numbers: str) -> dict[str, Any]:
     """Return what was filled in of a form, as it usually is where a field is missing.
 
     Those of `numbers` are whole numbers.
@@ -414,12 +418,12 @@ def sent(visit: Visit, usual: Mapping[str, str], *numbers: str) -> dict[str, Any
     }
 
 
-def filled(visit: Visit, usual: Mapping[str, str]) -> dict[str, str]:
+def filled(visit: PageRequest, usual: Mapping[str, str]) -> dict[str, str]:
     """Return the fields of a form: as they were sent, or as they usually are."""
     return {name: visit.form.get(name, text) for name, text in usual.items()}
 
 
-def whole_form(visit: Visit, *names: str) -> None:
+def require_fields(visit: PageRequest, *names: str) -> None:
     """Refuse a form that leaves out what it is about: nothing is spent on what is usual."""
     if not {"key", *names} <= visit.form.keys():
         raise Problem(422, "invalid-input", "The form is not whole; open the page again.")

@@ -8,12 +8,12 @@ from typing import Any
 from quiltwork.report import Estimate, IntervalChart
 from quiltwork.service.dashboard.rendering import cell
 from quiltwork.service.dashboard.web import (
-    Shown,
-    Visit,
+    PageRequest,
+    PageView,
+    attempted,
     filled,
     fresh_key,
-    read_problem,
-    whole_form,
+    require_fields,
     whole_number,
 )
 from quiltwork.service.problems import Problem
@@ -30,15 +30,15 @@ _PEOPLE = 1_000
 _FORM = {"kind": "histogram", "state": "", "start": "", "stop": "", "epsilon": "0.1", "by[]": ""}
 
 
-def answer(visit: Visit) -> Any:
+def answer(visit: PageRequest) -> Any:
     """Ask, once for each form that was shown."""
-    whole_form(visit, "kind", "epsilon")
+    require_fields(visit, "kind", "epsilon")
     form = filled(visit, _FORM)
     asked = {"query": _query(visit, form), "epsilon": form["epsilon"].strip()}
     return visit.ask("ask", visit.path, asked, key=visit.form["key"])
 
 
-def _query(visit: Visit, form: dict[str, str]) -> dict[str, Any]:
+def _query(visit: PageRequest, form: dict[str, str]) -> dict[str, Any]:
     """Return the query that the fields of a form name."""
     if form["kind"] == "table":
         where = {
@@ -57,13 +57,13 @@ def _query(visit: Visit, form: dict[str, str]) -> dict[str, Any]:
     return query
 
 
-def _state(visit: Visit, text: str) -> Any:
+def _state(visit: PageRequest, text: str) -> Any:
     """Return the state that a form names, as the belief has it."""
     states = visit.ask("show_dataset", {"dataset": visit.path["dataset"]}).states or []
     return next((one for one in states if str(one) == text), text)
 
 
-def ask(visit: Visit, refused: Problem | None = None) -> Shown:
+def ask(visit: PageRequest, refused: Problem | None = None) -> PageView:
     """Show the form with a preview of its question; nothing is spent."""
     name = {"dataset": visit.path["dataset"]}
     found = visit.ask("show_dataset", name)
@@ -72,7 +72,7 @@ def ask(visit: Visit, refused: Problem | None = None) -> Shown:
         form |= {"kind": "table", "by[]": form["by[]"] or next(iter(found.columns))}
     if found.states and not form["state"]:
         form["state"] = str(found.states[0])
-    looked, wrong = read_problem(lambda: _looked(visit, found, form))
+    looked, wrong = attempted(lambda: _looked(visit, found, form))
     seen, chart = looked or (None, None)
     values = {
         "heading": f"Ask {found.name}",
@@ -86,10 +86,12 @@ def ask(visit: Visit, refused: Problem | None = None) -> Shown:
         "price": max(0.0, (seen.spent_after or 0) - seen.spent_before) if seen else 0.0,
         "refused": refused or wrong,
     }
-    return Shown("ask.html", values, part="ask_part.html")
+    return PageView("ask.html", values, part="ask_part.html")
 
 
-def _looked(visit: Visit, found: Any, form: dict[str, str]) -> tuple[Any, IntervalChart | None]:
+def _looked(
+    visit: PageRequest, found: Any, form: dict[str, str]
+) -> tuple[Any, IntervalChart | None]:
     """Preview a question, and draw an answer about made-up data; none of labels, and of many."""
     query = _query(visit, form)
     asked = {"query": query, "epsilon": form["epsilon"].strip()}

@@ -6,12 +6,12 @@ from typing import Any
 
 from quiltwork.report import Estimate, IntervalChart
 from quiltwork.service.dashboard.web import (
-    Shown,
-    Visit,
+    PageRequest,
+    PageView,
     filled,
     fresh_key,
+    require_fields,
     sent,
-    whole_form,
 )
 from quiltwork.service.holdouts import sides_of
 from quiltwork.service.problems import Problem
@@ -33,7 +33,7 @@ _NEW = {
 _ROUNDS = ("threshold", "noise")
 
 
-def boards(visit: Visit, refused: Problem | None = None) -> Shown:
+def boards(visit: PageRequest, refused: Problem | None = None) -> PageView:
     """Show the holdouts that somebody may use, and a form for another."""
     values = {
         "heading": "Leaderboards",
@@ -41,10 +41,10 @@ def boards(visit: Visit, refused: Problem | None = None) -> Shown:
         "form": filled(visit, _NEW),
         "refused": refused,
     }
-    return Shown("boards.html", values)
+    return PageView("boards.html", values)
 
 
-def register(visit: Visit) -> Any:
+def register(visit: PageRequest) -> Any:
     """Register a holdout without tables."""
     asked = sent(visit, _NEW, "budget", "attempts", "announcements")
     others = _ROUNDS if asked.get("mode") != "rounds" else ("announcements",)
@@ -54,7 +54,7 @@ def register(visit: Visit) -> Any:
     return visit.ask("register_holdout", None, asked)
 
 
-def board(visit: Visit, refused: Problem | None = None) -> Shown:
+def board(visit: PageRequest, refused: Problem | None = None) -> PageView:
     """Show one holdout with its standings."""
     found = visit.ask("show_holdout", visit.path)
     scored = visit.may("holdout.standings")
@@ -75,26 +75,26 @@ def board(visit: Visit, refused: Problem | None = None) -> Shown:
         "refused": refused,
         "mine": found.owner == visit.caller.member,
     }
-    return Shown("board.html", values)
+    return PageView("board.html", values)
 
 
-def give(visit: Visit) -> None:
+def give(visit: PageRequest) -> None:
     """Give both tables, and open the holdout."""
     for side in sides_of(visit.ask("show_holdout", visit.path).mode):
         visit.send("give_side", {**visit.path, "side": side}, side)
     visit.ask("open_holdout", visit.path)
 
 
-def ask(visit: Visit) -> None:
+def ask(visit: PageRequest) -> None:
     """Score the predictions of a file."""
-    whole_form(visit, "metric")
+    require_fields(visit, "metric")
     key, metric = visit.form["key"], {"metric": visit.form["metric"]}
     visit.send("ask_holdout_by_file", visit.path, "predictions", query=metric, key=key)
 
 
-def choose(visit: Visit) -> None:
+def choose(visit: PageRequest) -> None:
     """Name the submission that is scored at the end."""
-    whole_form(visit, "number")
+    require_fields(visit, "number")
     visit.ask("choose_submission", visit.path, {"number": int(visit.form["number"] or 0)})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from quiltwork.exact import counted
 from quiltwork.service.dashboard.rendering import answer_chart, answer_of, leakage_chart, over_time
-from quiltwork.service.dashboard.web import Shown, Visit, filled, sent
+from quiltwork.service.dashboard.web import PageRequest, PageView, filled, sent
 from quiltwork.service.problems import Problem
 
 _LEADS = {
@@ -41,7 +41,7 @@ _SHOWN = 2
 """How many of the latest answers are drawn on the page of a dataset."""
 
 
-def overview(visit: Visit) -> Shown:
+def overview(visit: PageRequest) -> PageView:
     """Show the datasets with their gauges."""
     found = visit.everything("list_datasets")
     values = {
@@ -52,7 +52,7 @@ def overview(visit: Visit) -> Shown:
         "tables": visit.everything("list_tables") if visit.may("table.list") else [],
         "boards": visit.everything("list_holdouts") if visit.may("holdout.list") else [],
     }
-    return Shown("overview.html", values)
+    return PageView("overview.html", values)
 
 
 def summary(one: Any) -> str:
@@ -67,14 +67,18 @@ def _moments(one: Any) -> str:
     return counted(one.length if one.arrived is None else one.arrived, "moment")
 
 
-def new(visit: Visit, refused: Problem | None = None) -> Shown:
+def new(visit: PageRequest, refused: Problem | None = None) -> PageView:
     """Show the form that registers a dataset."""
     visit.must("dataset.create")
-    values = {"heading": "Register a dataset", "form": filled(visit, _NEW), "refused": refused}
-    return Shown("new.html", values)
+    values = {
+        "heading": "Register a dataset",
+        "form": filled(visit, _NEW),
+        "refused": refused,
+    }
+    return PageView("new.html", values)
 
 
-def register(visit: Visit) -> Any:
+def register(visit: PageRequest) -> Any:
     """Register a dataset as the form says."""
     form = sent(visit, _NEW, "episode", "at_most")
     asked = {name: form.get(name, "") for name in ("name", "budget", "text")}
@@ -87,7 +91,7 @@ def register(visit: Visit) -> Any:
     return visit.ask("register_dataset", body={**asked, kind: about})
 
 
-def _belief(visit: Visit) -> dict[str, Any]:
+def _belief(visit: PageRequest) -> dict[str, Any]:
     file = visit.files.get("belief")
     if file is None:
         raise Problem(422, "invalid-input", "Choose the file of a belief.")
@@ -114,7 +118,7 @@ def _columns(text: str) -> dict[str, list[str]]:
     return found
 
 
-def dataset(visit: Visit, refused: Problem | None = None) -> Shown:
+def dataset(visit: PageRequest, refused: Problem | None = None) -> PageView:
     """Show everything about one dataset that the caller may see."""
     name = {"dataset": visit.path["dataset"]}
     found = visit.ask("show_dataset", name)
@@ -136,7 +140,7 @@ def dataset(visit: Visit, refused: Problem | None = None) -> Shown:
         "refused": refused,
         "mine": found.owner == visit.caller.member,
     }
-    return Shown("dataset.html", values)
+    return PageView("dataset.html", values)
 
 
 def _facts(found: Any) -> dict[str, str]:
@@ -162,7 +166,7 @@ def _believed(beliefs: list[str]) -> str:
     return ", ".join(words[k][0] if n == 1 else f"{n} {words[k][1]}" for k, n in kinds.items())
 
 
-def release(visit: Visit) -> Shown:
+def release(visit: PageRequest) -> PageView:
     """Show one answer with its error bars, and in words."""
     found = visit.ask("show_release", visit.path)
     values = {
@@ -171,4 +175,4 @@ def release(visit: Visit) -> Shown:
         "chart": answer_chart(answer_of(found.document)),
         "rows": list(zip(found.cells, found.values, found.intervals or [], strict=False)),
     }
-    return Shown("release.html", values)
+    return PageView("release.html", values)

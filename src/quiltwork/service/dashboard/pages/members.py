@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.service.dashboard.web import Shown, Visit, read_problem, whole_number
+from quiltwork.service.dashboard.web import PageRequest, PageView, attempted, whole_number
 from quiltwork.service.problems import Problem
 
 _PAGE = 50
@@ -19,7 +19,7 @@ _ROLES = {
 }
 
 
-def members(visit: Visit, refused: Problem | None = None) -> Shown:
+def members(visit: PageRequest, refused: Problem | None = None) -> PageView:
     """Show who was invited, a page at a time, and a form to invite somebody."""
     after = visit.query.get("after", "")
     page = {"limit": _PAGE, **({"after": after} if after else {})}
@@ -32,20 +32,20 @@ def members(visit: Visit, refused: Problem | None = None) -> Shown:
         "roles": _ROLES,
         "refused": refused,
     }
-    return Shown("members.html", values)
+    return PageView("members.html", values)
 
 
-def invite(visit: Visit) -> Shown:
+def invite(visit: PageRequest) -> PageView:
     """Invite somebody and show her first token, once."""
     name = visit.form.get("name", "").strip()
     asked = {"name": name, "role": visit.form.get("role", "")}
-    _, refused = read_problem(lambda: visit.ask("invite_member", body=asked))
+    _, refused = attempted(lambda: visit.ask("invite_member", body=asked))
     if refused is not None:
         return members(visit, refused)
     return make_token(visit, name, "first token")
 
 
-def member(visit: Visit, issued: Any = None) -> Shown:
+def member(visit: PageRequest, issued: Any = None) -> PageView:
     """Show somebody's tokens."""
     name = visit.path.get("member") or issued.token.member
     found = sorted(
@@ -55,15 +55,15 @@ def member(visit: Visit, issued: Any = None) -> Shown:
     mine = name == visit.caller.member
     heading = "Your tokens" if mine else f"Tokens of {name}"
     values = {"heading": heading, "name": name, "tokens": found, "issued": issued, "mine": mine}
-    return Shown("member.html", values)
+    return PageView("member.html", values)
 
 
-def issue(visit: Visit) -> Shown:
+def issue(visit: PageRequest) -> PageView:
     """Make a token and show it, once."""
     return make_token(visit, visit.path["member"], visit.form.get("label", ""))
 
 
-def make_token(visit: Visit, name: str, label: str) -> Shown:
+def make_token(visit: PageRequest, name: str, label: str) -> PageView:
     """Make a token as the form says; without one, for everything that the member may."""
     asked: dict[str, Any] = {"label": label}
     if days := visit.form.get("days"):
@@ -73,7 +73,7 @@ def make_token(visit: Visit, name: str, label: str) -> Shown:
     return member(visit, visit.ask("make_token", {"member": name}, asked))
 
 
-def log(visit: Visit, verified: Any = None) -> Shown:
+def log(visit: PageRequest, verified: Any = None) -> PageView:
     """Show the audit log, a page at a time."""
     after = visit.query.get("after", "")
     found = visit.ask(
@@ -86,10 +86,10 @@ def log(visit: Visit, verified: Any = None) -> Shown:
         "after": after,
         "verified": verified,
     }
-    return Shown("log.html", values)
+    return PageView("log.html", values)
 
 
-def verify(visit: Visit) -> Shown:
+def verify(visit: PageRequest) -> PageView:
     """Check the chain and every total, and say what was found above the log."""
     return log(visit, visit.ask("verify_log"))
 

@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 from quiltwork.service.dashboard.rendering import sizes_chart
-from quiltwork.service.dashboard.web import Shown, Visit, filled, sent
+from quiltwork.service.dashboard.web import PageRequest, PageView, filled, sent
 from quiltwork.service.problems import Problem
 
 _FIRST = 8
@@ -31,7 +31,7 @@ _METHODS = {
 }
 
 
-def tables(visit: Visit, refused: Problem | None = None) -> Shown:
+def tables(visit: PageRequest, refused: Problem | None = None) -> PageView:
     """Show the tables that somebody may use, and a form for another."""
     values = {
         "heading": "Tables",
@@ -40,10 +40,10 @@ def tables(visit: Visit, refused: Problem | None = None) -> Shown:
         "methods": _METHODS,
         "refused": refused,
     }
-    return Shown("tables.html", values)
+    return PageView("tables.html", values)
 
 
-def make(visit: Visit) -> Any:
+def make(visit: PageRequest) -> Any:
     """Make a table without rows."""
     rules = sent(visit, _NEW, "k", "l", "m")
     name, quasi = rules.pop("name", ""), rules.pop("quasi", "")
@@ -68,7 +68,7 @@ def _trees(text: str) -> dict[str, list[list[str]]]:
     return found
 
 
-def table(visit: Visit, refused: Problem | None = None) -> Shown:
+def table(visit: PageRequest, refused: Problem | None = None) -> PageView:
     """Show one table as the caller may see it."""
     found = visit.ask("show_table", visit.path)
     out = found.state == "published"
@@ -87,14 +87,14 @@ def table(visit: Visit, refused: Problem | None = None) -> Shown:
         "refused": refused,
         "mine": found.owner == visit.caller.member,
     }
-    return Shown("table.html", values)
+    return PageView("table.html", values)
 
 
-def jobs(visit: Visit) -> Shown:
+def jobs(visit: PageRequest) -> PageView:
     """Show the publications that somebody asked for."""
     found = visit.ask("list_jobs", query={"limit": 50})
     values = {"heading": "Jobs", "jobs": found.items, "more": found.next}
-    return Shown("jobs.html", values, part="jobs_part.html")
+    return PageView("jobs.html", values, part="jobs_part.html")
 
 
 def promise(sensitive: str, k: int, l: int, m: int, **_: Any) -> str:  # noqa: E741
@@ -105,7 +105,7 @@ def promise(sensitive: str, k: int, l: int, m: int, **_: Any) -> str:  # noqa: E
     return f"at least {k} records{values} in every group, against {against}"
 
 
-def _rows(visit: Visit) -> tuple[list[str], list[list[str]]]:
+def _rows(visit: PageRequest) -> tuple[list[str], list[list[str]]]:
     content = visit.ask("show_publication", visit.path).content
     rows = csv.reader(io.StringIO(content))
     header = next(rows, [])
