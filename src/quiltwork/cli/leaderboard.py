@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @group()
 def leaderboard() -> None:
-    """Score predictions of many, keep the scores true, and say at the end who is ahead.
+    """Score predictions of many, truly, and rank them at the end.
 
     A submission is data: a file with a prediction for every row id. Only the owner of the folder
     reads the labels.

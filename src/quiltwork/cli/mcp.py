@@ -31,8 +31,6 @@ from quiltwork.errors import (
     StorageError,
     UnsupportedError,
 )
-from quiltwork.holdout.metrics import plain_label
-from quiltwork.holdout.studies import read_predictions
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -125,6 +123,8 @@ def board_tools(
     _check_separated(folder)
     begun = board_of(folder)
     metric, rows = begun.metric(), begun.ids
+    from quiltwork.holdout.metrics import plain_label
+
     known, parts, turn = frozenset(map(plain_label, rows)), {}, Lock()
     scoring = begun.begun.about.scorings[0].body()
 
@@ -324,6 +324,8 @@ class _Sent:
                 file.write(body)
                 file.flush()
                 try:
+                    from quiltwork.holdout.studies import read_predictions
+
                     return dict(read_predictions(file.name, self.identity))
                 except InvalidInputError as problem:
                     told = str(problem).replace(repr(file.name), "the file")
@@ -367,6 +369,8 @@ def bridge(url: str) -> MCPServer[Any]:
             raise InvalidInputError(f"{url} does not answer ({problem}).") from None
 
     def submit_file(path: str) -> dict[str, Any]:
+        from quiltwork.holdout.studies import read_predictions
+
         return call("submit", read_predictions(path, str(call("task")["identity"])))
 
     made = _server()
