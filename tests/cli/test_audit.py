@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from fractions import Fraction
+
 import pytest
 
 import quiltwork as qw
@@ -209,3 +212,28 @@ def test_where_the_law_is_too_large_the_bound_of_the_sweep_stands_in(cli, folder
     assert ran.document["sound"] is True
     asked = [(COUNT, made.noise_scale)]
     assert qw.audit.leakage(DAY, 300, asked) <= qw.audit.misfit(made, DAY).bound
+
+
+def test_a_calibration_carries_its_proof(cli, folder):
+    written = cli(
+        *("calibrate", "--belief", "belief.json", "--length", "100", "--epsilon", "1"),
+        *("--certificate", "proof.json"),
+    )
+    assert written.code == 0, written.err
+    ran = cli("audit", "--certificate", "proof.json", "--belief", "belief.json")
+    assert ran.code == 0, ran.err
+    assert "Proven: noise of scale 3.3364" in ran.out
+    text = (folder / "proof.json").read_text()
+    scale = json.loads(text)["certificates"][0]["scale"]
+    (folder / "proof.json").write_text(
+        text.replace(scale, str(Fraction(scale) * Fraction(99, 100)))
+    )
+    ran = cli("audit", "--certificate", "proof.json")
+    assert ran.code == 1
+    assert "The certificate does not hold." in ran.err
+    (folder / "other.json").write_text(qw.MarkovChain([[0.8, 0.2], [0.4, 0.6]]).to_json())
+    (folder / "proof.json").write_text(text)
+    ran = cli("audit", "--certificate", "proof.json", "--belief", "other.json")
+    assert ran.code == 2
+    assert "says nothing about belief 1" in ran.err
+    assert cli("audit", "release.json", "--certificate", "proof.json").code == 2

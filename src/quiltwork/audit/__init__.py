@@ -3,10 +3,12 @@
 `leakage` answers for what was released, `worst_case` also names the secret and the output,
 `report` holds the truth against a promise, `odds` shows what one output told, `misfit` asks under
 other beliefs, and `strongest_adversary` knows other time points. `ends` decides at any length where
-the extreme outputs tell most, `laws` everywhere else.
+the extreme outputs tell most, `laws` everywhere else. `check_certificate`
+checks the proof that a calibration's noise suffices, in exact fractions.
 """
 
 from quiltwork.audit.adversaries import Adversary, strongest_adversary
+from quiltwork.audit.certificates import check_certificate
 from quiltwork.audit.exact_leakage import Leakage, leakage, worst_case
 from quiltwork.audit.misfits import Misfit, misfit
 from quiltwork.audit.odds import Odds, odds
@@ -18,6 +20,7 @@ __all__ = [
     "Misfit",
     "Odds",
     "Report",
+    "check_certificate",
     "leakage",
     "misfit",
     "odds",

@@ -15,6 +15,7 @@ from quiltwork.cli.command import argument, command, option
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import read_beliefs, read_query, read_window
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import float_up
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
@@ -39,6 +40,7 @@ class Audited:
     quiltwork audit release.json --belief belief.json
     quiltwork audit sqlite:///budget.db --dataset heart
     quiltwork audit --belief belief.json --length 100 --query count:walk --scale 1
+    quiltwork audit --certificate proof.json --belief belief.json
     """
 )
 def audit(
@@ -54,6 +56,9 @@ def audit(
         "With --query: the scale of the noise that was added to the answer, in its units."
     ),
     secrets: str | None = option("Audit only these time points; default: all.", "START:STOP"),
+    certificate: str | None = option(
+        "Check the proof that a calibration's noise suffices, in exact fractions.", "FILE"
+    ),
 ) -> None:
     """Tell what a release or ledger really leaks.
 
@@ -61,9 +66,17 @@ def audit(
     describe a noise, for example that of a library for plain differential privacy, and the answer
     is what it leaks under the belief. Where the exact level is out of reach, the largest found and
     a proven bound are told. Exit code 1: a promise is broken.
+
+    With --certificate the proof that `quiltwork calibrate --certificate` wrote is checked instead.
     """
     from quiltwork.audit import report
 
+    if certificate is not None:
+        others = source, dataset, length, question, window, scale, secrets
+        if any(one is not None for one in others):
+            raise click.UsageError("--certificate goes with --belief alone")
+        _certificate(certificate, read_beliefs(beliefs) if beliefs else ())
+        return
     protected = None if secrets is None else read_window(secrets)
     members = read_beliefs(beliefs) if beliefs else None
     if source is None:
@@ -86,6 +99,32 @@ def audit(
     emit(document, [*found.explain().splitlines(), *subject.notes])
     if found.sound is False:
         click.get_current_context().exit(1)
+
+
+def _certificate(path: str, members: tuple[Belief, ...]) -> None:
+    """Check a certificate, and that it is about these beliefs."""
+    from quiltwork.audit.certificates import check_certificate, speaks_of
+
+    claims = check_certificate(files.contents(path))
+    for number, belief in enumerate(members, start=1):
+        if not any(speaks_of(one, belief) for one in claims):
+            raise InvalidInputError(
+                f"The certificate holds, but says nothing about belief {number}: none of its "
+                "chains has the same numbers."
+            )
+    lines = []
+    for one in claims:
+        first, last = one["secrets"]
+        scale = float_up(Fraction(one["scale"]))
+        lines.append(
+            f"Proven: noise of scale {scale:.6g} on the integers of the answer keeps "
+            f"epsilon = {one['epsilon']} for time points {first} to {last} of {one['length']}"
+            f"{'' if one['episode'] == 1 else ', every ' + str(one['episode']) + ' in a row'}"
+            f", under a chain of {len(one['transition'])} states."
+        )
+    if not members:
+        lines.append("Give --belief to see whether that chain is the one that you mean.")
+    emit(files.dump("certificate-check", 1, {"holds": True, "claims": list(claims)}), lines)
 
 
 def _noise(

@@ -23,7 +23,7 @@ from quiltwork.cli.series import (
     step_lines,
 )
 from quiltwork.errors import QuiltworkError, QuiltworkWarning
-from quiltwork.files import dump
+from quiltwork.files import dump, write
 
 if TYPE_CHECKING:
     from quiltwork.influence import Calibration
@@ -40,6 +40,7 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --protect 3h
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --pairs home:away
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --compare
+    quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --certificate proof.json
     quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 \\
         --noise gaussian --delta 1e-6 --releases 365
     """
@@ -69,6 +70,9 @@ def calibrate(
     ),
     delta: Fraction | None = option("With --noise gaussian: the chance that is left."),
     releases: int | None = option("With --noise gaussian: how many like this one share them."),
+    certificate: str | None = option(
+        "Write the proof that this noise suffices here; quiltwork audit checks it.", "FILE"
+    ),
 ) -> None:
     """Find the noise scale that beliefs ask for.
 
@@ -82,6 +86,8 @@ def calibrate(
         raise click.UsageError("--delta and --releases go with --noise gaussian")
     if noise == "gaussian" and (delta is None or compare):
         raise click.UsageError("--noise gaussian needs --delta, and has no --compare")
+    if certificate is not None and (compare or noise == "gaussian"):
+        raise click.UsageError("--certificate goes with geometric noise, without --compare")
     if compare and method is not None:
         raise click.UsageError("--compare shows every method: leave out --method")
     beliefs = read_beliefs(belief)
@@ -105,6 +111,10 @@ def calibrate(
 
     if not compare:
         calibration = run(method)
+        if certificate is not None:
+            from quiltwork.influence.certificates import certificate as written
+
+            write(certificate, written(calibration) + "\n")
         lines = [*calibration.explain().splitlines(), *step_lines(beliefs)]
         emit(calibration.to_json(), lines)
         return

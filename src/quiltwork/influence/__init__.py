@@ -7,6 +7,7 @@ methods and for networks.
 
 from quiltwork.influence.bayesian.conversion import bayesian_dp, dp_for_bayesian_dp
 from quiltwork.influence.calibration import ActiveQuilt, Calibration, calibrate
+from quiltwork.influence.certificates import certificate
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
 from quiltwork.influence.fitted import driving_states, fit_warnings
 from quiltwork.influence.gaussian_noise import GaussianCalibration
@@ -29,6 +30,7 @@ __all__ = [
     "Run",
     "bayesian_dp",
     "calibrate",
+    "certificate",
     "cluster_family",
     "conditional_influence",
     "dp_for_bayesian_dp",
