@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -101,16 +102,18 @@ def resolve(argument: ast.expr, tree: ast.Module) -> list[object]:
     return assigned(tree, ast.unparse(argument).rpartition(".")[2])
 
 
-def schemas_of_results(path: Path) -> list[tuple[str, int]]:
+def schemas_of_results(path: Path) -> list[tuple[object, object]]:
     """What classes of results name as their `schema`."""
     text = path.read_text(encoding="utf-8")
     if "schema = (" not in text:
         return []
+    tree = ast.parse(text)
     return [
-        ast.literal_eval(node.value)
-        for node in ast.walk(ast.parse(text))
+        (name, version)
+        for node in ast.walk(tree)
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "schema"
         if isinstance(node.value, ast.Tuple)
+        for name, version in product(*(resolve(part, tree) for part in node.value.elts))
     ]
 
 
