@@ -428,6 +428,15 @@ class TestOtherPrograms:
         assert [one.spending.label for one in made.history("d")] == ["OpenDP report"] * 2
         assert "OpenDP report" in cli("ledger", "history", url, "d").out
 
+    def test_a_budget_with_a_delta_takes_gaussian_levels(self, cli, url, belief):
+        new = ("--belief", belief, "--length", "100", "--budget", "1", "--delta", "1e-6")
+        assert cli("ledger", "create", url, "g", *new).code == 0
+        ran = cli("ledger", "spend", url, "g", "--rho", "0.0005", "--what", "noisy sums")
+        assert ran.code == 0, ran.err
+        assert "% of what ε = 1 and δ = 1e-06 allow is used of 'g'" in ran.out
+        (debit,) = qw.Ledger.open(url).history("g")
+        assert debit.spending.square == Fraction(1, 1000)
+
     def test_it_has_to_be_said_what_a_level_is_for(self, cli, url, made):
         ran = cli("ledger", "spend", url, "d", "--epsilon", "0.01")
         assert ran.code == 2

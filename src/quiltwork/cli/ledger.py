@@ -473,6 +473,7 @@ def spend(
     exchange one is to remove one and to add one.
     """
     from quiltwork.cli.fitting import spend as debit
+    from quiltwork.cli.paying import spent_so_far
 
     if (epsilon is None) == (rho is None):
         raise click.UsageError("give --epsilon, or --rho for Gaussian noise")
@@ -496,7 +497,7 @@ def spend(
     said = f"Entry {receipt.number}: debited on time points {start}..{stop or length}."
     emit(
         files.dump("ledger-spend", 1, body),
-        [said, f"The total of {dataset!r} is {status.total:.6g} of {status.budget:.6g}."],
+        [said, f"{spent_so_far(status)}."],
     )
 
 

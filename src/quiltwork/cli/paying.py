@@ -67,12 +67,7 @@ def telling_what_is_left(
     before = ledger.checkpoint().count
     yield
     status, made = ledger.status(dataset), ledger.history(dataset, before)
-    said = f"The total of {dataset!r} is {status.total:.6g} of {status.budget:.6g}"
-    if status.delta:
-        said = (
-            f"{written_up(100 * status.used, 6)} % of what ε = {status.budget:.6g} and δ = "
-            f"{status.delta:g} allow is used of {dataset!r}"
-        )
+    said = spent_so_far(status)
     if len(made) == 1:
         said = f"{said}; {_more(ledger, status, made[0].spending)}"
     said = f"{said}."
@@ -81,6 +76,16 @@ def telling_what_is_left(
     if planned is not None:
         said = f"{said} {planned.left(ledger, dataset)}"
     note(said)
+
+
+def spent_so_far(status: Status) -> str:
+    """How much of a budget is spent, as words."""
+    if not status.delta:
+        return f"The total of {status.dataset!r} is {status.total:.6g} of {status.budget:.6g}"
+    return (
+        f"{written_up(100 * status.used, 6)} % of what ε = {status.budget:.6g} and δ = "
+        f"{status.delta:g} allow is used of {status.dataset!r}"
+    )
 
 
 def _more(ledger: Ledger, status: Status, spending: Spending) -> str:
