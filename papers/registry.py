@@ -27,6 +27,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 
 MODULES = (
     "papers.experiments.time_series",
+    "papers.experiments.gaussian_noise",
     "papers.experiments.plausible",
     "papers.experiments.accounting",
     "papers.experiments.geometric",
