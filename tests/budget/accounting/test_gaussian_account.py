@@ -17,7 +17,12 @@ from quiltwork import queries
 from quiltwork.budget import Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.influence.tradeoffs import largest_level
-from quiltwork.influence.tradeoffs.curves import gaussian_curve, gaussian_level, level_of_pure
+from quiltwork.influence.tradeoffs.curves import (
+    gaussian_curve,
+    gaussian_epsilon,
+    gaussian_level,
+    level_of_pure,
+)
 from quiltwork.influence.tradeoffs.sweep import Window
 
 P = [[0.9, 0.1], [0.4, 0.6]]
@@ -244,6 +249,16 @@ def test_without_a_budget_it_prices_a_plan_fixed_beforehand():
     assert "plan fixed beforehand" in str(plan.explain())
     with pytest.raises(UnsupportedError, match="no budget"):
         plan.largest_next()
+
+
+@pytest.mark.parametrize("releases", [10, 11, 14, 40, 1000])
+def test_a_loud_plan_costs_much_and_is_no_error(releases):
+    """Group privacy of a hundred points is beyond what floats hold; the sweep is not."""
+    coin = qw.Accountant(qw.MarkovChain([[0.3, 0.7]] * 2), 100, delta=1e-6)
+    coin.add_all([Spending.of_gaussian(queries.count(1), 10, 100)] * releases)
+    told, level = coin.epsilon(), math.sqrt(releases) / 10
+    assert told == pytest.approx(gaussian_epsilon(level, 1e-6), rel=5e-3)
+    assert told >= gaussian_epsilon(level, 1e-6) * (1 - 1e-9)
 
 
 def test_episodes_pay_for_all_of_their_points():

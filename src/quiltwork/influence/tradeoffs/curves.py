@@ -40,12 +40,13 @@ class CurveGrid:
         fine = _FINE * epsilon * min(1.0, math.sqrt(10 / steps))
         nearest = min(fine, level / 4)
         places = [0.0]
-        while places[-1] < _END * epsilon:
+        end = min(_END * epsilon, _LARGEST)
+        while places[-1] < end:
             at = places[-1]
             beyond = max(0.0, at - _FAR * epsilon)
             spacing = max(nearest, min(fine, _GROWTH * at))
             places.append(at + min(spacing + beyond / 10, max(spacing, _COARSE * epsilon)))
-        return cls(np.exp(places))
+        return cls(np.exp(np.minimum(places, max(end, 1.01 * places[-2]))))
 
     def gaussian(self, level: float, pure: float = 0.0) -> FloatArray:
         """The curve of Gaussian noise of this level beside a pure level, rounded up."""
@@ -180,11 +181,11 @@ def gaussian_epsilon(level: float, delta: float) -> float:
     """
     if gaussian_curve(level, 1.0) <= delta:
         return 0.0
-    low, high = 0.0, level
-    while gaussian_curve(level, math.exp(min(high, _LARGEST))) > delta:
+    low, high = 0.0, min(level, _LARGEST)
+    while gaussian_curve(level, math.exp(high)) > delta:
         if high >= _LARGEST:
             return math.inf
-        low, high = high, 2 * high
+        low, high = high, min(2 * high, _LARGEST)
     while high - low > high * 2.0**-45:
         middle = (low + high) / 2
         kept = gaussian_curve(level, math.exp(middle) * (1 - 2.0**-48)) <= delta
