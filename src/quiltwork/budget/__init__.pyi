@@ -13,6 +13,8 @@ from .accounting.schedule import repeated as repeated
 from .accounting.theorems import Bound as Bound
 from .accounting.theorems import Explanation as Explanation
 from .accounting.worst_point import LeakageProfile as LeakageProfile
+from .deployments import Deployment as Deployment
+from .deployments import deployment as deployment
 from .gaussian_monitor import GaussianMonitor as GaussianMonitor
 from .ledger.checkpoints import Checkpoint as Checkpoint
 from .ledger.ledger import Ledger as Ledger

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -182,6 +182,15 @@ class GaussianMonitor(ChartedResult):
         files.write(files.named(path), page("What each time point leaks", lead, parts))
 
 
+class PureBounds(NamedTuple):
+    """What the same releases tell without a δ, and which levels keep a bound; 0 if none asked."""
+
+    by_now: LeakageProfile
+    limit: float
+    level_by_now: float
+    level_for_ever: float
+
+
 def gaussian_monitor(
     beliefs: Belief | Sequence[Belief],
     epsilon: Number | None,
@@ -191,8 +200,11 @@ def gaussian_monitor(
     rho: Number | None = None,
     gdp: Number | None = None,
     level_delta: Number = 0,
+    beside: PureBounds | None = None,
 ) -> GaussianMonitor:
     """Return what equal releases at every step tell about each time point, as ε at `delta`.
+
+    `beside` is what is known without a δ, which bounds all of it as well.
 
     Raises:
         InvalidInputError: for none or several levels, and for levels, lengths and bounds that make
@@ -216,6 +228,11 @@ def gaussian_monitor(
         ends = float_down(bound), left
         by_now = min(largest_step(one, release, *ends, points) for one in members)
         kept = min(largest_step(one, release, *ends, None) for one in members)
+    told, limit = _profile([runs for runs, _ in found], points), max(one for _, one in found)
+    if beside is not None:
+        told, limit = _least(told, beside.by_now), min(limit, beside.limit)
+        by_now = None if by_now is None else max(by_now, beside.level_by_now)
+        kept = None if kept is None else max(kept, beside.level_for_ever)
     return GaussianMonitor(
         unit=unit,
         level=float(exact),
@@ -223,8 +240,8 @@ def gaussian_monitor(
         delta=float(at),
         length=points,
         claimed=release.epsilon(1, left),
-        by_now=_profile([runs for runs, _ in found], points),
-        limit=max(limit for _, limit in found),
+        by_now=told,
+        limit=limit,
         alike=release.epsilon(points, left),
         under=None if bound is None else float(bound),
         level_by_now=_in_unit(by_now, unit),
@@ -278,6 +295,15 @@ def _profile(found: Sequence[Sequence[Told]], length: int) -> LeakageProfile:
         rows.append(told[np.searchsorted(begins, first, side="right") - 1])
     epsilon = np.max(rows, axis=0)
     return LeakageProfile(first, np.append(first[1:] - 1, length), epsilon)
+
+
+def _least(one: LeakageProfile, other: LeakageProfile) -> LeakageProfile:
+    """The lesser of two bounds on every time point."""
+    first = np.union1d(one.first, other.first)
+    rows = (
+        told.epsilon[np.searchsorted(told.first, first, side="right") - 1] for told in (one, other)
+    )
+    return LeakageProfile(first, np.append(first[1:] - 1, int(one.last[-1])), np.minimum(*rows))
 
 
 def _finite(value: float) -> float | None:

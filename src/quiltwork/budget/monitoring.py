@@ -24,7 +24,11 @@ from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, DatedChain, as_beliefs
 from quiltwork.budget.accounting.accountant import Accountant
 from quiltwork.budget.accounting.worst_point import LeakageProfile
-from quiltwork.budget.gaussian_monitor import GaussianMonitor, gaussian_monitor
+from quiltwork.budget.gaussian_monitor import (
+    GaussianMonitor,
+    PureBounds,
+    gaussian_monitor,
+)
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction, privacy_level, to_fraction
@@ -241,7 +245,13 @@ def monitor(
         if integer(episode, "episode", 1) > 1:
             raise UnsupportedError("With delta a monitor is about single time points.")
         stated: Any = levels
-        return gaussian_monitor(beliefs, stated, length, under, delta, rho, gdp, level_delta)
+        beside = None
+        if levels is not None and not to_fraction(level_delta, "level_delta"):
+            pure = monitor(beliefs, levels, length, under)
+            kept = (pure.level_by_now or 0.0, pure.level_for_ever or 0.0)
+            beside = PureBounds(pure.by_now, pure.most_in_the_limit, *kept)
+        levels_given = (rho, gdp, level_delta, beside)
+        return gaussian_monitor(beliefs, stated, length, under, delta, *levels_given)
     if rho is not None or gdp is not None or to_fraction(level_delta, "level_delta"):
         raise InvalidInputError("rho, gdp and level_delta are looked at with a δ: give delta.")
     if levels is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import click
 
@@ -26,6 +27,7 @@ from quiltwork.errors import InvalidInputError
     quiltwork monitor --belief belief.json --epsilon 0.1 --length 365 --under 1 --plot leaks.png
     quiltwork monitor --belief belief.json --levels spent.txt --under 1 --report page.html
     quiltwork monitor --belief days.json --rho 0.015 --delta 1e-6 --length 365 --under 1
+    quiltwork monitor --belief days.json --deployed google_mobility --length 365
     """
 )
 def monitor(
@@ -47,6 +49,16 @@ def monitor(
     rho: Fraction | None = option("With --delta: rho of Gaussian noise at every step."),
     gdp: Fraction | None = option("With --delta: mu of Gaussian noise at every step."),
     level_delta: Fraction | None = option("With --delta and --epsilon: delta of each release."),
+    deployed: str | None = option(
+        "Instead of a level: a public deployment that protects a day, by its name in OpenDP's "
+        "registry; ? lists them.",
+        "NAME",
+    ),
+    neighbours: Any = option(
+        "With --deployed: what its level is for.",
+        kind=("substitute", "add-remove"),
+        default="substitute",
+    ),
     to: Targets = option_group(Targets),
 ) -> None:
     """Tell what plain DP at every step leaks about each moment.
@@ -59,7 +71,18 @@ def monitor(
     independent, and what all releases tell about one in truth, as epsilon at that delta.
     """
     from quiltwork.budget import monitor as watch
+    from quiltwork.budget.deployments import DEPLOYMENTS, deployment
 
+    if deployed == "?":
+        click.echo("\n".join(f"{one.name}: {one.unit}" for one in DEPLOYMENTS.values()))
+        return
+    if deployed is not None:
+        if any(one is not None for one in (epsilon, levels, rho, gdp, level_delta)):
+            raise click.UsageError("--deployed has a level of its own: leave out the others")
+        level = deployment(deployed).level(neighbours)
+        epsilon, rho = level.get("levels"), level.get("rho")
+        if rho is not None and delta is None:
+            raise click.UsageError(f"{deployed} publishes rho: say at which --delta to look at it")
     if delta is not None:
         if levels is not None:
             raise click.UsageError("--delta takes one level for all steps: leave out --levels")

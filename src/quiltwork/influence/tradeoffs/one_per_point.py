@@ -40,6 +40,7 @@ _GRIDS = 4
 _CLOSE, _AIM = 1e-3, 1 - 5e-4
 _NOTHING = 1e-6
 _LARGEST = 2.0**30
+_LARGEST_LOG = 700.0
 NEAR = 1_000
 """So many nodes from either end are followed one by one."""
 
@@ -466,7 +467,7 @@ def _excess(
     losses: Losses, gamma: FloatArray, curve: FloatArray, turned: FloatArray, at: float
 ) -> float:
     """H at γ of the product of losses and a curve, rounded up."""
-    place = at * np.exp(-losses.loss) * (1 - 2.0**-50)
+    place = np.exp(np.minimum(math.log(at) - losses.loss, _LARGEST_LOG) - 2.0**-43)
     above = place >= 1
     told = np.empty(len(place))
     told[above] = np.interp(place[above], gamma, curve)
