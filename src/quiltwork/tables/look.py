@@ -187,16 +187,16 @@ def look_at(
         _look(name, {f: t.column(name) for f, t in tables.items() if name in t.column_names}, text)
         for name in names
     )
-    by_meaning = defaultdict(list)
+    by_name = defaultdict(list)
     for name in names:
-        by_meaning["".join(c for c in name.casefold() if c.isalnum())].append(name)
+        by_name["".join(c for c in name.casefold() if c.isalnum())].append(name)
     repeated, shared = _duplicates(list(tables.values()))
     return FilesLook(
         rows={file: table.num_rows for file, table in tables.items()},
         columns=columns,
         repeated=repeated,
         shared=shared,
-        alike=tuple(tuple(alike) for alike in by_meaning.values() if len(alike) > 1),
+        alike=tuple(tuple(alike) for alike in by_name.values() if len(alike) > 1),
         headless=tuple(
             file
             for file, table in tables.items()

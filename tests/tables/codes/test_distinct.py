@@ -16,6 +16,6 @@ from quiltwork.tables.codes import distinct
 @given(numbers=st.lists(st.integers(0, 40), max_size=60))
 def test_numbers_are_counted_alike_by_a_table_and_by_sorting(cells, numbers):
     assert distinct.bincount_is_cheaper(cells, len(numbers)) == (cells == 41)
-    found, counts = distinct.counted(np.array(numbers, dtype=np.int64), cells)
+    found, counts = distinct.distinct_counts(np.array(numbers, dtype=np.int64), cells)
     expected = sorted(Counter(numbers).items())
     assert list(zip(found.tolist(), counts.tolist(), strict=True)) == expected

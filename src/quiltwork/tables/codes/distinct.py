@@ -23,10 +23,10 @@ def bincount_is_cheaper(cells: int, numbers: int) -> bool:
     return cells <= 2 * numbers + _SMALL
 
 
-def counted(numbers: Ints, cells: int) -> tuple[Ints, Ints]:
+def distinct_counts(numbers: Ints, cells: int) -> tuple[Ints, Ints]:
     """Return the distinct numbers from 0..cells−1 in order, and how often each occurs.
 
-    >>> [found.tolist() for found in counted(np.array([7, 2, 7]), 10)]
+    >>> [found.tolist() for found in distinct_counts(np.array([7, 2, 7]), 10)]
     [[2, 7], [1, 2]]
     """
     if not bincount_is_cheaper(cells, len(numbers)):
@@ -135,7 +135,7 @@ def distinct_rows(
         for column, size in zip(columns, sizes, strict=True):
             key *= size
             key += column
-        found, counts = counted(key, span)
+        found, counts = distinct_counts(key, span)
         del key  # as large as the table
         parts = []
         for size in reversed(sizes):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.codes.distinct import counted, distinct_rows
+from quiltwork.tables.codes.distinct import distinct_counts, distinct_rows
 from quiltwork.tables.codes.group import SparseCounts, values_of_entries
 
 Flags = NDArray[np.bool_]
@@ -95,9 +95,9 @@ def distinct_cells(counts: SparseCounts) -> tuple[Ints, Ints, Ints]:
 
 def owners_of_values(cell: Ints, alone: Flags, counts: SparseCounts) -> tuple[Ints, Ints]:
     """Return the group of each (group, value) that occurs, and how many providers must collude."""
-    found, owners = counted(cell, counts.groups * counts.values)
+    found, owners = distinct_counts(cell, counts.groups * counts.values)
     if not alone.all():
-        shared, several = counted(cell[~alone], counts.groups * counts.values)
+        shared, several = distinct_counts(cell[~alone], counts.groups * counts.values)
         owners[np.searchsorted(found, shared)] -= several
     return found // counts.values, owners
 

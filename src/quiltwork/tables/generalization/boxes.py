@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.codes.distinct import NumberSets, counted
+from quiltwork.tables.codes.distinct import NumberSets, distinct_counts
 from quiltwork.tables.codes.encoding import Column
 from quiltwork.tables.codes.hierarchies import Hierarchy
 from quiltwork.tables.generalization.labels import MISSING, range_text, set_text, value_text
@@ -171,7 +171,7 @@ def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> Colum
     boxes, size = len(starts), len(column.values)
     sizes = np.diff(starts, append=len(codes))
     key = np.repeat(np.arange(boxes, dtype=np.int64) * size, sizes) + codes
-    key, _ = counted(key, boxes * size)
+    key, _ = distinct_counts(key, boxes * size)
     inside = key % size
     first = np.searchsorted(key, np.arange(boxes) * size)
     members = NumberSets(np.append(first, len(inside)), inside)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.codes.distinct import concatenated_ranges, counted, starts_of
+from quiltwork.tables.codes.distinct import concatenated_ranges, distinct_counts, starts_of
 from quiltwork.tables.partitioning.coded_records import (
     CodedRecords,
     Counts,
@@ -181,6 +181,7 @@ def _balanced_cut(
     first = low.astype(np.int64)
     spans = high.astype(np.int64) - first + 1
     begin = starts_of(spans)  # code c of node i is in bin begin[i] − first[i] + c
-    bins, histogram = counted(np.repeat(begin - first, nodes.sizes) + codes, int(spans.sum()))
+    numbers = np.repeat(begin - first, nodes.sizes) + codes
+    bins, histogram = distinct_counts(numbers, int(spans.sum()))
     cut: Counts = first + bins[last_on_left(histogram, nodes.starts, nodes.sizes)] - begin
     return cut
