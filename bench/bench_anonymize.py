@@ -229,7 +229,7 @@ def bench_provider_splits(frame: pandas.DataFrame, rows: int = 5000) -> None:
     """Query error, provider-aware against baseline, for the same 2,500 queries."""
     frame = frame.sample(rows, random_state=1).reset_index(drop=True)
     splits: dict[str, dict[str, Any]] = {name: {"split": name} for name in ("range", "loss")}
-    splits["fitness"] = {"split": "fitness"}
+    splits |= {"fitness": {"split": "fitness"}, "relaxed": {"relaxed": True}}
     found = []
     for how in ("uniform", "exponential", "zipf", *QUASI):
         for providers in (3, 10, 30, 100):

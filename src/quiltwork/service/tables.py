@@ -42,9 +42,10 @@ _Small = Annotated[int, Meta(ge=1, le=10**6)]
 class TableRules(Document, frozen=True):
     """Which columns are what, and what every group of the published table must withstand.
 
-    A missing value is refused, or with `missing` as "value" is one of its own. Columns of `text`
-    are read as text; `types` says of others what all cells are, and `na_values` which words stand
-    for a missing one, so that no provider's cell changes how everybody's are read.
+    A missing value is refused, or with `missing` as "value" is one of its own; the sensitive one
+    counts as no value for l then. Columns of `text` are read as text; `types` says of others what
+    all cells are, and `na_values` which words stand for a missing one, so that no provider's cell
+    changes how everybody's are read.
     `hierarchies` has the rows of a tree by column, each from leaf to root.
     """
 
