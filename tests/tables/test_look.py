@@ -85,3 +85,9 @@ def test_words_for_missing_values_are_no_value_in_several_spellings(tmp_path):
     (tmp_path / "a.csv").write_text("age,ill\n31,none\n32,N/A\n33,flu\n34,Flu\n")
     (_, ill) = look_at([str(tmp_path / "a.csv")]).columns
     assert ill.spellings == (("flu", "Flu"),)
+
+
+def test_a_file_that_is_named_twice_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("age\n31\n")
+    with pytest.raises(InvalidInputError, match="is named twice"):
+        look_at([str(tmp_path / "a.csv")] * 2)

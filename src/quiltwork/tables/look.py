@@ -176,6 +176,8 @@ def look_at(
     >>> found.columns[0].strays[0].row, found.columns[1].spellings
     (2, (('flu', 'Flu'),))
     """
+    if twice := next((file for file in files if list(files).count(file) > 1), None):
+        raise InvalidInputError(f"{twice!r} is named twice; name every file once.")
     tables = dict(zip(files, read_files(files, readings), strict=True))
     names = list(dict.fromkeys(name for table in tables.values() for name in table.column_names))
     if not any(table.num_rows for table in tables.values()):

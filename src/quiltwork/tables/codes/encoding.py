@@ -105,9 +105,11 @@ class CodedTable:
     class_labels: tuple[Any, ...] = ()
 
     @property
-    def joined(self) -> bool:
-        """Whether a sensitive value has several spellings, which count as one."""
-        return any(len(merge_spellings(one).values) < len(one.values) for one in self.secrets)
+    def respelled(self) -> list[str]:
+        """The sensitive columns in which a value has several spellings, which count as one."""
+        return [
+            one.name for one in self.secrets if len(merge_spellings(one).values) < len(one.values)
+        ]
 
     @property
     def classes(self) -> tuple[Any, ...]:

@@ -79,11 +79,12 @@ class TCloseness(Constraint):
                 "Sensitive values count as one under the labels of their hierarchy, by which "
                 "distributions are closer than by the values: take t-closeness without levels."
             )
-        if encoded.joined:
+        if encoded.respelled:
             raise InvalidInputError(
-                "A sensitive value has several spellings, such as 1.5 and 1.50. Should they be "
-                "two values, distributions are further apart than if they are one; spell it in "
-                "one way for t-closeness."
+                f"Column {encoded.respelled[0]!r} has a sensitive value in several spellings, such "
+                "as 1.5 and 1.50 or Flu and flu. Should they be two values, distributions are "
+                "further apart than if they are one; spell it in one way for t-closeness "
+                "(quiltwork check shows them)."
             )
         width = len(encoded.classes)
         codes = encoded.row_classes.astype(np.int64)
