@@ -45,7 +45,8 @@ def fingerprint(check: ModuleType, rooms: Iterable[str]) -> str:
     """A digest of the check's own source and of the rooms it used."""
     digest = hashlib.sha256()
     folders = [PAPERS if room == "papers" else PACKAGE / room for room in rooms]
-    files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    files = [path for folder in folders for path in sorted(folder.rglob("*.[chp]*"))]
+    files = [path for path in files if path.suffix in {".py", ".c", ".h"}]
     shared = sorted(PACKAGE.glob("[!_]*.py"))
     for path in [*shared, *files, Path(str(check.__file__))]:
         digest.update(path.read_bytes())

@@ -8,7 +8,7 @@ Mutants change the package's Python, and what the kernel is given or gives back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -30,15 +30,14 @@ from quiltwork.influence.sweep import (
     beliefs,
     leakage,
     shown,
-    sides,
-    stretches,
+    step,
     sweep_of,
 )
 from quiltwork.influence.sweep.any_start import AnyStartProgram
-from quiltwork.influence.sweep.fixed import Homogeneous
+from quiltwork.influence.sweep.fixed_point import Homogeneous
 from quiltwork.influence.sweep.program import Bounds, ComparedRows, Program
-from quiltwork.influence.sweep.sides import Contracted
-from quiltwork.influence.sweep.walks import Walk
+from quiltwork.influence.sweep.step import Contracted
+from quiltwork.influence.timeline import Timeline
 
 NAME = "Mutants of the sweep"
 CLAIM = "every broken version of the package's sweep is caught by the check against all mechanisms"
@@ -61,31 +60,26 @@ def changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 
 def impossible_says_nothing() -> AbstractContextManager[None]:
     """0 instead of ∞ for states that cannot occur."""
-    tilts, sweep = Walk.tilts, stretches.sweep
+    tilts, sweep = Timeline.tilts, step.sweep
 
     def nothing(found: Array) -> Array:
         return np.where(np.isinf(found), 0.0, found)
 
-    def swept(*given: Any, **more: Any) -> None:
+    def swept(*given: Any, **more: Any) -> Array:
         if not more["to_left"]:
             return sweep(*given, **more)
-        *rows, pairs, tells, bounds, begin, steps, first, levels, possible, result = given
-        rows = [one[:1] for one in rows]  # one node at a time
-        once, bounds = np.ones_like(steps), nothing(bounds)
-        for j in range(int(steps.max()) + 1):
-            if j > 0:
-                now, ahead = begin + j - 1, np.empty((len(begin), 1, *bounds.shape[1:]))
-                spent, able = levels[:, j - 1 : j + 1], possible[:, j - 1 : j + 1]
-                sweep(*rows, pairs, tells, bounds, now, once, now + 1, spent, able, ahead, **more)
-                bounds = nothing(ahead[:, 0])
-            place = begin + j - first
-            met = np.flatnonzero((place >= 0) & (place < result.shape[1]) & (j <= steps))
-            result[met, place[met]] = bounds[met]
-        return None
+        *rows, span, margins, pairs, tells, bounds, levels, possible, block = given
+        found = list(nothing(bounds))
+        for j in range(len(bounds), len(levels)):  # one node at a time
+            now = slice(j - 1, j + 1)
+            which = span[:1], margins[:1], pairs, tells, found[-1][None], levels[now]
+            ahead = sweep(*rows, *which, possible[now], block[:1, now], **more)
+            found.append(nothing(ahead[1]))
+        return np.array(found)
 
     return changed(
-        (Walk, "tilts", lambda self, nodes: nothing(tilts(self, nodes))),
-        (stretches, "sweep", swept),
+        (Timeline, "tilts", lambda self, nodes: nothing(tilts(self, nodes))),
+        (step, "sweep", swept),
     )
 
 
@@ -107,18 +101,18 @@ def fixed_point_from_below() -> AbstractContextManager[None]:
 
 def certificate_of_another_start() -> AbstractContextManager[None]:
     """The chain from its stationary law, whatever the start."""
-    honest = beliefs.walk_of
+    honest = beliefs.timeline_of
 
-    def walk_of(chain: MarkovChain, length: int, *shown: Any, **kept: Any) -> Walk:
+    def timeline_of(chain: MarkovChain, length: int, *shown: Any, **kept: Any) -> Timeline:
         with suppress(InvalidInputError):  # where it has several
             return honest(MarkovChain(chain.transition), length, *shown, **kept)
         return honest(chain, length, *shown, **kept)
 
-    return changed((beliefs, "walk_of", walk_of))
+    return changed((beliefs, "timeline_of", timeline_of))
 
 
 def sides_swapped() -> AbstractContextManager[None]:
-    def swapped(walk: Walk, left: Any, right: Any, *more: int) -> Sweep:
+    def swapped(walk: Timeline, left: Any, right: Any, *more: int) -> Sweep:
         return Sweep(walk, right, left, *more)
 
     return changed((beliefs, "Sweep", swapped))
@@ -131,16 +125,23 @@ def own_level_forgotten() -> AbstractContextManager[None]:
 def no_cap() -> AbstractContextManager[None]:
     """Without the bound by all that is spent: no bound where a matrix has zeros."""
 
-    def step(self: Contracted, bounds: Sequence[Array], levels: Sequence[Array]) -> Array:
-        best = np.full_like(bounds[0], np.inf)
-        for span, diameter in self.diameters:
-            if span <= len(bounds):
-                gap, level = sides._between(levels, span)
-                alpha = bounds[span - 1] + level[:, None, None]
-                best = np.minimum(best, sides.contracted(diameter, alpha) + gap[:, None, None])
-        return best
+    def follow(self: Contracted, start: Array, first: int, levels: Array) -> Array:
+        found, spent = start[:, 0, 0].tolist(), levels.tolist()
+        for place in range(len(found), len(spent)):
+            found.append(
+                min(
+                    (
+                        step._between(spent, place, span)
+                        + step.contracted(diameter, found[place - span] + spent[place - span])
+                        for span, diameter in self.diameters
+                        if span <= place
+                    ),
+                    default=np.inf,
+                )
+            )
+        return np.array(found[: len(spent)]).reshape(-1, 1, 1)
 
-    return changed((Contracted, "step", step), levels_that(lambda one: replace(one, total=1e9)))
+    return changed((Contracted, "follow", follow), levels_that(lambda one: replace(one, total=1e9)))
 
 
 def levels_that(change: Callable[[Levels], Levels]) -> tuple[Any, str, Any]:
@@ -155,13 +156,7 @@ def levels_that(change: Callable[[Levels], Levels]) -> tuple[Any, str, Any]:
 
 def points_between_forgotten() -> AbstractContextManager[None]:
     """Jumping over nodes without paying for them."""
-    honest = sides._between
-
-    def between(levels: Sequence[Array], span: int) -> tuple[Array, Array]:
-        gap, level = honest(levels, span)
-        return np.where(np.isfinite(gap), 0.0, gap), level
-
-    return changed((sides, "_between", between))
+    return changed((step, "_between", lambda spent, place, span: 0.0))
 
 
 def first_node_of_the_episode() -> AbstractContextManager[None]:
@@ -186,13 +181,13 @@ def levels_swapped() -> AbstractContextManager[None]:
 
 def unseen_changes_free() -> AbstractContextManager[None]:
     """Charges that cost less together, paid only where the data tell states apart."""
-    return changed((Walk, "all_told", True))
+    return changed((Timeline, "all_told", True))
 
 
 def columns_as_they_are() -> AbstractContextManager[None]:
     """Every start taken for the uniform one: columns that nobody weights."""
 
-    sweep = stretches.sweep
+    sweep = step.sweep
 
     def uniform(rows: Array) -> Array:
         with np.errstate(invalid="ignore"):
@@ -202,12 +197,12 @@ def columns_as_they_are() -> AbstractContextManager[None]:
         compared = ComparedRows(*(uniform(one) for one in rows.given))
         return Program(self.group, self.size).solve(compared, limits)
 
-    def swept(above: Array, below: Array, *given: Any, any_start: bool, **more: Any) -> None:
+    def swept(above: Array, below: Array, *given: Any, any_start: bool, **more: Any) -> Array:
         if any_start:
             above, below = uniform(above**2), uniform(below**2)
-        sweep(above, below, *given, any_start=False, **more)
+        return sweep(above, below, *given, any_start=False, **more)
 
-    return changed((AnyStartProgram, "solve", solve), (stretches, "sweep", swept))
+    return changed((AnyStartProgram, "solve", solve), (step, "sweep", swept))
 
 
 def nobody_knows_rows() -> AbstractContextManager[None]:
@@ -238,23 +233,23 @@ def phase_off_by_one() -> AbstractContextManager[None]:
 def laws_of_the_wrong_phase() -> AbstractContextManager[None]:
     """Every phase with the law of the one before it."""
 
-    def shifted(walk: Walk) -> Walk:
+    def shifted(walk: Timeline) -> Timeline:
         late = None if walk.limits is None else np.roll(walk.limits, 1, axis=0)
         return replace(walk, limits=late)
 
     return changed(_cyclic_that(shifted))
 
 
-def _cyclic_that(change: Callable[[Walk], Walk]) -> tuple[Any, str, Any]:
-    honest = beliefs.cyclic_walk
-    return beliefs, "cyclic_walk", lambda *asked: change(honest(*asked))
+def _cyclic_that(change: Callable[[Timeline], Timeline]) -> tuple[Any, str, Any]:
+    honest = beliefs.cyclic_timeline
+    return beliefs, "cyclic_timeline", lambda *asked: change(honest(*asked))
 
 
 def law_behind_forgotten() -> AbstractContextManager[None]:
     """All states behind what a node shows taken for equally likely."""
     honest = shown._laws
 
-    def laws(walk: Walk, nodes: Array) -> tuple[Array, Array]:
+    def laws(walk: Timeline, nodes: Array) -> tuple[Array, Array]:
         law, slack = honest(walk, nodes)
         return (law > 0).astype(float), slack
 
@@ -265,7 +260,7 @@ def only_shown_pairs_bounded() -> AbstractContextManager[None]:
     """States that show the same taken for one and the same."""
     honest = shown._worst
 
-    def worst(walk: Walk, law: Array, limits: Array) -> Array:
+    def worst(walk: Timeline, law: Array, limits: Array) -> Array:
         return honest(walk, law, np.where(walk.tells, limits, 0.0))
 
     return changed((shown, "_worst", worst))

@@ -21,22 +21,18 @@ from quiltwork.influence.problem import CalibrationProblem, WorstSecret
 from quiltwork.influence.profile import Profile, Run, combined, runs_of
 from quiltwork.influence.quilts.quilt_bound import QuiltBound, default_quilts
 from quiltwork.influence.sweep import (
-    Endless,
     Leak,
     Levels,
     Sweep,
     Sweepable,
     largest_factor,
     sweep_of,
-    worst_between_ends,
-    worst_of_runs,
 )
-from quiltwork.influence.sweep.endless import MOST_WARM_UP, SHORT
+from quiltwork.influence.sweep.horizon import MOST_WARM_UP, SHORT
 from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.influence.sweep.sides import Exact
+from quiltwork.influence.sweep.step import Exact
 
 _TIE = 2.0**-40
-_ALIKE = 2.0**-30
 _ROUNDING = 1 + Fraction(1, 2**50)
 _SAME = 1 + Fraction(1, 2**28)
 _PROFILE_LEVELS = 32
@@ -56,8 +52,8 @@ class SweepBound(BeliefBound):
     swept: ClassVar[bool] = True
 
     def sweep(self, episode: int = 1) -> Sweepable:
-        """The sweep itself; the last few are kept, with what they have learnt."""
-        return _sweep_of(self.belief, self.length, episode, self.pairs)
+        """The sweep itself; the last few are kept, without what they have learnt."""
+        return _sweep_of(self.belief, self.length, episode, self.pairs).fresh()
 
     def required_scale(self, problem: CalibrationProblem, epsilon: Fraction) -> WorstSecret:
         """The least noise with which no secret leaks more than epsilon."""
@@ -257,31 +253,15 @@ def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
 def _worst_of_levels(sweep: Sweepable, levels: Levels, nodes: range) -> Leak:
     """The worst node of a chain or tree.
 
-    Of states with many behind them the highest levels on all nodes are looked at too, and alone
-    where they are everywhere, or a sweep would take minutes. Few runs are swept from end to end,
-    which says no more than stretches do and is several times quicker.
+    Of states with many behind them the highest levels on all nodes are looked at too, and where a
+    sweep would take minutes those on all nodes from the first to the last release.
     """
-    highest, is_flat = at_highest_levels(sweep, levels, nodes), len(levels.first) == 1
-    if not isinstance(sweep, Sweep):
-        found = sweep.worst(levels, nodes)
-    elif highest is not None and (is_flat or not sweep.affordable(MOST_WARM_UP)):
-        between = None if is_flat else worst_between_ends(sweep, levels, nodes)
-        found = highest if between is None or between.leak >= highest.leak else between
-    elif highest is not None and (runs := worst_of_runs(sweep, levels, nodes)) is not None:
-        found = highest if highest.leak < runs.leak else runs
-    else:
-        endless = Endless(sweep, sweep.charged(levels))
-        found = sweep.worst(levels, nodes, endless)
-        if not endless.short and (highest is not None or not endless.settles):  # noise is found so
-            other = worst_between_ends(sweep, levels, nodes)
-            flat = levels.flat()
-            longest = int((flat.last - flat.first)[flat.own > 0].max())
-            rounding = _ALIKE if longest > 2 * endless.warm_up else 0.0  # of ends that are unfelt
-            if other is not None and other.leak < found.leak * (1 - rounding):
-                found = other
-        if highest is not None and highest.leak < found.leak:
-            found = highest
-    return found
+    highest = at_highest_levels(sweep, levels, nodes)
+    if highest is not None and len(levels.first) == 1:
+        return highest
+    much = isinstance(sweep, Sweep) and not sweep.affordable(MOST_WARM_UP)
+    found = sweep.worst(levels.flat() if highest is not None and much else levels, nodes)
+    return highest if highest is not None and highest.leak < found.leak else found
 
 
 def _largest_charge(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
-from quiltwork.influence.sweep import endless, sweep_of
+from quiltwork.influence.sweep import horizon, leakage, sweep_of
+from quiltwork.influence.sweep.runs import Followed
 from tests.sizes import sample
 
 P, Q = [[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]
@@ -41,19 +42,34 @@ def histories(draw):
 
 
 def in_one_piece(belief, account: Accountant, episode: int) -> float:
-    """Swept from end to end, as short series are."""
+    """Swept from end to end, node by node."""
     length = account.length
     levels = account._account.usage.levels(length)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(endless, "SHORT", 10**9)
+        patched.setattr(leakage, "_VERY_FEW", 10**9)
+        patched.setattr(Followed, "_settled", lambda *_: None)
         return sweep_of(belief, length, episode).worst(levels, range(1, length + 1)).leak
 
 
+def in_pieces(patched: pytest.MonkeyPatch) -> None:
+    """Stretches are followed alone, as in series of many runs."""
+    for name in ("_VERY_FEW", "_FEW_RUNS"):
+        patched.setattr(leakage, name, 0)
+
+
+@pytest.mark.parametrize("pieces", [False, True], ids=["runs", "pieces"])
 @pytest.mark.parametrize("belief", BELIEFS, ids=range(len(BELIEFS)))
 @given(histories(), st.sampled_from([1, 1, 3]))
 @settings(max_examples=sample(2, full=30))
-def test_a_total_in_pieces_is_that_in_one_piece(belief, history, episode):
+def test_a_total_of_runs_or_pieces_is_that_of_every_node(belief, pieces, history, episode):
     """However the releases were added, it is the same number."""
+    with pytest.MonkeyPatch.context() as patched:
+        if pieces:
+            in_pieces(patched)
+        compare(belief, history, episode)
+
+
+def compare(belief, history, episode):
     length, spendings = history
     account, scratch = (Accountant(belief, length, episode=episode) for _ in range(2))
     for spending in spendings:
@@ -65,9 +81,10 @@ def test_a_total_in_pieces_is_that_in_one_piece(belief, history, episode):
     assert account.epsilon() == pytest.approx(whole, rel=1e-6)
 
 
-def test_slow_chains_are_priced_in_one_piece_alike(monkeypatch):
-    """Where sweeps do not settle, two ends are compared."""
-    monkeypatch.setattr(endless, "MOST_WARM_UP", 64)
+def test_slow_chains_are_not_priced_too_low_in_pieces(monkeypatch):
+    """Sweeps begin where the bounds that hold everywhere are not forgotten."""
+    in_pieces(monkeypatch)
+    monkeypatch.setattr(horizon, "MOST_WARM_UP", 64)
     slow, length = MarkovChain([[0.999, 0.001], [0.001, 0.999]]), 2000
     account = Accountant(slow, length)
     account.add_all([Spending.dp(0.1, 1, length), Spending.dp(0.1, 900, 920)])

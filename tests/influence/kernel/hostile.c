@@ -87,25 +87,24 @@ static void try_solve(int wild) {
 }
 
 static void try_sweep(int wild) {
-    struct stretches given;
+    struct stretch given;
     memset(&given, 0, sizeof given);
-    const int64_t size = given.size = 1 + (int64_t)draw(5), count = given.count = (int64_t)draw(4);
-    const int64_t columns = given.columns = 1 + (int64_t)draw(12);
-    given.phases = 1 + (int64_t)draw(3);
+    const int64_t size = given.size = 1 + (int64_t)draw(5);
+    const int64_t nodes = 1 + (int64_t)draw(12);
+    given.steps = nodes - 1;
+    given.blocks = 1 + (int64_t)draw(3);
     given.pairs = size * (size - 1);
     given.spans = 1 + (int64_t)draw(3);
-    given.known = draw(4) ? 0 : (int64_t)draw(3);
-    given.results = (int64_t)draw(8);
+    given.known = (int64_t)draw((uint64_t)nodes);
     given.to_left = (int64_t)draw(2);
     given.any_start = given.to_left && !draw(3);
-    const int64_t rows = given.spans * given.phases * given.pairs * size;
+    const int64_t rows = given.blocks * given.pairs * size, cells = size * size;
     double *above = numbers(rows), *below = numbers(rows), *margins = numbers(given.spans);
-    double *tells = numbers(size * size), *start = numbers(count * size * size);
-    double *levels = numbers(count * columns);
-    double *result = numbers(count * given.results * size * size);
-    int64_t *span = places(given.spans), *x = places(given.pairs), *y = places(given.pairs);
-    int64_t *begin = places(count), *steps = places(count), *first = places(count), m = 0;
-    uint8_t *possible = malloc((size_t)(count * columns * size));
+    double *tells = numbers(cells), *start = numbers((given.known + 1) * cells);
+    double *levels = numbers(nodes), *result = numbers(nodes * cells);
+    int64_t *span = places(given.spans), *x = places(given.pairs), *y = places(given.pairs), m = 0;
+    int64_t *block = places(given.spans * nodes);
+    uint8_t *possible = malloc((size_t)(nodes * size));
     for (int64_t i = 0; i < rows; i++) {
         above[i] = entry(wild);
         below[i] = entry(wild);
@@ -122,61 +121,46 @@ static void try_sweep(int wild) {
             y[m++] = w;
         }
     }
-    for (int64_t i = 0; i < count * size * size; i++) start[i] = odd(wild ? 4 : 40);
-    for (int64_t i = 0; i < count * columns; i++) levels[i] = odd(wild ? 9 : 90);
-    for (int64_t i = 0; i < count * columns * size; i++) possible[i] = draw(6) > 0;
-    for (int64_t g = 0; g < count; g++) {
-        begin[g] = (int64_t)draw(50) - 10 * (int64_t)wild;
-        steps[g] = (int64_t)draw((uint64_t)(columns + (wild && !draw(50))));
-        first[g] = (int64_t)draw(60) - 5;
-        if (wild && !draw(50)) begin[g] = draw(2) ? INT64_MAX : INT64_MIN;
+    for (int64_t i = 0; i < (given.known + 1) * cells; i++) start[i] = odd(wild ? 4 : 40);
+    for (int64_t i = 0; i < nodes; i++) levels[i] = odd(wild ? 9 : 90);
+    for (int64_t i = 0; i < nodes * size; i++) possible[i] = draw(6) > 0;
+    for (int64_t i = 0; i < given.spans * nodes; i++) {
+        block[i] = (int64_t)draw((uint64_t)given.blocks);
+        if (wild && !draw(90)) block[i] = draw(2) ? INT64_MAX : -1;
     }
+    if (wild && !draw(50)) given.known = draw(2) ? nodes : -1;
     given.above = above, given.below = below, given.span = span, given.margins = margins;
-    given.x = x, given.y = y, given.tells = tells, given.start = start, given.begin = begin;
-    given.steps = steps, given.first = first, given.levels = levels, given.possible = possible;
-    given.result = result;
+    given.x = x, given.y = y, given.tells = tells, given.start = start, given.levels = levels;
+    given.possible = possible, given.block = block, given.result = result;
     const int64_t widest = span[given.spans - 1], programs = given.spans * given.pairs;
     int64_t bytes = sweep_room(size, widest, programs);
     bytes = bytes < 0 ? 8 : bytes - (wild && !draw(20));
     void *memory = malloc((size_t)bytes);
-    struct place at = {0, 0, 0, 0};
+    struct place at = {0, 0, 0};
     int status;
     do {
         status = sweep(&given, (int64_t)sizeof given, memory, bytes, &at, some_work());
     } while (status == MORE);
     ended[status + 4]++;
-    void *all[] = {above, below, margins, tells, start, levels,   result, span,
-                   x,     y,     begin,   steps, first, possible, memory};
+    void *all[] = {above, below, margins, tells, start, levels, result,
+                   span,  x,     y,       block, possible, memory};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
 static void try_sweep_two(int wild) {
-    struct two_states given = {(int64_t)draw(4), 1 + (int64_t)draw(9), (int64_t)draw(6), 1, 0, 0, 0,
-                               0, 0, 0, 0, 0};
-    const int64_t count = given.count;
-    double p[] = {entry(wild), entry(wild)}, q[] = {entry(wild), entry(wild)}, bounds[2];
-    double *start = numbers(count * 4), *levels = numbers(count * given.columns);
-    double *result = numbers(count * given.results * 4);
-    int64_t *begin = places(count), *steps = places(count), *first = places(count);
-    for (int64_t i = 0; i < count * 4; i++) start[i] = odd(9);
-    for (int64_t i = 0; i < count * given.columns; i++) levels[i] = odd(9);
-    for (int64_t g = 0; g < count; g++) {
-        begin[g] = (int64_t)draw(30);
-        steps[g] = (int64_t)draw((uint64_t)(given.columns + (wild && !draw(50))));
-        first[g] = (int64_t)draw(30);
-        if (wild && !draw(30)) begin[g] = draw(2) ? INT64_MAX : INT64_MIN;
-    }
-    given.toward = draw(2) ? 1 : -1;
-    given.p = p, given.q = q, given.start = start, given.begin = begin, given.steps = steps;
-    given.first = first, given.levels = levels, given.result = result;
-    struct place at = {0, 0, 0, 0};
+    const int64_t nodes = 1 + (int64_t)draw(9);
+    double p[] = {entry(wild), entry(wild)}, q[] = {entry(wild), entry(wild)}, start[4];
+    double *levels = numbers(nodes), *result = numbers(nodes * 4);
+    for (int64_t i = 0; i < 4; i++) start[i] = odd(9);
+    for (int64_t i = 0; i < nodes; i++) levels[i] = odd(9);
+    const struct two_states given = {nodes - 1, p, q, start, levels, result};
+    int64_t next = wild && !draw(30) ? (draw(2) ? -1 : nodes + 1) : 0;
     int status;
     do {
-        status = sweep_two(&given, (int64_t)sizeof given, bounds, &at, some_work() / 20);
+        status = sweep_two(&given, (int64_t)sizeof given, &next, some_work() / 20);
     } while (status == MORE);
     ended[status + 4]++;
-    void *all[] = {start, levels, result, begin, steps, first};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+    free(levels), free(result);
 }
 
 static void try_linear(int wild) {

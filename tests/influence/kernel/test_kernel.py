@@ -39,17 +39,14 @@ def apart(size):
     return np.nonzero(differ), differ
 
 
-def stretches(rng, size, nodes, to_left, count=2, spans=(1,)):
+def stretch(rng, size, nodes, to_left, spans=(1,)):
     """The arguments of a sweep of a random chain, from bounds of a random law."""
     matrix = rng.dirichlet(np.ones(size), size)
     pairs, differ = apart(size)
     powers = [np.linalg.matrix_power(matrix, span) for span in spans]
     rows = [one.T if to_left else one for one in powers]
-    above, below = (np.stack([one[x] for one in rows])[:, np.newaxis] for x in pairs)
-    law = np.log(rng.dirichlet(np.ones(size), count))
-    start = law[:, :, np.newaxis] - law[:, np.newaxis, :]
-    begin = np.full(count, 1 if to_left else nodes)
-    levels = rng.gamma(1, 0.5, (count, nodes))
+    above, below = (np.stack([one[x] for one in rows]) for x in pairs)
+    law = np.log(rng.dirichlet(np.ones(size)))
     return {
         "above": above,
         "below": below,
@@ -57,74 +54,62 @@ def stretches(rng, size, nodes, to_left, count=2, spans=(1,)):
         "margins": np.zeros(len(spans)),
         "pairs": pairs,
         "tells": differ,
-        "start": start,
-        "begin": begin,
-        "steps": np.full(count, nodes - 1),
-        "first": np.ones(count, dtype=int),
-        "levels": levels,
-        "possible": np.ones((count, nodes, size), dtype=bool),
-        "result": np.full((count, nodes, size, size), np.nan),
+        "start": (law[:, np.newaxis] - law)[np.newaxis],
+        "levels": rng.gamma(1, 0.5, nodes),
+        "possible": np.ones((nodes, size), dtype=bool),
+        "block": np.repeat(np.arange(len(spans))[:, np.newaxis], nodes, axis=1),
         "to_left": to_left,
         "any_start": False,
     }
-
-
-def swept(given):
-    result = np.full_like(given["result"], np.nan)
-    kernel.sweep(**given | {"result": result})
-    return result
 
 
 @pytest.mark.parametrize("to_left", [True, False])
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_every_node_of_a_sweep_has_the_bounds_of_a_general_solver(size, to_left):
     nodes, (pairs, differ) = 5, apart(size)
-    given = stretches(np.random.default_rng(size), size, nodes, to_left)
-    found = swept(given)
-    found = found if to_left else found[:, ::-1]
-    for g in range(len(found)):
-        bounds = given["start"][g]
-        for step in range(1, nodes):
-            limits = bounds + given["levels"][g, step - 1] * differ
-            ahead = np.zeros((size, size))
-            for m, (x, y) in enumerate(zip(*pairs, strict=True)):
-                p, q = given["above"][0, 0, m], given["below"][0, 0, m]
-                ahead[x, y] = by_solver(p, q, limits)
-            assert found[g, step] == pytest.approx(ahead, abs=1e-7)
-            assert (found[g, step] >= ahead - 2e-9).all()
-            bounds = ahead
+    given = stretch(np.random.default_rng(size), size, nodes, to_left)
+    found, bounds = kernel.sweep(**given), given["start"][0]
+    for step in range(1, nodes):
+        limits = bounds + given["levels"][step - 1] * differ
+        ahead = np.zeros((size, size))
+        for m, (x, y) in enumerate(zip(*pairs, strict=True)):
+            ahead[x, y] = by_solver(given["above"][0, m], given["below"][0, m], limits)
+        assert found[step] == pytest.approx(ahead, abs=1e-7)
+        assert (found[step] >= ahead - 2e-9).all()
+        bounds = ahead
 
 
 def test_longer_spans_only_lower_bounds_and_pay_for_what_is_between():
-    rng, size, nodes = np.random.default_rng(5), 4, 12
-    given = stretches(rng, size, nodes, False, spans=(1, 2, 4))
-    plain = {"above": given["above"][:1], "below": given["below"][:1]}
-    plain |= {"span": given["span"][:1], "margins": given["margins"][:1]}
-    spans, single = swept(given), swept(given | plain)
+    size, nodes = 4, 12
+    given = stretch(np.random.default_rng(5), size, nodes, False, spans=(1, 2, 4))
+    names = "above", "below", "span", "margins", "block"
+    plain, two = (given | {name: given[name][:many] for name in names} for many in (1, 2))
+    spans, single = kernel.sweep(**given), kernel.sweep(**plain)
     assert (spans <= single + 1e-12).all()
     assert (spans < single - 1e-3).any()
-    jump = {"above": given["above"][1:2], "below": given["below"][1:2], "span": np.array([1])}
-    level = given["levels"]
-    for g in range(2):  # a span of two is a step of P² that pays the level between
-        one = {name: given[name][[g]] for name in ("start", "begin", "first", "possible", "result")}
-        alone = swept(given | plain | jump | one | {"levels": level[[g]], "steps": np.array([1])})
-        bound = alone[0, nodes - 2] + level[g, 1] * ~np.eye(size, dtype=bool)
-        two = {"above": given["above"][:2], "below": given["below"][:2]}
-        two |= {"span": given["span"][:2], "margins": np.zeros(2)}
-        whole = swept(given | two)[g, nodes - 3]
-        assert whole == pytest.approx(np.minimum(single[g, nodes - 3], bound), abs=1e-12)
+    jump = {name: given[name][1:2] for name in ("above", "below")}
+    ends = {name: given[name][:2] for name in ("levels", "possible")}
+    alone = kernel.sweep(**plain | jump | ends | {"block": plain["block"][:, :2]})
+    bound = alone[1] + given["levels"][1] * ~np.eye(size, dtype=bool)  # and pays what is between
+    assert kernel.sweep(**two)[2] == pytest.approx(np.minimum(single[2], bound), abs=1e-12)
+
+
+@pytest.mark.parametrize("to_left", [True, False])
+def test_a_sweep_goes_on_from_its_last_nodes_as_if_it_had_not_stopped(to_left):
+    given = stretch(np.random.default_rng(7), 4, 30, to_left, spans=(1, 2, 4))
+    whole = kernel.sweep(**given)
+    later = {name: given[name][9:] for name in ("levels", "possible")}
+    rest = kernel.sweep(**given | later | {"start": whole[9:13], "block": given["block"][:, 9:]})
+    assert rest == pytest.approx(whole[9:], abs=1e-12)
 
 
 def test_two_states_by_ratios_are_those_by_programs():
     rng = np.random.default_rng(3)
     for to_left in (True, False):
-        given = stretches(rng, 2, 40, to_left, count=3)
-        rows, result = given["above"][0, 0, ::-1], np.full_like(given["result"], np.nan)
-        rows = np.stack([given["above"][0, 0, 0], given["below"][0, 0, 0]])
-        places = given["begin"], given["steps"], given["first"]
-        logs = np.exp(given["start"]), *places, np.exp(given["levels"]), result
-        kernel.sweep_two(rows, *logs, to_left=to_left)
-        assert np.log(result) == pytest.approx(swept(given), abs=1e-10)
+        given = stretch(rng, 2, 40, to_left)
+        rows = np.stack([given["above"][0, 0], given["below"][0, 0]])
+        found = kernel.sweep_two(rows, np.exp(given["start"][0]), np.exp(given["levels"]))
+        assert np.log(found) == pytest.approx(kernel.sweep(**given), abs=1e-10)
 
 
 def random_programs(rng, size, count=6):
@@ -156,8 +141,12 @@ def many(seed=0):
 
 def test_work_in_parts_gives_the_digits_of_work_at_once(monkeypatch):
     rng = np.random.default_rng(8)
-    lines = [stretches(rng, size, 9, size % 2 == 0, spans=(1, 2)) for size in (1, 2, 3, 6)]
-    whole = [solved(*one) for one in many()], [swept(one).tobytes() for one in lines]
+    lines = [stretch(rng, size, 9, size % 2 == 0, spans=(1, 2)) for size in (1, 2, 3, 6)]
+
+    def everything():
+        return [solved(*one) for one in many()], [kernel.sweep(**one).tobytes() for one in lines]
+
+    whole = everything()
     parts = 0
 
     def counted(call):
@@ -169,7 +158,10 @@ def test_work_in_parts_gives_the_digits_of_work_at_once(monkeypatch):
     for module in (programs, sweeps):
         monkeypatch.setattr(module, "MOST_WORK", 0)
         monkeypatch.setattr(module, "in_parts", counted)
-    assert whole == ([solved(*one) for one in many()], [swept(one).tobytes() for one in lines])
+    assert whole == (
+        [solved(*one) for one in many()],
+        [kernel.sweep(**one).tobytes() for one in lines],
+    )
     assert parts > 500
 
 
@@ -261,8 +253,8 @@ def test_products_are_summed_in_the_order_of_the_inner_index():
 
 
 def test_one_state_and_no_pair_are_nothing_to_do():
-    given = stretches(np.random.default_rng(1), 1, 4, True)
-    assert (swept(given) == 0).all()
+    given = stretch(np.random.default_rng(1), 1, 4, True)
+    assert (kernel.sweep(**given) == 0).all()
     values, *_ = kernel.solve(
         np.ones((1, 1)), np.ones((1, 1)), np.zeros((1, 1, 1)), np.zeros(1), KeptTrees.none(1, 1)
     )
@@ -273,26 +265,26 @@ def test_what_is_unknown_never_lowers_a_bound():
     """NaN and infinite bounds count as none, and rows that share no state tell everything."""
     rng = np.random.default_rng(9)
     for size in (2, 3, 4):
-        given = stretches(rng, size, 6, False)
-        honest = swept(given)
+        given = stretch(rng, size, 6, False)
+        honest = kernel.sweep(**given)
         for odd in (np.nan, np.inf):
             start = given["start"].copy()
             start[:, 0, 1] = odd
-            found = swept(given | {"start": start})[:, :5]
+            found = kernel.sweep(**given | {"start": start})[1:]
             assert not np.isnan(found).any()
-            assert (found >= honest[:, :5] - 1e-9).all()
+            assert (found >= honest[1:] - 1e-9).all()
             levels = np.where(np.arange(6) == 2, odd, given["levels"])
-            found = swept(given | {"levels": levels})
+            found = kernel.sweep(**given | {"levels": levels})
             assert not np.isnan(found).any()
             assert (found >= honest - 1e-9).all()
-    disjoint = stretches(rng, 4, 3, False)
+    disjoint = stretch(rng, 4, 3, False)
     for name, states in (("above", [2, 3]), ("below", [0, 1])):
         disjoint[name] = disjoint[name].copy()
         disjoint[name][..., states] = 0
-    bounds, limits = swept(disjoint), disjoint["start"] + disjoint["levels"][0, 0]
-    assert (bounds[0, 1] > limits[0].min()).any()
-    unlimited = swept(disjoint | {"start": np.full((2, 4, 4), np.inf)})
-    assert np.isinf(unlimited[:, 1][:, ~np.eye(4, dtype=bool)]).all()
+    bounds, limits = kernel.sweep(**disjoint), disjoint["start"] + disjoint["levels"][0]
+    assert (bounds[1] > limits[0].min()).any()
+    unlimited = kernel.sweep(**disjoint | {"start": np.full((1, 4, 4), np.inf)})
+    assert np.isinf(unlimited[1][~np.eye(4, dtype=bool)]).all()
 
 
 @pytest.mark.parametrize(
@@ -302,20 +294,21 @@ def test_what_is_unknown_never_lowers_a_bound():
         ({"below": np.nan}, "negative or not finite"),
         ({"above": np.inf}, "negative or not finite"),
         ({"span": 0}, "out of range"),
-        ({"steps": 6}, "out of range"),
-        ({"steps": -1}, "out of range"),
-        ({"begin": 1 << 62}, "out of range"),
+        ({"block": 1}, "out of range"),
+        ({"block": -1}, "out of range"),
+        ({"start": np.zeros((7, 3, 3))}, "out of range"),
     ],
 )
 def test_hostile_input_is_refused_in_a_sentence(changed, words):
-    given = stretches(np.random.default_rng(2), 3, 6, True)
+    given = stretch(np.random.default_rng(2), 3, 6, True)
     for name, value in changed.items():
-        given[name] = given[name].copy()
-        given[name].flat[-1] = value
+        given[name] = given[name].copy() if np.ndim(value) == 0 else value
+        if np.ndim(value) == 0:
+            given[name].flat[-1] = value
     with pytest.raises(KernelError, match=words):
-        swept(given)
+        kernel.sweep(**given)
     with pytest.raises(ValueError, match="differ in shape: \\['tells'\\]"):
-        swept(given | {"tells": np.ones((2, 2), dtype=bool)})
+        kernel.sweep(**given | {"tells": np.ones((2, 2), dtype=bool)})
 
 
 def test_hostile_trees_and_groups_are_refused_in_a_sentence():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
-from quiltwork.influence.sweep import Levels, fixed, sweep_of
+from quiltwork.influence.sweep import Levels, fixed_point, sweep_of
 
 RESTLESS = [[0.9, 0.1], [0.4, 0.6]]
 CHAIN = qw.MarkovChain(RESTLESS)
@@ -182,7 +182,7 @@ def test_a_window_of_durations_needs_no_more_noise_than_the_whole_series():
 
 def test_a_level_without_bound_leaves_none_behind(monkeypatch):
     """Newton's method began the next level from bounds that were infinite, and kept them so."""
-    monkeypatch.setattr(fixed, "_FAR", 2.0)
+    monkeypatch.setattr(fixed_point, "_FAR", 2.0)
     belief = qw.HiddenChain(0.8 * np.eye(4) + 0.05, ["a", "b", "a", "b"])
     sweep, fresh = (sweep_of(belief, 10**6) for _ in range(2))
     assert np.isinf(sweep.constant(30, 30, 30).leak)

@@ -21,8 +21,8 @@ from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import product_margin
 from quiltwork.influence.sweep import Sweepable
 from quiltwork.influence.sweep.leakage import Sweep
-from quiltwork.influence.sweep.sides import Contracted
-from quiltwork.influence.sweep.walks import walk_of
+from quiltwork.influence.sweep.step import Contracted
+from quiltwork.influence.timeline import timeline_of
 
 _MOST_PRODUCTS = 1 << 10
 _MOST_NUMBERS = 1 << 22
@@ -44,7 +44,7 @@ def sweep_of_hidden(belief: HiddenChain, length: int) -> Sweepable:
         )
     shown = np.asarray(belief.shown)
     side = Contracted(found, belief.inner.size)
-    return Sweep(walk_of(belief.inner, length, shown), side, side, length)
+    return Sweep(timeline_of(belief.inner, length, shown), side, side, length)
 
 
 def known_diameters(belief: HiddenChain) -> list[tuple[int, float]]:

@@ -3,7 +3,7 @@
 | file | what it computes |
 |---|---|
 | `programs.c`, `starting_trees.c` | one program after the other, from kept trees: `solve` |
-| `sweep.c` | stretches of nodes swept inwards: `sweep`, `sweep_two` |
+| `sweep.c` | a stretch of nodes swept inwards: `sweep`, `sweep_two` |
 | `tradeoffs.c` | trade-off curves composed, and carried one step along a chain: `tradeoffs` |
 | `product.c` | products of matrices in a fixed order: `product` |
 | `linear.c` | linear equations by elimination: `solve_linear`; sparse ones by `iterate` |

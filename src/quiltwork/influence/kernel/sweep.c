@@ -1,30 +1,30 @@
-/* Stretches of nodes, swept inwards one node after the other; see sides.py and stretches.py.
+/* A stretch of nodes, swept inwards one node after the other; see step.py.
  *
  * Cost: a node takes a program for every pair of states and span: O(k⁴) while trees stay.
  */
 
 #include "kernel.h"
 
-/* Stretch g begins at node begin[g] with the bounds start[g], which hold at the `known` nodes after
- * it too, and takes steps[g] steps; node first[g] + j is written to result[g, j]. levels[g, j] and
- * possible[g, j] belong to the node after j steps. */
-struct stretches {
-    int64_t count, size, phases, pairs, spans, columns, known, results, to_left, any_start;
-    const double *above, *below; /* (spans, phases, pairs, k) */
+/* The first known + 1 nodes have the bounds start[0..known]; from there on bounds are computed, up
+ * to the node after `steps` steps. levels[j] and possible[j] belong to the node after j steps, and
+ * block[s, j] says which rows lead to it by span s. */
+struct stretch {
+    int64_t size, blocks, pairs, spans, steps, known, to_left, any_start;
+    const double *above, *below; /* (blocks, pairs, k) */
     const int64_t *span;         /* how many nodes each takes, ascending */
     const double *margins;       /* what each adds */
     const int64_t *x, *y;        /* the pairs */
     const double *tells;         /* (k, k) 1 where a release moves between two states, else 0 */
-    const double *start;         /* (count, k, k) */
-    const int64_t *begin, *steps, *first;
-    const double *levels;    /* (count, columns) */
-    const uint8_t *possible; /* (count, columns, k) */
-    double *result;          /* (count, results, k, k) */
+    const double *start;         /* (known + 1, k, k) */
+    const double *levels;        /* (steps + 1) */
+    const uint8_t *possible;     /* (steps + 1, k) */
+    const int64_t *block;        /* (spans, steps + 1) */
+    double *result;              /* (steps + 1, k, k) */
 };
 
 /* Where a sweep is, kept by its caller between parts. */
 struct place {
-    int64_t stretch, step, span, pair;
+    int64_t step, span, pair;
 };
 
 /* What a sweep works with, kept by its caller between parts. */
@@ -93,7 +93,7 @@ static double without_trees(int64_t size, const double *above, const double *bel
 
 /* Limits from the bounds beyond and the level there, closed (Floyd-Warshall); those of the program,
  * a little higher, with their exponentials. Whether some are too large for it. */
-static int set_limits(const struct stretches *given, struct bench *bench, const double *beyond,
+static int set_limits(const struct stretch *given, struct bench *bench, const double *beyond,
                       double level) {
     const int64_t size = given->size, trees = size > 2 && !given->any_start;
     double *closed = bench->closed, *limits = bench->limits;
@@ -142,7 +142,7 @@ static int reaches_large(int64_t size, const double *p, const double *q, const d
 }
 
 /* The bound of one pair by one span. */
-static double bound_of_pair(const struct stretches *given, struct bench *bench, int64_t row,
+static double bound_of_pair(const struct stretch *given, struct bench *bench, int64_t row,
                             int64_t pair, int large, double high, double low) {
     const int64_t size = given->size;
     const double *p = bench->p, *q = bench->q, *closed = bench->closed;
@@ -164,13 +164,12 @@ static double bound_of_pair(const struct stretches *given, struct bench *bench, 
 
 /* One step of a stretch by all spans, from the span and the pair where it was left; MORE where it
  * is left again. */
-static int step_inwards(const struct stretches *given, struct bench *bench, struct place *at,
+static int step_inwards(const struct stretch *given, struct bench *bench, struct place *at,
                         int64_t most) {
-    const int64_t size = given->size, cells = size * size, g = at->stretch, j = at->step;
+    const int64_t size = given->size, cells = size * size, j = at->step;
     const int64_t widest = given->span[given->spans - 1];
-    const int64_t node = given->begin[g] + (given->to_left ? j : -j);
-    const double *levels = given->levels + g * given->columns;
-    const uint8_t *possible = given->possible + g * given->columns * size;
+    const double *levels = given->levels;
+    const uint8_t *possible = given->possible;
     if (at->span == 0 && at->pair == 0) {
         for (int64_t i = 0; i < cells; i++) bench->now[i] = INFINITY;
     }
@@ -182,9 +181,7 @@ static int step_inwards(const struct stretches *given, struct bench *bench, stru
         const int large = set_limits(given, bench, beyond, levels[j - span]);
         const double high = size == 2 ? exp(bench->limits[2]) : 1.0;
         const double low = size == 2 ? exp(-bench->limits[1]) : 1.0;
-        int64_t phase = (given->to_left ? node - span - 1 : node - 1) % given->phases;
-        phase += phase < 0 ? given->phases : 0;
-        const int64_t rows = (s * given->phases + phase) * given->pairs;
+        const int64_t rows = given->block[s * (given->steps + 1) + j] * given->pairs;
         for (int64_t m = at->pair; m < given->pairs; m++) {
             const int64_t x = given->x[m], y = given->y[m];
             if (given->to_left && !(possible[j * size + x] && possible[j * size + y])) continue;
@@ -206,35 +203,28 @@ static int step_inwards(const struct stretches *given, struct bench *bench, stru
     return DONE;
 }
 
-static int APART sweep_parts(const struct stretches *given, struct bench *bench, struct place *at,
+static int APART sweep_parts(const struct stretch *given, struct bench *bench, struct place *at,
                              int64_t most) {
     const int64_t cells = given->size * given->size, widest = given->span[given->spans - 1];
     const size_t bytes = (size_t)cells * sizeof(double);
-    for (; at->stretch < given->count; at->stretch++, at->step = 0) {
-        const int64_t g = at->stretch;
-        if (at->step == 0) {
-            for (int64_t row = 0; row < given->spans * given->pairs; row++) {
-                bench->kept.order[row * given->size] = -2;
-            }
+    if (at->step == 0) {
+        for (int64_t row = 0; row < given->spans * given->pairs; row++) {
+            bench->kept.order[row * given->size] = -2;
         }
-        for (; at->step <= given->steps[g]; at->step++, at->span = at->pair = 0) {
-            if (at->step <= given->known) {
-                memcpy(bench->now, given->start + g * cells, bytes);
-            } else if (step_inwards(given, bench, at, most) == MORE) {
-                return MORE;
-            }
-            memcpy(bench->ring + at->step % widest * cells, bench->now, bytes);
-            const int64_t node = given->begin[g] + (given->to_left ? at->step : -at->step);
-            const int64_t place = node - given->first[g];
-            if (place >= 0 && place < given->results) {
-                memcpy(given->result + (g * given->results + place) * cells, bench->now, bytes);
-            }
-            bench->room.work += 32 + cells;
-            if (bench->room.work > most) {
-                at->step++;
-                at->span = at->pair = 0;
-                return MORE;
-            }
+    }
+    for (; at->step <= given->steps; at->step++, at->span = at->pair = 0) {
+        if (at->step <= given->known) {
+            memcpy(bench->now, given->start + at->step * cells, bytes);
+        } else if (step_inwards(given, bench, at, most) == MORE) {
+            return MORE;
+        }
+        memcpy(bench->ring + at->step % widest * cells, bench->now, bytes);
+        memcpy(given->result + at->step * cells, bench->now, bytes);
+        bench->room.work += 32 + cells;
+        if (bench->room.work > most) {
+            at->step++;
+            at->span = at->pair = 0;
+            return MORE;
         }
     }
     return DONE;
@@ -248,7 +238,7 @@ EXPORTED int64_t sweep_room(int64_t size, int64_t widest, int64_t programs) {
     return numbers * 8 + program_room(size) + programs * size + 8;
 }
 
-static void lay_out(struct bench *bench, const struct stretches *given, char *memory) {
+static void lay_out(struct bench *bench, const struct stretch *given, char *memory) {
     const int64_t size = given->size, cells = size * size, programs = given->spans * given->pairs;
     double *numbers = (double *)(void *)memory;
     bench->ring = numbers;
@@ -263,38 +253,35 @@ static void lay_out(struct bench *bench, const struct stretches *given, char *me
     bench->kept.upper = (uint8_t *)lay_out_program(&bench->room, size, rest);
 }
 
-/* Whether sums of such numbers stay numbers. */
-static int is_node(int64_t node) { return node < INT64_C(1) << 61 && node > -(INT64_C(1) << 61); }
-
-/* Whether all sizes, pairs, spans and places are within their arrays. */
-static int fits(const struct stretches *given, const struct place *at) {
+/* Whether all sizes, pairs, spans, blocks and places are within their arrays. */
+static int fits(const struct stretch *given, const struct place *at) {
     const int64_t size = given->size;
-    if (size < 1 || size > MOST_STATES || given->count < 0 || given->phases < 1) return 0;
-    if (given->pairs < 0 || given->spans < 1 || given->spans > 64 || given->columns < 1) return 0;
-    if (given->known < 0 || given->results < 0) return 0;
+    if (size < 1 || size > MOST_STATES || given->blocks < 1 || given->blocks > MOST_CELLS) return 0;
+    if (given->pairs < 0 || given->pairs > size * size) return 0;
+    if (given->spans < 1 || given->spans > 64 || given->steps < 0) return 0;
+    if (given->known < 0 || given->known > given->steps) return 0;
     for (int64_t s = 0; s < given->spans; s++) {
         if (given->span[s] < 1 || (s > 0 && given->span[s] <= given->span[s - 1])) return 0;
+        for (int64_t j = 0; j <= given->steps; j++) {
+            const int64_t block = given->block[s * (given->steps + 1) + j];
+            if (block < 0 || block >= given->blocks) return 0;
+        }
     }
     for (int64_t m = 0; m < given->pairs; m++) {
         if (given->x[m] < 0 || given->x[m] >= size || given->y[m] < 0 || given->y[m] >= size) {
             return 0;
         }
     }
-    for (int64_t g = 0; g < given->count; g++) {
-        if (given->steps[g] < 0 || given->steps[g] >= given->columns) return 0;
-        if (!is_node(given->begin[g]) || !is_node(given->first[g])) return 0;
-    }
-    if (at->stretch < 0 || at->step < 0 || at->span < 0 || at->pair < 0) return 0;
-    if (at->span > given->spans || at->pair > given->pairs) return 0;
-    return at->stretch >= given->count || at->step <= given->steps[at->stretch] + 1;
+    if (at->step < 0 || at->span < 0 || at->pair < 0) return 0;
+    return at->span <= given->spans && at->pair <= given->pairs && at->step <= given->steps + 1;
 }
 
-/* Sweep all stretches, or go on at a place with the room that was left; `size_of_given` is that of
+/* Sweep the stretch, or go on at a place with the room that was left; `size_of_given` is that of
  * the caller's structure. */
-EXPORTED int sweep(const struct stretches *given, int64_t size_of_given, void *memory,
+EXPORTED int sweep(const struct stretch *given, int64_t size_of_given, void *memory,
                    int64_t bytes, struct place *at, int64_t most) {
     if (size_of_given != (int64_t)sizeof *given || !fits(given, at)) return BAD_SIZES;
-    const int64_t programs = given->spans * given->pairs, rows = programs * given->phases;
+    const int64_t programs = given->spans * given->pairs, rows = given->blocks * given->pairs;
     const int64_t needed = sweep_room(given->size, given->span[given->spans - 1], programs);
     if (needed < 0) return BAD_SIZES;
     if (memory == NULL || bytes < needed) return SMALL_ROOM;
@@ -303,7 +290,7 @@ EXPORTED int sweep(const struct stretches *given, int64_t size_of_given, void *m
     }
     struct bench bench;
     lay_out(&bench, given, memory);
-    if (at->stretch == 0 && at->step == 0 && at->span == 0 && at->pair == 0) {
+    if (at->step == 0 && at->span == 0 && at->pair == 0) {
         memset(memory, 0, (size_t)needed);
     }
     if (!are_trees(bench.kept, programs, given->size)) return BAD_TREES;
@@ -313,73 +300,53 @@ EXPORTED int sweep(const struct stretches *given, int64_t size_of_given, void *m
     return status;
 }
 
-/* Two states whose steps are all likely, in stretches of one row of matrices, with ratios in place
- * of logarithms. */
+/* Two states whose steps are all likely, with one row of matrices and ratios in place of
+ * logarithms. */
 struct two_states {
-    int64_t count, columns, results, toward;
-    const double *p, *q; /* the two rows */
-    const double *start; /* (count, 2, 2), exponentials as all here */
-    const int64_t *begin, *steps, *first;
-    const double *levels; /* (count, columns) */
-    double *result;       /* (count, results, 2, 2) */
+    int64_t steps;
+    const double *p, *q;  /* the two rows */
+    const double *start;  /* (2, 2), exponentials as all here */
+    const double *levels; /* (steps + 1) */
+    double *result;       /* (steps + 1, 2, 2) */
 };
 
-static int APART sweep_two_parts(const struct two_states *given, struct place *at, double *bounds,
-                                 int64_t most) {
+static int APART sweep_two_parts(const struct two_states *given, int64_t *next, int64_t most) {
     const double *p = given->p, *q = given->q, up = 1 + 0x1p-48;
+    const int64_t from = *next;
+    const double *last = from > 0 ? given->result + (from - 1) * 4 : given->start;
+    double more = last[1], less = last[2];
     int64_t work = 0;
-    for (; at->stretch < given->count; at->stretch++, at->step = 0) {
-        const int64_t g = at->stretch;
-        if (at->step == 0) {
-            bounds[0] = given->start[g * 4 + 1];
-            bounds[1] = given->start[g * 4 + 2];
+    for (int64_t j = from; j <= given->steps; j++) {
+        if (j > 0) {
+            const double level = given->levels[j - 1] * up;
+            const double high = level * less, low = 1 / (level * more);
+            const double one = (p[0] + p[1] * high) / (q[0] + q[1] * high);
+            const double other = (p[0] + p[1] * low) / (q[0] + q[1] * low);
+            more = greater(one, other) * up;
+            less = up / lesser(one, other);
         }
-        double more = bounds[0], less = bounds[1];
-        for (int64_t j = at->step; j <= given->steps[g]; j++) {
-            if (j > 0) {
-                const double level = given->levels[g * given->columns + j - 1] * up;
-                const double high = level * less, low = 1 / (level * more);
-                const double one = (p[0] + p[1] * high) / (q[0] + q[1] * high);
-                const double other = (p[0] + p[1] * low) / (q[0] + q[1] * low);
-                more = greater(one, other) * up;
-                less = up / lesser(one, other);
-            }
-            const int64_t place = given->begin[g] + given->toward * j - given->first[g];
-            if (place >= 0 && place < given->results) {
-                double *cell = given->result + (g * given->results + place) * 4;
-                cell[0] = cell[3] = 1.0;
-                cell[1] = more;
-                cell[2] = less;
-            }
-            if ((work += 16) > most) {
-                at->step = j + 1;
-                bounds[0] = more;
-                bounds[1] = less;
-                return MORE;
-            }
+        double *cell = given->result + j * 4;
+        cell[0] = cell[3] = 1.0;
+        cell[1] = more;
+        cell[2] = less;
+        if ((work += 16) > most) {
+            *next = j + 1;
+            return MORE;
         }
     }
     return DONE;
 }
 
 /* The same as `sweep` for two such states: a step is t = (p0 + p1·w)/(q0 + q1·w) at the two ends of
- * w = u(1)/u(0), and the bounds are the largest t and the inverse of the least. `bounds` has room
- * for two numbers, which are kept between parts. */
-EXPORTED int sweep_two(const struct two_states *given, int64_t size_of_given, double *bounds,
-                       struct place *at, int64_t most) {
-    if (size_of_given != (int64_t)sizeof *given || given->count < 0 || given->columns < 1) {
-        return BAD_SIZES;
-    }
-    if (given->results < 0 || (given->toward != 1 && given->toward != -1)) return BAD_SIZES;
-    for (int64_t g = 0; g < given->count; g++) {
-        if (given->steps[g] < 0 || given->steps[g] >= given->columns) return BAD_SIZES;
-        if (!is_node(given->begin[g]) || !is_node(given->first[g])) return BAD_SIZES;
-    }
-    if (at->stretch < 0 || at->step < 0) return BAD_SIZES;
-    if (at->stretch < given->count && at->step > given->steps[at->stretch] + 1) return BAD_SIZES;
+ * w = u(1)/u(0), and the bounds are the largest t and the inverse of the least. `next` is the step
+ * to go on with, 0 at first. */
+EXPORTED int sweep_two(const struct two_states *given, int64_t size_of_given, int64_t *next,
+                       int64_t most) {
+    if (size_of_given != (int64_t)sizeof *given || given->steps < 0) return BAD_SIZES;
+    if (*next < 0 || *next > given->steps + 1) return BAD_SIZES;
     if (!are_rows(given->p, 2) || !are_rows(given->q, 2)) return BAD_ROWS;
     const environment before = plain_environment();
-    const int status = sweep_two_parts(given, at, bounds, most);
+    const int status = sweep_two_parts(given, next, most);
     restore_environment(before);
     return status;
 }

@@ -1,4 +1,4 @@
-"""Stretches of nodes swept by the kernel; what is swept, and why, says `sweep.stretches`."""
+"""Stretches of nodes swept by the kernel; what is swept, and why, says `sweep.step`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quiltwork.influence.kernel.library import MOST_WORK, address, in_parts, loa
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
-_WHOLE = "count", "size", "phases", "pairs", "spans", "columns", "known", "results"
+_WHOLE = "size", "blocks", "pairs", "spans", "steps", "known"
 _ARRAYS = {
     "above": np.float64,
     "below": np.float64,
@@ -24,31 +24,21 @@ _ARRAYS = {
     "y": np.int64,
     "tells": np.float64,
     "start": np.float64,
-    "begin": np.int64,
-    "steps": np.int64,
-    "first": np.int64,
     "levels": np.float64,
     "possible": np.bool_,
+    "block": np.int64,
 }
-_TWO = {
-    "p": np.float64,
-    "q": np.float64,
-    "start": np.float64,
-    "begin": np.int64,
-    "steps": np.int64,
-    "first": np.int64,
-    "levels": np.float64,
-}
+_TWO = {"p": np.float64, "q": np.float64, "start": np.float64, "levels": np.float64}
 
 
 class _Place(ctypes.Structure):
     """`struct place` of sweep.c: where a sweep goes on."""
 
-    _fields_ = [(name, ctypes.c_int64) for name in ("stretch", "step", "span", "pair")]
+    _fields_ = [(name, ctypes.c_int64) for name in ("step", "span", "pair")]
 
 
-class _Stretches(ctypes.Structure):
-    """`struct stretches` of sweep.c."""
+class _Stretch(ctypes.Structure):
+    """`struct stretch` of sweep.c."""
 
     _fields_ = [
         *((name, ctypes.c_int64) for name in (*_WHOLE, "to_left", "any_start")),
@@ -60,7 +50,7 @@ class _TwoStates(ctypes.Structure):
     """`struct two_states` of sweep.c."""
 
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("count", "columns", "results", "toward")),
+        ("steps", ctypes.c_int64),
         *((name, ctypes.c_void_p) for name in (*_TWO, "result")),
     ]
 
@@ -73,43 +63,35 @@ def sweep(
     pairs: tuple[IntArray, IntArray],
     tells: BoolArray,
     start: FloatArray,
-    begin: IntArray,
-    steps: IntArray,
-    first: IntArray,
     levels: FloatArray,
     possible: BoolArray,
-    result: FloatArray,
+    block: IntArray,
     *,
     to_left: bool,
     any_start: bool,
-    known: int = 0,
-) -> None:
-    """Sweep stretches of nodes; bounds of their nodes are written to `result`.
+) -> FloatArray:
+    """The bounds of all nodes of a stretch, (nodes, k, k).
 
     Args:
-        above: (spans, phases, pairs, k) rows p, not negative; from any start their square roots.
+        above: (blocks, pairs, k) rows p, not negative; from any start their square roots.
         below: the rows q.
         span: how many nodes each span takes, ascending.
         margins: what each adds to a bound.
         pairs: the states x and y of each pair.
         tells: (k, k) whether a release moves between two states.
-        start: (stretches, k, k) the bounds at the first node, and at `known` more.
-        begin: the first node of each stretch.
-        steps: how many steps it takes.
-        first: the node that the first place of its result is for.
-        levels: (stretches, columns) of the node after so many steps.
-        possible: (stretches, columns, k) the states of that node.
-        result: (stretches, nodes, k, k), contiguous; only nodes that are met are written.
-        to_left: whether nodes are visited in ascending order.
+        start: (n, k, k) the bounds at the first nodes.
+        levels: (nodes,) of every node.
+        possible: (nodes, k) the states of every node.
+        block: (spans, nodes) which rows lead to every node.
+        to_left: whether the rows are those of the left side.
         any_start: whether columns are weighted in any way.
-        known: at how many more nodes `start` holds.
     """
-    spans, phases, count, size = above.shape
-    stretches, columns = levels.shape
-    rows, places = (above, below, span, margins, *pairs, tells), (start, begin, steps, first)
-    arrays, lane = _arrays(_ARRAYS, *rows, *places, levels, possible), (stretches,)
+    blocks, count, size = above.shape
+    spans, nodes = block.shape
+    rows = above, below, span, margins, *pairs, tells
+    arrays = _arrays(_ARRAYS, *rows, start, levels, possible, block)
     _check(
-        arrays | {"result": result},
+        arrays,
         {
             "below": above.shape,
             "span": (spans,),
@@ -117,51 +99,37 @@ def sweep(
             "x": (count,),
             "y": (count,),
             "tells": (size, size),
-            "start": (stretches, size, size),
-            "begin": lane,
-            "steps": lane,
-            "first": lane,
-            "possible": (stretches, columns, size),
-            "result": (stretches, *result.shape[1:2], size, size),
+            "start": (*start.shape[:1], size, size),
+            "levels": (nodes,),
+            "possible": (nodes, size),
         },
     )
-    whole = stretches, size, phases, count, spans, columns, known, result.shape[1]
+    result = np.empty((nodes, size, size))
+    whole = size, blocks, count, spans, nodes - 1, len(start) - 1
     addresses = [address(one) for one in (*arrays.values(), result)]
-    given_to = _Stretches(*whole, int(to_left), int(any_start), *addresses)
+    given_to = _Stretch(*whole, int(to_left), int(any_start), *addresses)
     compiled = _sweep()
-    widest = int(arrays["span"][-1])
-    needed = int(loaded().sweep_room(size, widest, spans * count))
+    needed = int(loaded().sweep_room(size, int(arrays["span"][-1]), spans * count))
     space, at = room(needed), _Place()
     where = ctypes.byref(given_to), ctypes.sizeof(given_to), address(space), needed
     in_parts(lambda: int(compiled(*where, ctypes.byref(at), MOST_WORK)))
+    return result
 
 
-def sweep_two(
-    rows: FloatArray,
-    start: FloatArray,
-    begin: IntArray,
-    steps: IntArray,
-    first: IntArray,
-    levels: FloatArray,
-    result: FloatArray,
-    *,
-    to_left: bool,
-) -> None:
+def sweep_two(rows: FloatArray, start: FloatArray, levels: FloatArray) -> FloatArray:
     """The same for two states whose steps are all likely; `rows` are p and q.
 
-    `start`, `levels` and `result` are exponentials.
+    `start`, `levels` and what is returned are exponentials.
     """
-    stretches, columns = levels.shape
-    arrays, lane = _arrays(_TWO, *rows, start, begin, steps, first, levels), (stretches,)
-    shapes: dict[str, tuple[int, ...]] = {"p": (2,), "q": (2,), "start": (stretches, 2, 2)}
-    shapes |= {"begin": lane, "steps": lane, "first": lane}
-    _check(arrays | {"result": result}, shapes | {"result": (stretches, *result.shape[1:2], 2, 2)})
+    arrays = _arrays(_TWO, *rows, start, levels)
+    _check(arrays, {"p": (2,), "q": (2,), "start": (2, 2), "levels": (len(levels),)})
+    result = np.empty((len(levels), 2, 2))
     places = [address(one) for one in (*arrays.values(), result)]
-    toward = 1 if to_left else -1
-    given_to = _TwoStates(stretches, columns, result.shape[1], toward, *places)
-    bounds, at, compiled = np.zeros(2), _Place(), _sweep_two()
-    where = ctypes.byref(given_to), ctypes.sizeof(given_to), address(bounds), ctypes.byref(at)
+    given_to = _TwoStates(len(levels) - 1, *places)
+    compiled, at = _sweep_two(), ctypes.c_int64(0)
+    where = ctypes.byref(given_to), ctypes.sizeof(given_to), ctypes.byref(at)
     in_parts(lambda: int(compiled(*where, MOST_WORK)))
+    return result
 
 
 def _arrays(kinds: dict[str, Any], *given: np.ndarray) -> dict[str, np.ndarray]:
@@ -172,8 +140,8 @@ def _arrays(kinds: dict[str, Any], *given: np.ndarray) -> dict[str, np.ndarray]:
 
 def _check(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) -> None:
     wrong = [name for name, shape in shapes.items() if arrays[name].shape != shape]
-    if wrong or arrays["result"].dtype != np.float64:
-        raise ValueError(f"Arrays of a sweep differ in shape: {wrong or ['result']}.")
+    if wrong:
+        raise ValueError(f"Arrays of a sweep differ in shape: {wrong}.")
 
 
 @cache
@@ -188,6 +156,6 @@ def _sweep() -> Any:
 @cache
 def _sweep_two() -> Any:
     found, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
-    found.sweep_two.argtypes = [pointer, whole, pointer, pointer, whole]
+    found.sweep_two.argtypes = [pointer, whole, pointer, whole]
     found.sweep_two.restype = ctypes.c_int
     return found.sweep_two

@@ -139,6 +139,10 @@ class TreeSweep:
             groups[1, one.depth, above].append(message)
         self._batches = [Batch(groups[key], self._begin) for key in sorted(groups)]
 
+    def fresh(self) -> TreeSweep:
+        """The same: nothing is learnt from a question."""
+        return self
+
     def worst(self, levels: Levels, nodes: range) -> Leak:
         """The node among `nodes` that leaks most."""
         leak, own, added = (row[nodes.start - 1 : nodes.stop - 1] for row in self._leaks(levels))

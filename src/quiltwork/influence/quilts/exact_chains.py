@@ -21,7 +21,8 @@ from quiltwork.beliefs.stationary import relative_error
 from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily, PairRows, silent_rows
 from quiltwork.influence.quilts.powers import Powers, powers_of
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
-from quiltwork.influence.quilts.timeline import (
+from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
+from quiltwork.influence.timeline import (
     CONVERGED,
     UNSETTLED_NODES,
     Marginals,
@@ -30,7 +31,6 @@ from quiltwork.influence.quilts.timeline import (
     projective_distance,
     supports,
 )
-from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
 
 Part: TypeAlias = Callable[[range], QuiltFamily]
 

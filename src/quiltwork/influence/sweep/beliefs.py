@@ -11,11 +11,11 @@ from quiltwork.beliefs import ChainBox, CyclicChain, DatedChain, HiddenChain, Ma
 from quiltwork.beliefs.secrets import SecretPairs, kept_apart
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
-from quiltwork.influence.sweep.endless import SHORT
-from quiltwork.influence.sweep.largest_level import Sweepable
+from quiltwork.influence.sweep.horizon import SHORT
 from quiltwork.influence.sweep.leakage import Sweep
-from quiltwork.influence.sweep.sides import Contracted, Exact
-from quiltwork.influence.sweep.walks import Walk, cyclic_walk, dated_walk, walk_of
+from quiltwork.influence.sweep.noise import Sweepable
+from quiltwork.influence.sweep.step import Contracted, Exact
+from quiltwork.influence.timeline import Timeline, cyclic_timeline, dated_timeline, timeline_of
 
 _MOST_WEIGHTED = 64
 """So many states have a bound per pair from any start: a step takes k⁴ operations."""
@@ -39,7 +39,7 @@ def sweep_of(
 def _(
     belief: MarkovChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
-    walk = walk_of(belief, length, kept=kept_apart(pairs, belief.states))
+    walk = timeline_of(belief, length, kept=kept_apart(pairs, belief.states))
     return _swept(walk, _contraction(belief, walk), length, episode)
 
 
@@ -48,7 +48,7 @@ def _(
     belief: HiddenChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
     kept = kept_apart(pairs, belief.states)
-    walk = walk_of(belief.inner, length, np.asarray(belief.shown), kept)
+    walk = timeline_of(belief.inner, length, np.asarray(belief.shown), kept)
     return _swept(walk, _contraction(belief.inner, walk), length, episode)
 
 
@@ -56,17 +56,17 @@ def _(
 def _(
     belief: CyclicChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
-    walk = cyclic_walk(belief, length, kept_apart(pairs, belief.states))
+    walk = cyclic_timeline(belief, length, kept_apart(pairs, belief.states))
     return _swept(walk, _contraction(belief, walk), length, episode)
 
 
 @sweep_of.register(DatedChain)
 def _(belief: DatedChain, length: int, episode: int = 1, pairs: SecretPairs | None = None) -> Sweep:
-    walk = dated_walk(belief, length, kept_apart(pairs, belief.states))
+    walk = dated_timeline(belief, length, kept_apart(pairs, belief.states))
     return _swept(walk, _contraction(belief, walk), length, episode)
 
 
-def _swept(walk: Walk, coarse: Contracted, length: int, episode: int) -> Sweep:
+def _swept(walk: Timeline, coarse: Contracted, length: int, episode: int) -> Sweep:
     """Sweep a walk by the exact program, or by contraction where that is all there is to know."""
     if walk.independent:
         return Sweep(walk, coarse, coarse, length, episode)
@@ -75,7 +75,7 @@ def _swept(walk: Walk, coarse: Contracted, length: int, episode: int) -> Sweep:
     return Sweep(walk, left, right, length, episode, coarse)
 
 
-def _only_coarse(walk: Walk, coarse: Contracted, length: int) -> bool:
+def _only_coarse(walk: Timeline, coarse: Contracted, length: int) -> bool:
     """Whether one number has to do for all pairs on the left.
 
     From any start: of many states, of long series that never forget theirs, and of days whose
@@ -84,8 +84,10 @@ def _only_coarse(walk: Walk, coarse: Contracted, length: int) -> bool:
     if walk.laws is not None:
         return False
     shrinks = not (walk.possible.all() and walk.late_possible.all())
-    endless = length > SHORT and not coarse.diameters
-    return walk.size > _MOST_WEIGHTED or endless or (walk.period > 1 and shrinks)
+    forgets = length <= SHORT or bool(coarse.diameters)
+    if walk.order is not None:  # swept node by node
+        return walk.size > _MOST_WEIGHTED
+    return walk.size > _MOST_WEIGHTED or not forgets or (walk.period > 1 and shrinks)
 
 
 @sweep_of.register(ChainBox)
@@ -93,7 +95,7 @@ def _(belief: ChainBox, length: int, episode: int = 1, pairs: SecretPairs | None
     size, kept = belief.size, kept_apart(pairs, belief.states)
     nothing = np.empty((0, size), dtype=np.bool_)
     tells = ~np.eye(size, dtype=np.bool_)
-    walk = Walk(np.array([belief.upper]), None, nothing, None, 0.0, tells, kept)
+    walk = Timeline(np.array([belief.upper]), None, nothing, None, 0.0, tells, kept)
     side = Contracted(tuple(diameters(belief)), size)
     return Sweep(walk, side, side, length, episode)
 
@@ -108,16 +110,16 @@ def sweep_against_known_rows(
     if isinstance(belief, ChainBox):
         return sweep_of(belief, length)
     if isinstance(belief, DatedChain):
-        walk = dated_walk(belief, length)
+        walk = dated_timeline(belief, length)
     elif isinstance(belief, CyclicChain):
-        walk = cyclic_walk(belief, length)
+        walk = cyclic_timeline(belief, length)
     else:
-        walk = walk_of(belief, length)
+        walk = timeline_of(belief, length)
     side = _contraction(belief, walk)
     return Sweep(walk, side, side, length)
 
 
-def _contraction(belief: MarkovChain | CyclicChain | DatedChain, walk: Walk) -> Contracted:
+def _contraction(belief: MarkovChain | CyclicChain | DatedChain, walk: Timeline) -> Contracted:
     """How fast a chain forgets on the states that it can be in, whatever its start."""
     if walk.independent:
         return Contracted(((1, 0.0),), walk.size)

@@ -1,37 +1,40 @@
 """What every node leaks: the node itself, and what its two sides tell about it.
 
-leak(i) = own level of i + max over states x ≠ x' of (left bound + right bound)[x, x']. Stretches
-around the places where levels change are swept node by node, all of them in step; a sweep begins
-some nodes further out, from bounds that hold everywhere. Away from such places all nodes are
-alike, so that cost follows the number of places and not the length.
+leak(i) = own level of i + max over states x ≠ x' of (left bound + right bound)[x, x']. A series of
+few runs of equal levels is followed from end to end. Of many runs only stretches that can hold the
+worst node are: a quick bound of each comes from the highest levels around it, and a stretch is
+followed from some nodes further out, from bounds that hold everywhere.
 
 Theorem: docs/theory/sweep.md
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from quiltwork.influence.ratios import BoolArray
-from quiltwork.influence.sweep.endless import Endless
+from quiltwork.influence.sweep.horizon import SMALL_PIECE, InfiniteHorizon
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.sweep.runs import Followed
 from quiltwork.influence.sweep.shown import between_shown
-from quiltwork.influence.sweep.sides import Contracted, Exact, Side
-from quiltwork.influence.sweep.stretches import (
-    SMALL_PIECE,
-    Pieces,
-    capped,
-    pieces_around,
-    sweep_stretches,
-)
-from quiltwork.influence.sweep.walks import Walk
+from quiltwork.influence.sweep.step import Contracted, Exact, Side
+from quiltwork.influence.timeline import Timeline
+from quiltwork.lazy import cached_property
 
-_CELLS = 1 << 24
+_CELLS = 1 << 22
 _MOST_WORK = 1 << 32
 """So many entries of programs are looked at for one set of levels: some seconds."""
+_MOST_NODES, _MOST_STEPS = 1 << 20, 1 << 14
+_VERY_FEW, _FEW_RUNS, _LITTLE_WORK, _SOME_WORK = 4, 512, 1 << 30, 1 << 33
+"""Series of few runs are followed from end to end where that takes a second, of states with others
+behind them some seconds: their stretches have no good quick bounds."""
+_SETTLES = 128
+"""In about so many nodes most chains settle."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,21 @@ class Sweep:
     bounds either side whatever the start, if there is such a bound.
     """
 
-    walk: Walk
+    walk: Timeline
     left: Side
     right: Side
     length: int
     episode: int = 1
     coarse: Contracted | None = None
 
-    def worst(self, levels: Levels, nodes: range, endless: Endless | None = None) -> Leak:
-        """The node among `nodes` that leaks most; `endless` is that of these levels, if known."""
-        return Swept(self, levels, nodes, endless).worst()
+    def fresh(self) -> Sweep:
+        """The same for another question, with nothing learnt from those before."""
+        one, other = replace(self.left), replace(self.right)
+        return replace(self, left=one, right=one if self.left is self.right else other)
+
+    def worst(self, levels: Levels, nodes: range) -> Leak:
+        """The node among `nodes` that leaks most."""
+        return Swept(self, levels, nodes).worst()
 
     def profile(self, levels: Levels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
         """Runs of nodes (first, last) and a bound on what each of their nodes leaks."""
@@ -200,10 +208,6 @@ class Sweep:
         different = ~np.eye(self.walk.size, dtype=np.bool_)
         return np.asarray(possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & different)
 
-    def about_all_pairs(self) -> Sweep:
-        """The same with all pairs of states kept apart."""
-        return self if self.walk.kept is None else replace(self, walk=replace(self.walk, kept=None))
-
     def affordable(self, nodes: int) -> int:
         """So many stretches of these nodes can be swept in some seconds."""
         programs = 1 + 2 * len(self.walk.pairs[0]) * len(self.walk.spans)
@@ -218,47 +222,197 @@ class Sweep:
         return bool(self.walk.known_at(shown).all())
 
 
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Stretches of nodes first..last, each followed alone."""
+
+    first: IntArray
+    last: IntArray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
 class Swept:
     """One set of levels swept over a series."""
 
-    def __init__(
-        self, sweep: Sweep, levels: Levels, nodes: range, endless: Endless | None = None
-    ) -> None:
-        levels = sweep.charged(levels)
-        self.endless = Endless(sweep, levels) if endless is None else endless
+    def __init__(self, sweep: Sweep, levels: Levels, nodes: range) -> None:
+        self.sweep, self.levels = sweep, sweep.charged(levels)
         last = max(nodes.start, min(nodes.stop - 1, levels.length) - sweep.episode + 1)
-        self.sweep, self.levels, self.nodes = sweep, levels, range(nodes.start, last + 1)
+        self.nodes = range(nodes.start, last + 1)
 
-    def pieces(self) -> Pieces:
-        """The stretches around every change of level, in pieces, and one node for each rest."""
-        if self.endless.short:
-            node, last = np.array([self.nodes.start]), np.array([self.nodes.stop - 1])
-            return Pieces(node, last, last, np.array([False]))
-        early, more = len(self.sweep.walk.possible), self.sweep.episode - 1
-        edges = np.concatenate([self.levels.first, [self.levels.length + 1]])
-        return pieces_around(
-            edges, self.nodes, self.endless.warm_up, early, more, self.sweep.walk.period
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the series is followed from end to end."""
+        runs, walk = len(self.levels.first), self.sweep.walk
+        programs = 1 + 2 * len(walk.pairs[0]) * len(walk.spans)
+        work = runs * _SETTLES * programs * walk.size**2
+        most = _LITTLE_WORK if walk.all_told else _SOME_WORK
+        few = runs <= _VERY_FEW or (runs <= _FEW_RUNS and work <= most)
+        return few or self.horizon.short
+
+    @cached_property
+    def horizon(self) -> InfiniteHorizon:
+        """Where stretches are followed from."""
+        return InfiniteHorizon(self.sweep, self.levels)
+
+    def worst(self) -> Leak:
+        """Stretches in order of their bounds, until no other can be worse or too many are left."""
+        start = Leak(-1.0, self.nodes.start, 0.0, 0.0, 0.0)
+        if self.whole:
+            return self._worst_between(self.nodes.start, self.nodes.stop - 1, start)
+        stretches = self.stretches()
+        bounds = self.bounds(stretches)
+        order = np.argsort(-bounds, kind="stable")
+        best, most = start, self._affordable
+        for done, which in enumerate(order.tolist()):
+            if bounds[which] <= best.leak:
+                break
+            if done >= most:  # what is left leaks no more than the quick bound of the next
+                return replace(best, leak=float(bounds[which]))
+            first, last = int(stretches.first[which]), int(stretches.last[which])
+            best = self._worst_between(first, last, best)
+        return best
+
+    def _worst_between(self, first: int, last: int, best: Leak) -> Leak:
+        for nodes, _, leak, *parts in self._leaks(first, last):
+            top = int(np.argmax(leak))
+            if leak[top] > best.leak:
+                best = Leak(float(leak[top]), int(nodes[top]), *(float(one[top]) for one in parts))
+        return best
+
+    def profile(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Every stretch, node by node; beyond what is affordable, the lesser ones as a whole."""
+        every = Stretches(np.array([self.nodes.start]), np.array([self.nodes.stop - 1]))
+        stretches = every if self.whole else self.stretches()
+        first: list[IntArray] = []
+        last: list[IntArray] = []
+        values: list[FloatArray] = []
+        which = np.arange(len(stretches))
+        if not self.whole and self._affordable < len(stretches):
+            bounds = self.bounds(stretches)
+            order = np.argsort(-bounds, kind="stable")
+            which, rest = np.sort(order[: self._affordable]), order[self._affordable :]
+            first, last, values = [stretches.first[rest]], [stretches.last[rest]], [bounds[rest]]
+        for one in which.tolist():
+            begin, end = int(stretches.first[one]), int(stretches.last[one])
+            for nodes, ends, leak, *_ in self._leaks(begin, end):
+                group = np.flatnonzero(np.append(True, np.diff(ends) > 0))
+                first.append(nodes[group])
+                last.append(ends[group])
+                values.append(np.maximum.reduceat(leak, group))
+        firsts, lasts, leaks = np.concatenate(first), np.concatenate(last), np.concatenate(values)
+        order = np.argsort(firsts, kind="stable")
+        return firsts[order], lasts[order], leaks[order]
+
+    def _leaks(self, first: int, last: int) -> Iterator[tuple[Any, ...]]:
+        """The nodes of a stretch that stand for all, and the last node that each stands for.
+
+        With what they leak, and the three parts of that. Of equal nodes those of one period are
+        looked at, which together stand for all up to the last.
+        """
+        more = self.sweep.episode - 1
+        left, right = self.followed(first, last)
+        early, runs = len(self.sweep.walk.possible), self.levels.first
+        ends = np.array([first, last + 1, early + 1, early + 1 - more])
+        cuts = ends, runs, runs - more, left.cuts, right.cuts - more
+        begins: IntArray = np.unique(np.concatenate(cuts))
+        begins = begins[(begins >= first) & (begins <= last + 1)]
+        begins, ends = begins[:-1], begins[1:] - 1
+        alike = left.is_steady(begins) & right.is_steady(begins + more) & (begins > early)
+        sizes = np.where(
+            alike, np.minimum(ends - begins + 1, self.sweep.walk.period), ends - begins + 1
         )
+        part = np.repeat(np.arange(len(begins)), sizes)
+        nodes = begins[part] + np.arange(len(part)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        until = np.where(alike[part], ends[part], nodes)
+        step = max(1, _CELLS // self.sweep.walk.size**2)
+        at = 0
+        while at < len(nodes):
+            stop = min(at + step, len(nodes))
+            while stop < len(nodes) and until[stop] == until[stop - 1]:
+                stop += 1
+            these = nodes[at:stop]
+            told = self.sweep.leaks(self.levels, these, left.at(these), right.at(these + more))
+            yield these, until[at:stop], *told
+            at = stop
 
-    def bounds(self, pieces: Pieces) -> FloatArray:
-        """A quick bound for each piece, from the highest levels in and around it."""
-        if self.endless.short:
-            return np.full(len(pieces), np.inf)
-        reach, levels, more = self.endless.warm_up, self.levels, self.sweep.episode - 1
-        left, right, _ = self.endless.probes
-        start = np.maximum(pieces.start - reach, 1)
-        end = np.minimum(pieces.stop + more, levels.length)
+    def followed(self, first: int, last: int) -> tuple[Followed, Followed]:
+        """The bounds of both sides at the nodes of a stretch; those after it begin at its ends."""
+        sweep, levels, more = self.sweep, self.levels, self.sweep.episode - 1
+        caps = self._caps
+        starts: tuple[FloatArray | None, FloatArray | None] = (None, None)
+        reaches = 1, levels.length
+        if not self.whole:
+            reach, starts = self.horizon.warm_up, self.horizon.outer
+            begin = first - reach
+            if sweep.started and first <= len(sweep.walk.possible) + reach:
+                begin = 1
+            reaches = max(begin, 1), min(last + more + reach, levels.length)
+        begin, end = reaches
+        before = self._start(sweep.left, begin, begin == 1, starts[0])
+        after = self._start(sweep.right, end, end == levels.length, starts[1])
+        most = [
+            _MOST_STEPS if isinstance(side, Contracted) else min(sweep.affordable(1), _MOST_NODES)
+            for side in (sweep.left, sweep.right)
+        ]
+        left = Followed(sweep.left, levels, begin, last, before, 1, caps[0], most[0])
+        right = Followed(sweep.right, levels, end, first + more, after, -1, caps[1], most[1])
+        return left, right
+
+    def _start(self, side: Side, node: int, at_end: bool, outer: FloatArray | None) -> FloatArray:
+        """The bounds at the node that a side begins at."""
+        if at_end:
+            return side.rest(np.array([node]))
+        return side.unknown(1) if outer is None else outer[[(node - 1) % len(outer)]]
+
+    @cached_property
+    def _caps(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """Bounds that long spans, which are not swept, say about every node."""
+        sweep, levels = self.sweep, self.levels
+        left = sweep.by_long_spans(float(levels.backward.max()))
+        if isinstance(sweep.left, Contracted):
+            left = sweep.left.fixed(float(levels.backward.max()))
+        elif left is None and not self.whole and isinstance(sweep.left, Exact):
+            left = self.horizon.outer[0] if sweep.left.any_start else None
+        if not isinstance(sweep.right, Contracted):
+            return left, None
+        return left, sweep.right.fixed(float(levels.forward.max()))
+
+    def stretches(self) -> Stretches:
+        """Stretches around every change of level, of some hundred nodes, and those between."""
+        reach, more = self.horizon.warm_up, self.sweep.episode - 1
+        early, nodes = len(self.sweep.walk.possible), self.nodes
+        edges = np.append(self.levels.first, self.levels.length + 1)
+        begins, ends = edges - reach - more, edges + reach
+        begins[0], ends[0] = 1, max(int(ends[0]), early + reach)
+        begins, ends = _merged(begins, ends)
+        size = max(SMALL_PIECE, reach)
+        inner = [
+            np.arange(max(begin, min(early, end - 1)), end, size)
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        ]
+        first = np.unique(np.concatenate([begins, ends, [nodes.start], *inner]))
+        first = first[(first >= nodes.start) & (first < nodes.stop)]
+        return Stretches(first, np.append(first[1:], nodes.stop) - 1)
+
+    def bounds(self, stretches: Stretches) -> FloatArray:
+        """A quick bound for each stretch, from the highest levels in and around it."""
+        reach, levels, more = self.horizon.warm_up, self.levels, self.sweep.episode - 1
+        left, right, _ = self.horizon.probes
+        start = np.maximum(stretches.first - reach, 1)
+        end = np.minimum(stretches.last + more, levels.length)
         stop = np.minimum(end + reach, levels.length)
-        own = levels.most(levels.own, pieces.start, pieces.stop)
-        own = own + more * levels.most(levels.forward, pieces.start, end)
-        behind, beyond = self.endless.grids
-        back = np.searchsorted(behind, levels.most(levels.backward, start, pieces.stop))
-        ahead = np.searchsorted(beyond, levels.most(levels.forward, pieces.start, stop))
+        own = levels.most(levels.own, stretches.first, stretches.last)
+        own = own + more * levels.most(levels.forward, stretches.first, end)
+        behind, beyond = self.horizon.grids
+        back = np.searchsorted(behind, levels.most(levels.backward, start, stretches.last))
+        ahead = np.searchsorted(beyond, levels.most(levels.forward, stretches.first, stop))
         code, where = np.unique(back * len(beyond) + ahead, return_inverse=True)
         pairs = np.divmod(code, len(beyond))
         sides = np.array([self._sides(left[[b]], right[[a]]) for b, a in zip(*pairs, strict=True)])
         bound = own + sides[where.ravel()]
-        early = pieces.start <= len(self.sweep.walk.possible)
+        early = stretches.first <= len(self.sweep.walk.possible)
         return np.minimum(np.where(early, np.inf, bound), levels.total)
 
     def _sides(self, left: FloatArray, right: FloatArray) -> float:
@@ -270,147 +424,18 @@ class Swept:
         )
         return float((before + after).max())
 
-    def affordable(self, pieces: Pieces) -> int:
-        """So many pieces are swept; the others keep their quick bounds."""
-        longest = int((pieces.stop - pieces.start).max(initial=0)) + 1
-        return max(1, self.sweep.affordable(longest + self.endless.warm_up))
+    @cached_property
+    def _affordable(self) -> int:
+        """So many stretches are followed; the others keep their quick bounds."""
+        return max(1, self.sweep.affordable(3 * max(SMALL_PIECE, self.horizon.warm_up)))
 
-    def worst(self) -> Leak:
-        """Pieces in order of their bounds, until no other can be worse or too many are left."""
-        pieces = self.pieces()
-        bounds = self.bounds(pieces)
-        order = np.argsort(-bounds, kind="stable")
-        best = Leak(-1.0, self.nodes.start, 0.0, 0.0, 0.0)
-        done, most = 0, self.affordable(pieces)
-        while done < len(order) and bounds[order[done]] > best.leak:
-            if done >= most:  # what is left leaks no more than the quick bound of the next
-                return replace(best, leak=float(bounds[order[done]]))
-            batch = min(4 * done + 1, self._lanes, most - done)
-            which = order[done : done + batch]
-            done += len(which)
-            nodes, _, leak, *parts = self.swept(pieces.take(which))
-            top = int(np.argmax(leak))
-            if leak[top] > best.leak:
-                best = Leak(float(leak[top]), int(nodes[top]), *(float(one[top]) for one in parts))
-        return best
 
-    @property
-    def _lanes(self) -> int:
-        cells = self.sweep.walk.size**2 * max(SMALL_PIECE, self.endless.warm_up)
-        return max(1, _CELLS // cells)
-
-    def profile(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Every piece, node by node; beyond what is affordable, the lesser pieces as a whole."""
-        pieces = self.pieces()
-        first, last, values = [], [], []
-        if (affordable := self.affordable(pieces)) < len(pieces):
-            bounds = self.bounds(pieces)
-            order = np.argsort(-bounds, kind="stable")
-            rest, pieces = pieces.take(order[affordable:]), pieces.take(np.sort(order[:affordable]))
-            first, last, values = [rest.start], [rest.last], [bounds[order[affordable:]]]
-        for begin in range(0, len(pieces), self._lanes):
-            part = pieces.take(np.arange(begin, min(begin + self._lanes, len(pieces))))
-            nodes, piece, leak, *_ = self.swept(part)
-            begins = np.flatnonzero(np.diff(piece, prepend=-1))
-            alike = part.deep[piece]  # these nodes stand for all up to the last one
-            most = np.maximum.reduceat(leak, begins)[piece]
-            shown = ~alike
-            shown[begins] = True
-            first.append(nodes[shown])
-            last.append(np.where(alike, part.last[piece], nodes)[shown])
-            values.append(np.where(alike, most, leak)[shown])
-        firsts, lasts, leaks = np.concatenate(first), np.concatenate(last), np.concatenate(values)
-        if (np.diff(firsts) > 0).all():
-            return firsts, lasts, leaks
-        order = np.argsort(firsts)
-        return firsts[order], lasts[order], leaks[order]
-
-    def swept(
-        self, pieces: Pieces
-    ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """All nodes with the piece of each, what they leak, and the three parts of that."""
-        left = self._lane(self.sweep.left, 1, pieces, self.endless.outer[0])
-        more = self.sweep.episode - 1
-        ends = Pieces(pieces.start + more, pieces.stop + more, pieces.last, pieces.deep)
-        right = self._lane(self.sweep.right, -1, ends, self.endless.outer[1])
-        sizes = pieces.stop - pieces.start + 1
-        piece = np.repeat(np.arange(len(pieces)), sizes)
-        place = np.arange(len(piece)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        nodes = pieces.start[piece] + place
-        sides = left[piece, place], right[piece, place]
-        leak, own, before, after = self.sweep.leaks(self.levels, nodes, *sides)
-        return nodes, piece, leak, own, before, after
-
-    def _lane(
-        self, side: Side, toward: int, pieces: Pieces, outer: FloatArray | None
-    ) -> FloatArray:
-        """The bounds of one side at all nodes of the pieces, (pieces, nodes, …).
-
-        `toward` is the direction in which they are swept: 1 on the left, −1 on the right. The two
-        sides of a box are one and the same, so that it cannot be read from the side.
-        """
-        to_left = toward == 1
-        size, lanes = int((pieces.stop - pieces.start).max()) + 1, len(pieces)
-        walk = self.sweep.walk
-        started = to_left and self.sweep.started
-        near = pieces.start if to_left else pieces.stop
-        reach = self.endless.warm_up
-        if started:
-            early = near <= len(walk.possible) + reach
-            reach = max(reach, int((near[early] - 1).max(initial=0)))
-        begin = np.clip(near - toward * reach, 1, self.levels.length)
-        at_end = (begin == (1 if to_left else self.levels.length)) & ~pieces.deep
-        steps = np.abs(pieces.stop - begin) if to_left else np.abs(begin - pieces.start)
-        longest = int(steps.max(initial=0))
-        delay = longest - steps  # lanes with fewer steps wait, so that all arrive together
-        values = self.levels.backward if to_left else self.levels.forward
-        fresh = np.where(
-            at_end[:, None, None],
-            side.rest(begin),
-            side.unknown(lanes) if outer is None else outer[(begin - 1) % len(outer)],
-        )
-        result = np.empty((lanes, size, *fresh.shape[1:]))
-        if isinstance(side, Exact):
-            offsets = np.minimum(np.arange(longest + 1), steps[:, None])
-            visited = begin[:, None] + toward * offsets
-            spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
-            sweep_stretches(side, fresh, begin, steps, visited, spent, pieces.start, result)
-            # of one number per phase only long spans, which are not swept, say less than a sweep
-            return capped(result, pieces, outer) if side.any_start and outer is not None else result
-        steps_of = begin[:, None] + toward * np.maximum(np.arange(longest + 1) - delay[:, None], 0)
-        spent = self.levels.at(values, steps_of.ravel()).reshape(steps_of.shape)
-        bounds: list[FloatArray] = []
-        levels: list[FloatArray] = []
-        unknown = side.unknown(lanes)
-        constant = outer is None or len(outer) == 1
-        changes = np.flatnonzero((spent[:, 1:] != spent[:, :-1]).any(axis=0))
-        alike = max(int(changes[-1]) + 1 if len(changes) else 0, int(delay.max())) + side.spans[-1]
-        for step in range(longest + 1):
-            nodes = steps_of[:, step]
-            waiting = step <= delay
-            if bounds:
-                found = side.step(bounds, levels)
-                if outer is not None:  # from long spans, which are not swept
-                    found = np.minimum(found, outer[(nodes - 1) % len(outer)])
-                found = np.where(waiting[:, None, None], fresh, found)
-            else:
-                found = fresh
-            place = nodes - pieces.start
-            shown = (place >= 0) & (nodes <= pieces.stop)
-            result[np.flatnonzero(shown), place[shown]] = found[shown]
-            if constant and step >= alike and all(np.array_equal(found, one) for one in bounds):
-                # Equal bounds and levels gave an equal bound, and will to the end.
-                later = steps_of[:, step + 1 :]
-                place = later - pieces.start[:, None]
-                lane, column = np.nonzero((place >= 0) & (later <= pieces.stop[:, None]))
-                result[lane, place[lane, column]] = found[lane]
-                break
-            early = step < delay
-            own = np.where(early, np.inf, spent[:, step])
-            found = np.where(early[:, None, None], unknown, found)
-            bounds = [found, *bounds[: side.spans[-1] - 1]]
-            levels = [own, *levels[: side.spans[-1] - 1]]
-        return result
+def _merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+    """Unite intervals begin..end−1 that meet; both arrays ascend."""
+    reach = np.maximum.accumulate(ends)
+    opens = np.append(True, begins[1:] > reach[:-1])
+    closes = np.append(opens[1:], True)
+    return begins[opens], reach[closes]
 
 
 def _most(bounds: FloatArray, secret: BoolArray) -> FloatArray:

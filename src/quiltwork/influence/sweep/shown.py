@@ -14,12 +14,14 @@ import numpy as np
 
 from quiltwork.influence.ratios import product_margin
 from quiltwork.influence.sweep.program import ComparedRows, FloatArray, IntArray, Program
-from quiltwork.influence.sweep.walks import Walk
+from quiltwork.influence.timeline import Timeline
 
 _PROGRAMS = 1 << 14
 
 
-def between_shown(walk: Walk, nodes: IntArray, own: FloatArray, sides: FloatArray) -> FloatArray:
+def between_shown(
+    walk: Timeline, nodes: IntArray, own: FloatArray, sides: FloatArray
+) -> FloatArray:
     """The most that is told between two secret states of each node; +inf where laws are unknown.
 
     `own` is what is spent on each node, `sides` is (nodes, n, n) the bounds of both sides.
@@ -38,7 +40,7 @@ def between_shown(walk: Walk, nodes: IntArray, own: FloatArray, sides: FloatArra
     return np.where(np.isnan(law).any(axis=1), np.inf, found + 2 * slack)
 
 
-def _worst(walk: Walk, law: FloatArray, limits: FloatArray) -> FloatArray:
+def _worst(walk: Timeline, law: FloatArray, limits: FloatArray) -> FloatArray:
     behind = law[:, np.newaxis, :] * walk.shown_sets
     mass = behind.sum(axis=2, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -54,7 +56,7 @@ def _worst(walk: Walk, law: FloatArray, limits: FloatArray) -> FloatArray:
     return found
 
 
-def _laws(walk: Walk, nodes: IntArray) -> tuple[FloatArray, FloatArray]:
+def _laws(walk: Timeline, nodes: IntArray) -> tuple[FloatArray, FloatArray]:
     """The laws of nodes and how far off they may be, projectively; NaN where unknown."""
     unknown = np.full((walk.period, walk.size), np.nan)
     late = unknown if walk.limits is None else walk.limits

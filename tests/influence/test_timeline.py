@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.beliefs import MarkovChain
-from quiltwork.influence.quilts.timeline import marginals, projective_distance, supports
+from quiltwork.influence.timeline import marginals, projective_distance, supports
 from tests.sizes import sample
 from tests.strategies import chains
 

@@ -1,4 +1,4 @@
-"""Series whose two ends are felt in their middle, and days of many phases."""
+"""Series swept until nothing moves: ends, windows, public orders of matrices, long days."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
-from evidence.checks.sweep_strides import caught, check
+from evidence.checks.sweep_runs import caught, check
 from quiltwork.influence.sweep import Levels, sweep_of
 
 ROWS = [[0.2, 0.5, 0.3], [0.1, 0.6, 0.3], [0.6, 0.1, 0.3]]
 
 
-def test_no_mechanism_tells_more_than_strides_say():
-    assert check(25)["violations"] == 0
-    assert caught(8) > 0
+def test_no_mechanism_tells_more_than_runs_say_and_two_states_can_betray_just_that():
+    assert check(20)["nodes of two states, where the claim is the truth"] > 1000
+    assert caught(20) > 0
+    assert caught(20, broken=False) == 0
 
 
 @pytest.mark.parametrize("initial", ["stationary", "any"])
 @pytest.mark.parametrize(("length", "sticky"), [(300, 0.99), (900, 0.9987), (900, 0.9)])
 def test_noise_of_series_of_any_length_leaks_epsilon_and_hardly_less(length, sticky, initial):
-    """One sweep of the whole series, node by node, against strides, secants or no ends at all."""
+    """One sweep of the whole series, with its ends or without."""
     rows = sticky * np.eye(3) + (1 - sticky) * np.array(ROWS)
     chain = qw.MarkovChain(rows, initial)
     scale = float(qw.calibrate(chain, length, 1, method="sweep").exact_scale)

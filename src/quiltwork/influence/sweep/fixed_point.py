@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.influence.kernel import iterate, product, solve_linear
 from quiltwork.influence.sweep.program import BoolArray, Bounds, FloatArray, IntArray, closed
 
 if TYPE_CHECKING:
-    from quiltwork.influence.sweep.sides import Exact
+    from quiltwork.influence.sweep.step import Exact
 
 _NEWTON = 64
 _STUCK = 2.0**-26
@@ -31,7 +32,10 @@ _FEW_ENTRIES = 8
 """From so many pairs of states on equations are solved by iteration: a row has k − 1 entries."""
 _ITERATIONS = 200
 _CYCLES, _PLAIN = 3, 24
-_SETTLES = 128
+_FIRST_NODES = 256
+_MOST_TURNS = 64
+_FIRST_RAISE, _LAST_RAISE = -36, -8
+_LONG_PERIOD, _LONG_RAISE = 256, -20
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +50,15 @@ class Tangent:
 class Homogeneous:
     """The step of one side of a homogeneous chain, on the vector of all pairs of states.
 
-    Trees and the last solution are kept: the next level is mostly close to the last one.
+    Trees and the last solution are kept: the next level is mostly close to the last one. So there
+    is one for every question (`Sweep.fresh`): equal questions get equal answers, whatever was asked
+    before.
     """
 
     def __init__(self, side: Exact) -> None:
         self.side, self.walk = side, side.walk
         self.x, self.y = side.walk.pairs
-        group = np.zeros(len(self.x), dtype=np.int64)
-        self.programs = {span: side.program(group) for span in side.spans}
-        self.rows = {span: side.rows(span, None) for span in side.spans}
+        self.rows = {span: side.late_rows(span) for span in side.spans}
         self.tells = self.walk.tells[self.x, self.y]
         self.rest = side.rest(np.array([1 << 40]))[0][self.x, self.y]
         number = np.zeros((self.walk.size, self.walk.size), dtype=np.int64)
@@ -62,15 +66,9 @@ class Homogeneous:
         self.number = number
         late = side.walk.limits
         self._kernel = late[0] if side.to_left and late is not None else 1.0
-        self._last: tuple[float, FloatArray] | None = None
-        self.settles = _SETTLES
-        """After so many steps of a level bounds have settled, as far as was seen."""
-
-    def forget(self) -> None:
-        """Begin as if nothing had been asked before, so that equal questions get equal answers."""
         group = np.zeros(len(self.x), dtype=np.int64)
-        self.programs = {span: self.side.program(group) for span in self.side.spans}
-        self._last = None
+        self.programs = {span: side.program(group) for span in side.spans}
+        self._last: tuple[float, FloatArray] | None = None
 
     def step(self, level: float, r: FloatArray) -> tuple[Bounds, IntArray]:
         """F(r) at a level, with its slopes; and how many nodes each bound paid for in between."""
@@ -111,15 +109,11 @@ class Homogeneous:
         jacobian = self.jacobian(found, infinite)
         with np.errstate(invalid="ignore"):
             gain = np.where(infinite, 0.0, found.values - r)
-        by_level = np.where(infinite, 0.0, jacobian @ self.tells.astype(np.float64) + gaps)
+        by_level = np.where(infinite, 0.0, _times(jacobian, self.tells.astype(np.float64)) + gaps)
         above = np.where(infinite, 0.0, gain + _LITTLE)
         step, rate = _solve(jacobian, np.stack([above, by_level], axis=1)).T
         ahead = np.maximum(r + step, self.rest)
         return Tangent(ahead, rate, float(np.abs(gain).max(initial=0.0)))
-
-    def guess(self, level: float, r: FloatArray) -> None:
-        """Begin the next solution from these bounds, found by other means."""
-        self._last = level, r
 
     def start(self, level: float) -> FloatArray:
         """Bounds that small levels lead to: all that is lost on the way is the rows' overlap.
@@ -137,20 +131,30 @@ class Homogeneous:
         limits[0, self.x, self.y] = alone
         return np.asarray(np.maximum(closed(limits)[0, self.x, self.y], self.rest))
 
+    def guess(self, level: float, r: FloatArray) -> None:
+        """Begin the next solution from these bounds, found by other means."""
+        self._last = level, r
+
     def solve(self, level: float) -> FloatArray | None:
-        """Newton's method from the last solution, or from little, up to a certificate."""
+        """Bounds up to a certificate: (1, k, k), None where there are none."""
+        found = self._solved(level)
+        if found is None:
+            return None
+        result = np.zeros((1, self.walk.size, self.walk.size))
+        result[0, self.x, self.y] = found
+        return result
+
+    def _solved(self, level: float) -> FloatArray | None:
+        """Newton's method from the last solution, or from little."""
         starts = [self.start(level)]
         if self._last is not None and self._last[0] > 0 and self._serves(level, *self._last):
             with np.errstate(invalid="ignore"):
                 guess = self.rest + (self._last[1] - self.rest) * (level / self._last[0])
             starts.insert(0, np.where(np.isnan(guess), np.inf, guess))
         for start in starts:
-            found = self._newton(level, start)
-            if found is not None:
+            if (found := self._newton(level, start)) is not None:
                 self._last = level, found
-                result = np.zeros((1, self.walk.size, self.walk.size))
-                result[0, self.x, self.y] = found
-                return result
+                return found
         return None
 
     def _serves(self, level: float, last: float, r: FloatArray) -> bool:
@@ -194,43 +198,79 @@ class Homogeneous:
 
     def felt(self, level: float, most: int, bits: int) -> int:
         """How many nodes away an end is felt by a share of 2^-bits, about; at most `most`."""
-        if (self._last is None or self._last[0] != level) and self.solve(level) is None:
+        r = self._solved(level)
+        if r is None:
             return most
-        assert self._last is not None  # noqa: S101  (solved just now, or guessed before)
-        r = self._last[1]
         bounds, gaps = self.step(level, r)
         both = np.isfinite(r) & np.isfinite(self.rest)
         jacobian = self.jacobian(bounds, ~both)
         rise = np.zeros(len(r))
         rise[both] = r[both] - self.rest[both]
         nodes, stride, least = 0, 1, 2.0**-bits * rise.max(initial=0.0)
-        while nodes < most and (rise := jacobian @ rise).max(initial=0.0) > least:
+        while nodes < most and (rise := _times(jacobian, rise)).max(initial=0.0) > least:
             nodes += stride
             if nodes == 8 * stride and len(rise) < _SPARSE:
-                jacobian, stride = jacobian @ jacobian, 2 * stride
+                jacobian, stride = product(jacobian, jacobian), 2 * stride
         return min((nodes + stride) * (int(gaps.max(initial=0)) + 1), most)
+
+
+def _times(jacobian: Any, vector: FloatArray) -> FloatArray:
+    """A matrix times a vector, summed in an order that does not depend on the machine."""
+    if isinstance(jacobian, np.ndarray):
+        return product(jacobian, vector[:, np.newaxis])[:, 0]
+    return np.asarray(jacobian @ vector)
+
+
+def periodic_bounds(side: Exact, level: float) -> FloatArray | None:
+    """Bounds, by phase, that no step at this level exceeds where matrices change; None if unknown.
+
+    A sweep of some nodes, then of twice as many, comes close to what repeats. From there one turn
+    begins a little higher: if it ends no higher than it began, its bounds hold for ever, since each
+    comes from those before it.
+    """
+    period, toward = side.walk.period, 1 if side.to_left else -1
+    node, off = (1 << 40) // period * period + 1, ~np.eye(side.walk.size, dtype=np.bool_)
+    ahead, power = min(_FIRST_NODES, period), _FIRST_RAISE
+    if period >= _LONG_PERIOD:  # which what is added at its beginning does not outlive
+        power = _LONG_RAISE
+    again = True
+    bounds = side.rest(np.array([node - toward * ahead]))
+    while True:
+        if ahead:
+            bounds = side.follow(bounds, node - toward * ahead, np.full(ahead + 1, level))[-1:]
+        raised = bounds + off * 2.0**power
+        turn = side.follow(raised, node, np.full(period + 1, level))
+        if (turn[-1] <= raised[0]).all():
+            return np.asarray(turn[(toward * np.arange(period)) % period])
+        both = np.isfinite(turn[-1]) & np.isfinite(raised[0])
+        moved = np.abs(turn[-1][both] - raised[0][both]).max(initial=0.0)
+        bounds = turn[-1:]
+        if moved > 2.0 ** (power + 1) and again:  # not yet where it stays
+            again, ahead = False, 0
+        elif moved > 2.0 ** (power + 1):  # longer sweeps
+            ahead = 2 * max(ahead, period)
+            ahead -= ahead % period
+            if ahead > _MOST_TURNS * period:
+                return None
+        else:
+            power += 2
+            ahead = 0
+            if power >= _LAST_RAISE:
+                return None
 
 
 def _solve(jacobian: Any, right: FloatArray) -> FloatArray:
     """(I − J)⁻¹ times one or several columns; NaN where there is none."""
-    if not isinstance(jacobian, np.ndarray):
-        jacobian.eliminate_zeros()
-        if jacobian.nnz <= _FEW_ENTRIES * len(right):
-            return _factored(jacobian, right)
-        from scipy.sparse.linalg import LinearOperator, bicgstab
-
-        step = LinearOperator(jacobian.shape, matvec=lambda v: v - jacobian @ v, dtype=np.float64)
-        columns = [
-            bicgstab(step, one, rtol=1e-10, atol=1e-14, maxiter=_ITERATIONS)
-            for one in np.atleast_2d(right.T)
-        ]
-        if all(failed == 0 for _, failed in columns):
-            return np.array([one for one, _ in columns]).T.reshape(right.shape)
+    if isinstance(jacobian, np.ndarray):
+        return solve_linear(np.eye(len(right)) - jacobian, right)
+    jacobian.eliminate_zeros()
+    if jacobian.nnz <= _FEW_ENTRIES * len(right):
         return _factored(jacobian, right)
-    try:
-        return np.asarray(np.linalg.solve(np.eye(len(right)) - jacobian, right), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return np.full(right.shape, np.nan)
+    columns = [iterate(jacobian, one, _ITERATIONS) for one in np.atleast_2d(right.T)]
+    solved = [one for one in columns if one is not None]
+    if len(solved) < len(columns):
+        return _factored(jacobian, right)
+    return np.array(solved).T.reshape(right.shape)
 
 
 def _factored(jacobian: Any, right: FloatArray) -> FloatArray:

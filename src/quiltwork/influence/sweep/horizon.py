@@ -1,8 +1,6 @@
-"""What is known of all series of some levels before a stretch of one is swept.
+"""Where a stretch of a long series is swept from: bounds that hold at every node of it.
 
-Bounds that hold at every node, and those deep inside runs of a level; how far an end is felt. All
-of it rises with the levels, so that it serves every series of the same length whose levels are
-nowhere higher.
+All of it rises with the levels, so that it serves every series whose levels are nowhere higher.
 
 Theorem: docs/theory/sweep.md
 """
@@ -15,8 +13,7 @@ import numpy as np
 
 from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray
-from quiltwork.influence.sweep.sides import Exact, Side
-from quiltwork.influence.sweep.stretches import agree, endless
+from quiltwork.influence.sweep.step import Exact, Side
 from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
@@ -24,19 +21,22 @@ if TYPE_CHECKING:
 
 _BITS, _GRID = 30, 24
 _END = 2.0**-_BITS
+_CONVERGED = 2.0**-36
 _STRIDE = 32
 SHORT = 512
+SMALL_PIECE = 256
 MOST_WARM_UP = 4096
 """So many nodes further out a sweep begins at most."""
 
 
-class Endless:
+class InfiniteHorizon:
     """Endless series of the levels of one series."""
 
     def __init__(self, sweep: Sweep, levels: Levels) -> None:
         """Look at levels up to the highest."""
         self.sweep, self.length = sweep, levels.length
-        self.short = levels.length <= SHORT or _felt_everywhere(sweep, levels)
+        ordered = isinstance(sweep.right, Exact) and sweep.right.walk.order is not None
+        self.short = levels.length <= SHORT or ordered or _reaches_everywhere(sweep, levels)
         """Whether the series is swept from end to end, in one piece."""
         most = max(4, min(_GRID, 64 * _GRID // sweep.walk.size**2))
         self.grids = tuple(
@@ -63,17 +63,6 @@ class Endless:
         known = None if self.sweep.coarse is None else self.sweep.coarse.fixed(before)
         return None if known is None else known + self.sweep.walk.late_odds, right
 
-    @property
-    def settles(self) -> bool:
-        """Whether bounds deep inside a run do not rest on those that a sweep begins with."""
-        if self.short:
-            return False
-        known = self.sweep.by_long_spans(float(self.grids[0][-1]))
-        begun = self.outer[0]
-        if known is not None and begun is not None and (begun >= known).any():
-            return False  # long spans are not swept: what they say stays as it began
-        return self.probes[2] < min(self.length, MOST_WARM_UP)
-
     @cached_property
     def probes(self) -> tuple[FloatArray, FloatArray, int]:
         """Bounds deep inside runs of the grids' levels, and after how many nodes they hold."""
@@ -86,25 +75,56 @@ class Endless:
     ) -> tuple[FloatArray, int]:
         """Run endless series of each level until nothing changes; the worst over a period.
 
-        The last lane begins where nothing lies beyond: it tells how far an end can be felt.
+        The highest level is also run from where nothing lies beyond: that tells how far an end can
+        be felt.
         """
         period, node = self.sweep.walk.period, self.sweep.late
         node += (1 << 40) // period * period
         start = side.unknown(1) if outer is None else outer[[0]]
-        bounds = np.concatenate([*[start] * len(grid), side.rest(np.array([node]))])
-        levels = np.append(grid, grid[-1])
-        most = min(self.length, MOST_WARM_UP) + period
-        steps, stride = 0, max(_STRIDE, period)
-        while True:
-            found = endless(side, bounds, node, toward, levels, stride)
-            node, steps = node + toward * stride, steps + stride
-            bounds, stride = found[:, -1], 2 * stride
-            settled = agree(found[:-1, -1], found[:-1, -1 - period], 0.0)
-            if steps >= most or (settled and agree(bounds[-1], bounds[-2], _END)):
-                return found[:-1, -period:].max(axis=1), steps + side.spans[-1]
+        deep: list[FloatArray] = []
+        longest = 0
+        from_end = _Probe(side, side.rest(np.array([node])), node, toward, float(grid[-1]))
+        for level in grid[::-1].tolist():
+            probe = _Probe(side, start, node, toward, level)
+            while True:
+                probe.extend(max(_STRIDE, period, probe.steps))
+                settled = agree(probe.rows[-1], probe.rows[-1 - period], 0.0)
+                if not deep:
+                    from_end.extend(probe.steps - from_end.steps)
+                    settled = settled and agree(probe.rows[-1], from_end.rows[-1], _END)
+                if settled or probe.steps >= min(self.length, MOST_WARM_UP) + period:
+                    break
+            deep.append(probe.rows[-period:].max(axis=0))
+            longest = max(longest, probe.steps)
+        return np.array(deep[::-1]), longest + side.spans[-1]
 
 
-def _felt_everywhere(sweep: Sweep, levels: Levels) -> bool:
+class _Probe:
+    """A side followed at one level, as far as it is asked to go."""
+
+    def __init__(self, side: Side, start: FloatArray, node: int, toward: int, level: float) -> None:
+        self.side, self.rows, self.node, self.toward = side, start, node, toward
+        self.level, self.steps = level, 0
+
+    def extend(self, steps: int) -> None:
+        """Go on for so many nodes."""
+        known = min(len(self.rows), self.side.spans[-1])
+        first = self.node + self.toward * (self.steps - known + 1)
+        levels = np.full(known + steps, self.level)
+        ahead = self.side.follow(self.rows[-known:], first, levels)[known:]
+        self.rows = np.concatenate([self.rows, ahead])
+        self.steps += steps
+
+
+def agree(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
+    """Whether bounds agree as far as it matters; where one is unknown nothing is compared."""
+    both = np.isfinite(one) & np.isfinite(other)
+    apart = np.abs(one[both] - other[both]).max(initial=0.0)
+    largest = np.abs(one[both]).max(initial=0.0)
+    return bool(apart <= max(tolerance, _CONVERGED) * (1e-3 + largest))
+
+
+def _reaches_everywhere(sweep: Sweep, levels: Levels) -> bool:
     """Whether a sweep that begins further out begins about as far out as the series is long."""
     side, most = sweep.right, levels.length // 4
     if levels.length > MOST_WARM_UP or sweep.walk.period > 1 or sweep.walk.size == 1:

@@ -1,7 +1,10 @@
-"""A chain as the sweep sees it: matrices, laws and possible states of its time points.
+"""A chain as bounds see it: matrices, laws and possible states of its time points.
 
-Matrices repeat with a period (1 for a homogeneous chain). Laws of the first nodes are known one by
-one; later ones are within `slack` of a limit that repeats with the same period.
+Matrices repeat with a period (1 for a homogeneous chain), or come in any public order (`order`), as
+a calendar of working days and holidays has them. Laws of the first nodes are known one by one;
+later ones are within `slack` of a limit that repeats with the same period. In a public order all
+nodes are known one by one (`sequence_timeline`), and the sweep goes from end to end; days that it
+enters as it entered one like them before are not swept again.
 """
 
 from __future__ import annotations
@@ -12,19 +15,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from quiltwork.beliefs import CyclicChain, DatedChain, MarkovChain
-from quiltwork.beliefs.stationary import relative_error
+from quiltwork.beliefs.stationary import irreducible_stationary, relative_error
+from quiltwork.beliefs.structure import class_period
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.kernel import product as product_of
-from quiltwork.influence.quilts.timeline import (
-    CONVERGED,
-    MARGINAL_STEPS,
-    marginals,
-    projective_distance,
-    supports,
-)
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import BoolArray, product_margin
-from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.lazy import cached_property
+
+_SUPPORT_STEPS = 4096
+MARGINAL_STEPS = 1 << 16
+CONVERGED = 2.0**-36
+
+UNSETTLED_NODES = 64
+"""How many nodes of a chain that never mixes are looked at one by one after its supports settle."""
 
 _SPANS = (1, 2, 4, 8, 16)
 _UNLIKELY = 1e-6
@@ -37,11 +41,11 @@ _MANY_PAIRS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class Timeline:
     """X_1, X_2, … with P_t leading from X_t to X_{t+1}; node t has phase (t − 1) mod period.
 
     Attributes:
-        steps: (period, k, k) the matrices.
+        steps: (period, k, k) the matrices; with an order all that occur in it.
         laws: (n, k) numbers proportional to the laws of X_1..X_n; None for every start at once.
         possible: (n, k) the states they can take.
         limits: (period, k) what later laws are proportional to, or None where they have no limit;
@@ -51,6 +55,9 @@ class Walk:
             release does not move between them.
         kept: (k, k) which of these are secret pairs; None for all of them. What is passed on from
             node to node is about every pair, the worst node is sought among secret ones.
+        order: (n,) which of the matrices leads from each of X_1..X_n; None where they repeat.
+        marks: nodes at which what follows may be like what followed an earlier one, ascending; the
+            first nodes of days.
     """
 
     steps: FloatArray
@@ -60,6 +67,8 @@ class Walk:
     slack: float
     tells: BoolArray
     kept: BoolArray | None = None
+    order: IntArray | None = None
+    marks: IntArray | None = None
 
     @property
     def size(self) -> int:
@@ -68,8 +77,8 @@ class Walk:
 
     @property
     def period(self) -> int:
-        """After how many nodes the matrices repeat."""
-        return len(self.steps)
+        """After how many nodes the matrices repeat; 1 in a public order, where they do not."""
+        return len(self.steps) if self.order is None else 1
 
     @cached_property
     def independent(self) -> bool:
@@ -147,7 +156,9 @@ class Walk:
 
     @cached_property
     def products(self) -> dict[int, FloatArray]:
-        """For every span the products P_t⋯P_{t+span−1}, by the phase of t."""
+        """For every span the products P_t⋯P_{t+span−1} that there are: see `product_at`."""
+        if self.order is not None:
+            return {span: self._product_of(span) for span in self.spans}
         found, product = {}, self.steps
         for span in range(1, self.spans[-1] + 1):
             if span > 1:
@@ -156,6 +167,35 @@ class Walk:
             if span in self.spans:
                 found[span] = product
         return found
+
+    def _product_of(self, span: int) -> FloatArray:
+        """The different products of so many matrices in a row in a public order."""
+        rows, _ = self._windows[span]
+        product = self.steps[rows[:, 0]]
+        for place in range(1, rows.shape[1]):
+            product = product_of(product, self.steps[rows[:, place]])
+        return np.asarray(product)
+
+    @cached_property
+    def _windows(self) -> dict[int, tuple[IntArray, IntArray]]:
+        """For every span the different rows of so many matrices, and which begins at each node."""
+        order = np.zeros(1, np.int64) if self.order is None else self.order
+        found = {}
+        for span in self.spans:
+            if span > len(order):  # no step is that long
+                found[span] = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
+                continue
+            windows = np.lib.stride_tricks.sliding_window_view(order, span)
+            rows, which = np.unique(windows, axis=0, return_inverse=True)
+            found[span] = rows, which.ravel()
+        return found
+
+    def product_at(self, span: int, nodes: IntArray) -> IntArray:
+        """Which of `products[span]` leads from each node to the one `span` later."""
+        if self.order is None:
+            return np.asarray((nodes - 1) % len(self.steps))
+        which = self._windows[span][1]
+        return np.asarray(which[np.clip(nodes - 1, 0, len(which) - 1)])
 
     def margin(self, span: int) -> float:
         """What rounding in a product of so many matrices adds to a log-ratio."""
@@ -215,12 +255,12 @@ def _log_ratios(law: FloatArray, possible: BoolArray, margin: FloatArray) -> Flo
     return np.where(both & np.isfinite(tilt), tilt + margin[:, np.newaxis, np.newaxis], np.inf)
 
 
-def walk_of(
+def timeline_of(
     chain: MarkovChain,
     length: int,
     shown: IntArray | None = None,
     kept: BoolArray | None = None,
-) -> Walk:
+) -> Timeline:
     """See a homogeneous chain as a walk, on the states that it can ever be in.
 
     `shown` is what the data show of each state, all of it if not given; `kept` which shown states
@@ -240,18 +280,18 @@ def walk_of(
             if settled
             else None
         )
-        return Walk(steps, None, found.sets[:, reached], late, 0.0, tells, kept)
+        return Timeline(steps, None, found.sets[:, reached], late, 0.0, tells, kept)
     if isinstance(chain.initial, str):
         law = np.asarray(chain.stationary)[np.newaxis, reached]
         nothing = np.empty((0, len(reached)))
         slack = 2 * relative_error(chain.size)
-        return Walk(steps, nothing, nothing > 0, law, slack, tells, kept)
+        return Timeline(steps, nothing, nothing > 0, law, slack, tells, kept)
     return replace(_started(chain, length, reached, steps, tells), kept=kept)
 
 
 def _started(
     chain: MarkovChain, length: int, reached: IntArray, steps: FloatArray, tells: BoolArray
-) -> Walk:
+) -> Timeline:
     """Follow supports until they repeat and laws until they are close to their limit."""
     found = supports(chain, length)
     law = marginals(chain, found, length)
@@ -259,16 +299,16 @@ def _started(
     possible = np.array([found.at(node + 1) for node in range(known)])[:, reached]
     values, period = law.values[:, reached], found.period
     if known >= length or law.limit is None or found.settled is None:
-        return Walk(steps, values, possible, None, 0.0, tells)
+        return Timeline(steps, values, possible, None, 0.0, tells)
     last = found.at(known)
     slack = projective_distance(law.values[-1], law.limit, last)
     slack += float(product_margin(known, chain.size)) + 4 * relative_error(chain.size)
     phases = [found.at(known + 1 + (phase - known) % period) for phase in range(period)]
     limits = np.where(np.array(phases), law.limit, 0.0)[:, reached]
-    return Walk(np.repeat(steps, period, axis=0), values, possible, limits, slack, tells)
+    return Timeline(np.repeat(steps, period, axis=0), values, possible, limits, slack, tells)
 
 
-def cyclic_walk(chain: CyclicChain, length: int, kept: BoolArray | None = None) -> Walk:
+def cyclic_timeline(chain: CyclicChain, length: int, kept: BoolArray | None = None) -> Timeline:
     """See a cyclic chain as a walk, on the states that it can ever be in.
 
     From a given start laws are followed turn by turn until they are close to what repeats. `kept`
@@ -281,41 +321,64 @@ def cyclic_walk(chain: CyclicChain, length: int, kept: BoolArray | None = None) 
     return walk if kept is None else replace(walk, kept=kept[np.ix_(reached, reached)])
 
 
-def _cycle(chain: CyclicChain, length: int, reached: IntArray) -> Walk:
+def _cycle(chain: CyclicChain, length: int, reached: IntArray) -> Timeline:
     """The same with all pairs of states kept apart."""
     steps = np.asarray(chain.matrices)[:, reached][:, :, reached]
     tells = ~np.eye(len(reached), dtype=np.bool_)
     if isinstance(chain.initial, str) and chain.initial == "stationary":
         nothing = np.empty((0, len(reached)))
-        return Walk(steps, nothing, nothing > 0, chain.laws[:, reached], _law_error(chain), tells)
+        return Timeline(
+            steps, nothing, nothing > 0, chain.laws[:, reached], _law_error(chain), tells
+        )
     begin = np.asarray(chain.support(1))[reached]
     if isinstance(chain.initial, str):  # supports only shrink, so that late ones are all the same
         possible, settled = _followed_supports(steps > 0, begin, length)
         late = possible[-chain.period :].astype(np.float64) if settled else None
-        return Walk(steps, None, possible[: length if late is None else None], late, 0.0, tells)
+        return Timeline(steps, None, possible[: length if late is None else None], late, 0.0, tells)
     return _cycle_from_start(chain, length, reached, steps, tells)
 
 
-def dated_walk(chain: DatedChain, length: int, kept: BoolArray | None = None) -> Walk:
-    """See a chain that follows the clock of a zone as a walk, a matrix for every step.
+def dated_timeline(chain: DatedChain, length: int, kept: BoolArray | None = None) -> Timeline:
+    """See a chain that follows the clock of a zone as a timeline.
 
     Theorem: docs/theory/cyclic-chains.md
     """
     phases = chain.phases(max(length, 2))[:-1]
-    given = not isinstance(chain.initial, str)
-    law = np.asarray(chain.start) if given else None
-    possible = [np.asarray(chain.support(1))]
-    laws = [] if law is None else [law]
-    for phase in phases[: length - 1].tolist():
-        possible.append((chain.matrices[phase] > 0)[possible[-1]].any(axis=0))
-        if law is not None:
-            law = product_of(law, chain.matrices[phase])
-            law = law / law.max()
-            laws.append(law)
-    steps = np.asarray(chain.matrices)[phases]
-    tells = ~np.eye(chain.size, dtype=np.bool_)
-    known = np.array(laws) if given else None
-    return Walk(steps, known, np.array(possible), None, 0.0, tells, kept)
+    start = None if isinstance(chain.initial, str) else np.asarray(chain.start)
+    possible, days = np.asarray(chain.support(1)), np.flatnonzero(phases == 0) + 1
+    return sequence_timeline(np.asarray(chain.matrices), phases, start, possible, days, kept)
+
+
+def sequence_timeline(
+    matrices: FloatArray,
+    order: IntArray,
+    start: FloatArray | None,
+    possible: BoolArray,
+    marks: IntArray | None = None,
+    kept: BoolArray | None = None,
+) -> Timeline:
+    """See a chain whose matrices come in a public order as a timeline.
+
+    Matrix `order[t − 1]` of `matrices` leads from X_t to X_{t+1}; there is one node more than
+    entries. `start` is proportional to the law of X_1, None for every start at once, `possible`
+    says which states X_1 can take. Give `marks`, the first nodes of days, where days are alike:
+    what was computed for one serves the others, as far as they are entered alike. `kept` says which
+    states are secret pairs, all if not given.
+
+    Cost: O(k²) per node, and (n, k) numbers are kept.
+    """
+    laws = None if start is None else [np.asarray(start, dtype=np.float64)]
+    sets = [np.asarray(possible, dtype=np.bool_)]
+    able = matrices > 0
+    for one in order.tolist():
+        sets.append(able[one][sets[-1]].any(axis=0))
+        if laws is not None:
+            law = product_of(laws[-1], matrices[one])
+            laws.append(law / law.max())
+    tells = ~np.eye(matrices.shape[1], dtype=np.bool_)
+    known = None if laws is None else np.array(laws)
+    every = np.array(sets)
+    return Timeline(matrices, known, every, None, 0.0, tells, kept, np.asarray(order), marks)
 
 
 def _law_error(chain: CyclicChain) -> float:
@@ -330,7 +393,7 @@ def _law_error(chain: CyclicChain) -> float:
 
 def _cycle_from_start(
     chain: CyclicChain, length: int, reached: IntArray, steps: FloatArray, tells: BoolArray
-) -> Walk:
+) -> Timeline:
     """Follow laws until they are close to those that repeat, or for some time."""
     limits = None
     with suppress(InvalidInputError, UnsupportedError):
@@ -344,11 +407,11 @@ def _cycle_from_start(
             slack = projective_distance(laws[-1], limits[0], possible[-1]) if same else np.inf
             if slack <= CONVERGED:
                 slack += float(product_margin(node, chain.size)) + _law_error(chain)
-                return Walk(steps, np.array(laws), np.array(possible), limits, slack, tells)
+                return Timeline(steps, np.array(laws), np.array(possible), limits, slack, tells)
         matrix = steps[(node - 1) % period]
         laws.append(product_of(laws[-1], matrix))
         possible.append((matrix > 0)[possible[-1]].any(axis=0))
-    return Walk(steps, np.array(laws[:most]), np.array(possible[:most]), None, 0.0, tells)
+    return Timeline(steps, np.array(laws[:most]), np.array(possible[:most]), None, 0.0, tells)
 
 
 def _followed_supports(steps: BoolArray, begin: BoolArray, length: int) -> tuple[BoolArray, bool]:
@@ -387,3 +450,108 @@ def _ever_possible(chain: MarkovChain) -> IntArray:
         if (further == reached).all():
             return np.flatnonzero(reached)
         reached = further
+
+
+@dataclass(frozen=True, eq=False)
+class Supports:
+    """The possible states of X_t: `sets[t−1]` up to `settled + period − 1`, then periodic.
+
+    `settled` is the first node of the periodic part, or None if it was not reached. `mixes` tells
+    whether the periodic part forgets where it was: one recurrent class, entered in one phase.
+    """
+
+    sets: BoolArray
+    settled: int | None
+    period: int
+    mixes: bool
+
+    def at(self, node: int) -> BoolArray:
+        """The possible states of X_node."""
+        if self.settled is not None and node >= self.settled:
+            node = self.settled + (node - self.settled) % self.period
+        result: BoolArray = self.sets[node - 1]
+        return result
+
+    @property
+    def known_prefix(self) -> int:
+        """How many nodes from the first on have one possible state."""
+        several = np.flatnonzero(self.sets.sum(axis=1) > 1)
+        return int(several[0]) if len(several) else len(self.sets)
+
+
+def supports(chain: MarkovChain, length: int) -> Supports:
+    """Follow the possible states of X_1, X_2, … until they repeat. O(k²) per step."""
+    step = chain.possible
+    current = np.asarray(chain.support(1))
+    seen: dict[bytes, int] = {}
+    sets: list[BoolArray] = []
+    while len(sets) < min(length, _SUPPORT_STEPS) and current.tobytes() not in seen:
+        seen[current.tobytes()] = len(sets) + 1
+        sets.append(current)
+        current = np.asarray(step[current].any(axis=0))
+    settled = seen.get(current.tobytes())
+    if settled is None:
+        return Supports(np.array(sets), None, 1, False)
+    period = len(sets) + 1 - settled
+    mixes = _forgets(chain, np.array(sets[settled - 1 :]))
+    return Supports(np.array(sets), settled, period, mixes)
+
+
+def _forgets(chain: MarkovChain, cycle: BoolArray) -> bool:
+    visited = np.flatnonzero(cycle.any(axis=0))
+    for found in chain.recurrent_classes:
+        if np.array_equal(found, visited):
+            period = class_period(chain.possible[np.ix_(found, found)])
+            return period == len(cycle) and bool((cycle.sum(axis=0) == 1)[visited].all())
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Distributions of X_1..X_n, and the limit that later nodes approach; None if there is none.
+
+    Row t−1 of `values` is proportional to the law of X_t, `limit` to what it approaches on its
+    support. The projective distance between the two never grows.
+    """
+
+    values: FloatArray
+    limit: FloatArray | None
+
+
+def marginals(chain: MarkovChain, possible: Supports, length: int) -> Marginals:
+    """Follow the distribution until it is within 2^-36 of its limit, doubling what is known.
+
+    O(k²) per node and O(k³) per doubling; at most 65,536 nodes.
+    """
+    longest = min(length, MARGINAL_STEPS)
+    limit = _limit(chain, possible)
+    if limit is None and possible.settled is not None:
+        longest = min(longest, possible.settled + UNSETTLED_NODES)
+    values, power = chain.start[np.newaxis], chain.transition
+    while len(values) < longest and not _converged(values, limit, possible):
+        values = np.concatenate([values, product_of(values, power)])[:longest]
+        power = product_of(power, power)
+    return Marginals(values, limit)
+
+
+def _converged(values: FloatArray, limit: FloatArray | None, possible: Supports) -> bool:
+    node = len(values)
+    if limit is None or possible.settled is None or node < possible.settled:
+        return False
+    return projective_distance(values[-1], limit, possible.at(node)) <= CONVERGED
+
+
+def projective_distance(weights: FloatArray, limit: FloatArray, possible: BoolArray) -> float:
+    """Return max log [m(x)π(x')/(m(x')π(x))] over possible states; +inf if a weight is 0."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights[possible] / limit[possible])
+    return float(logs.max() - logs.min())
+
+
+def _limit(chain: MarkovChain, possible: Supports) -> FloatArray | None:
+    if possible.settled is None or not possible.mixes:
+        return None
+    visited = np.flatnonzero(possible.sets[possible.settled - 1 :].any(axis=0))
+    result = np.zeros(chain.size)
+    result[visited] = irreducible_stationary(chain.transition[np.ix_(visited, visited)])
+    return result
