@@ -307,9 +307,9 @@ class Followed:
         return ring.tobytes(), spent.tobytes(), possible, *(one.tobytes() for one in steps)
 
     def _places_of_marks(self) -> IntArray:
-        """The places at which days begin, in the order in which they are met."""
+        """The places at which days begin, as they are met; two states are swept faster than looked up."""
         marks = getattr(getattr(self.side, "walk", None), "marks", None)
-        if marks is None or not isinstance(self.side, Exact):
+        if marks is None or not isinstance(self.side, Exact) or self.side.walk.size == 2:
             return np.empty(0, dtype=np.int64)
         places = np.sort((marks - self.begin) * self.toward)
         return np.asarray(places[(places > 0) & (places < self.count)])

@@ -109,8 +109,12 @@ class Exact:
         """
         if self.walk.size == 1:
             return np.zeros((self.walk.period, 1, 1))
-        if self.walk.order is not None or (self.to_left and self.walk.limits is None):
+        if self.to_left and self.walk.limits is None:
             return None
+        if self.walk.order is not None:  # the worst node of the series
+            nodes = len(self.walk.order) + 1
+            found = self.follow(self.rest(np.array([nodes])), nodes, np.full(nodes, level))
+            return np.asarray(found.max(axis=0, keepdims=True))
         if self.walk.period == 1:
             return self.homogeneous.solve(level)
         return periodic_bounds(self, level)
