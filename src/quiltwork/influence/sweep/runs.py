@@ -307,7 +307,7 @@ class Followed:
         return ring.tobytes(), spent.tobytes(), possible, *(one.tobytes() for one in steps)
 
     def _places_of_marks(self) -> IntArray:
-        """The places at which days begin, as they are met; two states are swept faster than looked up."""
+        """The places at which days begin, as met; two states are swept as fast as looked up."""
         marks = getattr(getattr(self.side, "walk", None), "marks", None)
         if marks is None or not isinstance(self.side, Exact) or self.side.walk.size == 2:
             return np.empty(0, dtype=np.int64)
