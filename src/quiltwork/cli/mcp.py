@@ -155,8 +155,11 @@ def board_tools(
         return {**found.body(), "told": found.explain()}
 
     def choose(number: int) -> dict[str, Any]:
-        own = [one.number for one in board_of(folder).transcript.entries if one.label == team]
-        if number not in own:
+        with _told_to_owner():
+            told = board_of(folder).transcript
+        if told.about.final is None:
+            raise InvalidInputError("This board keeps no rows apart, so nothing is named.")
+        if number not in [one.number for one in told.entries if one.label == team]:
             raise InvalidInputError("There is no such submission of yours; `left` counts them.")
         with _told_to_owner():
             found = board_of(folder).choose(team, number)

@@ -238,6 +238,10 @@ class BoardStatus(ResultBase):
     def explain(self) -> str:
         """Say it in sentences."""
         what = "submission" if self.mode != "rounds" else "round"
+        if self.ranking is not None:
+            return f"{self.name} has ended. {self.ranking.explain()}"
+        if self.ended:
+            return f"{self.name} has ended.\n{self.promise}"
         lines = [
             f"Predict {self.rows:,} rows: a file with {self.identity!r} and 'prediction', scored "
             f"by {self.metric}. {self.left:,} of {counted(self.submissions, what)} left.",
@@ -251,10 +255,6 @@ class BoardStatus(ResultBase):
         if self.announcements_left is not None:
             left = counted(self.announcements_left, "announcement")
             lines.append(f"{left} left, of all teams together; after them submissions are kept.")
-        if self.ranking is not None:
-            lines.append(self.ranking.explain())
-        elif self.ended:
-            lines.append("The board has ended.")
         return "\n".join(lines)
 
     def table(self) -> tuple[list[str], list[list[object]]]:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from quiltwork.demo.series import LENGTH
 from quiltwork.service import jobs, members
@@ -171,6 +172,46 @@ def test_the_tables_of_a_leaderboard_are_deleted_once_its_name_is_typed(stories)
     shown = olga.post(f"{page}/delete", page, confirm="gone").text
     assert "The rows are deleted" in shown
     assert not [form for form in ("delete", "tables") if f"{page}/{form}" in shown]
+
+
+def test_a_competition_is_begun_scored_named_and_ended_on_pages(house):
+    olga, page = house.visitor("olga"), "/leaderboards/race"
+    asked = {"mode": "ladder", "final": "1/2", "announcements": "3", "budget": "9"}
+    columns = {"name": "race", "id_column": "id", "target": "y", "classes": "0, 1"}
+    made = olga.post("/leaderboards", "/leaderboards", **columns, **asked)
+    assert f"{page}/tables" in made.text, made.text
+    truth = {f"r{n}": n % 2 for n in range(600)}
+    right = "id,y\n" + "".join(f"{row},{one}\n" for row, one in truth.items())
+    bearer = {name: {"Authorization": f"Bearer {one}"} for name, one in house.secrets.items()}
+
+    def sent(member, method, path, **rest):
+        with TestClient(house.app, "http://127.0.0.1") as wire:
+            headers = {**bearer[member], **rest.pop("headers", {})}
+            answer = wire.request(method, f"/v1/holdouts/race{path}", headers=headers, **rest)
+        assert answer.is_success, answer.text
+        return answer
+
+    sent("olga", "PUT", "/tables/holdout", content=right, headers={"Content-Type": "text/csv"})
+    sent("olga", "POST", "/opening")
+    sent("olga", "PUT", "/access/anna")
+    for member, wrong in (("anna", 5), ("olga", 2), ("anna", 3)):
+        said = {row: str(one if n % wrong else 0) for n, (row, one) in enumerate(truth.items())}
+        key = {"Idempotency-Key": f"{wrong}"}
+        sent(member, "POST", "/questions", json={"predictions": said}, headers=key)
+    anna = house.visitor("anna")
+    shown = anna.get(page).text
+    assert "In truth between" in shown
+    assert "rows kept for the end" in shown.lower()
+    assert f"{page}/end" not in shown
+    refused = anna.post(f"{page}/choice", page, number="2")
+    assert (refused.status_code, "is none of anna" in refused.text) == (422, True), refused.text
+    assert "is named for the end" in anna.post(f"{page}/choice", page, number="1").text
+    ended = olga.post(f"{page}/end", page).text
+    assert "The competition has ended" in ended
+    assert "How it ended" in ended
+    assert "anna" in ended.partition("How it ended")[2]
+    assert anna.get(f"{page}/ranking.csv").text.startswith("rank,team,submission")
+    assert f"{page}/choice" not in anna.get(page).text
 
 
 @pytest.mark.parametrize("name", ["%00", "..%2F..", "a%20b", "%F0%9F%A7%B5", "x" * 300])

@@ -60,7 +60,8 @@ def board(visit: PageRequest, refused: Problem | None = None) -> PageView:
     scored = visit.may("holdout.standings")
     standings = visit.ask("show_standings", visit.path).items if scored else []
     rounds = found.mode == "rounds"
-    ranking = visit.ask("show_ranking", visit.path) if found.state == "ended" and scored else None
+    over = scored and found.state == "ended" and found.final_rows
+    ranking = visit.ask("show_ranking", visit.path) if over else None
     values = {
         "heading": found.name,
         "one": found,
@@ -94,8 +95,10 @@ def ask(visit: PageRequest) -> None:
 
 def choose(visit: PageRequest) -> None:
     """Name the submission that is scored at the end."""
-    require_fields(visit, "number")
-    visit.ask("choose_submission", visit.path, {"number": int(visit.form["number"] or 0)})
+    number = visit.form.get("number", "").strip()
+    if not number.isascii() or not number.isdigit():
+        raise Problem(422, "invalid-input", "Give the number of a submission of yours.")
+    visit.ask("choose_submission", visit.path, {"number": int(number)})
 
 
 def _chart(standings: list[Any], board: Any) -> IntervalChart | None:
