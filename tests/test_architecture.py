@@ -15,7 +15,6 @@ PACKAGE = ROOT / "src" / "quiltwork"
 ROOMS_WITH_CIRCLES = {
     "beliefs",
     "counts",
-    "holdout",
     "influence",
     "series",
 }

@@ -1,8 +1,6 @@
-"""`quiltwork holdout plan` and `attack`, which look at no data."""
+"""`quiltwork holdout plan`, which looks at no data."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
@@ -41,16 +39,6 @@ def test_a_plan_takes_beliefs_from_files(cli, tmp_path):
     assert both.code == 2
     for size in ("0", "1" * 400):
         assert cli(*arguments, "--cluster-size", size).code == 2
-
-
-def test_the_attack_shows_three_boards(cli):
-    ran = cli("holdout", "attack", "--rows", "300", "--questions", "100", "--json")
-    assert ran.code == 0
-    last = json.loads(ran.out)["climbs"][-1]
-    assert last["plain"] > 0.55
-    assert "plain board" in cli("holdout", "attack", "--rows", "50", "--questions", "10").out
-    refused = cli("holdout", "attack", "--rows", "1" * 400)
-    assert (refused.code, "fault in quiltwork" in refused.err) == (2, False)
 
 
 @pytest.mark.parametrize(

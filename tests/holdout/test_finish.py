@@ -318,6 +318,29 @@ def test_agents_submit_in_parts_name_one_and_see_how_it_ended():
     assert tools["left"]()["ranking"]["scores"][0]["value"] == ended.ranking.scores[0].value
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_climber_is_worth_at_the_end_what_it_is_in_truth(seed):
+    """Nothing predicts these labels. The climber keeps what moved the board, and gains there."""
+    board = make(submissions=80, steps=40)
+    rng = np.random.default_rng(seed)
+    ids, praised = [f"h{i}" for i in range(ROWS)], []
+    for _ in range(60):
+        votes = rng.integers(0, 2, ROWS)
+        told = {row: str(one) for row, one in zip(ids, votes, strict=True)}
+        if board.submit("climber", told).better:
+            praised.append(votes)
+    best = np.mean(praised, axis=0) > 0.5
+    board.submit("climber", {row: str(int(one)) for row, one in zip(ids, best, strict=True)})
+    board.submit("honest", said(0.6, seed))
+    moved = [one for one in board.standings().places if one.team == "climber"]
+    assert len(praised) > 1
+    assert moved[0].low <= 0.5 <= moved[0].high
+    scores = {one.team: one for one in board.finish().ranking.scores}
+    assert scores["climber"].low <= 0.5 <= scores["climber"].high
+    assert scores["climber"].high - scores["climber"].low < moved[0].high - moved[0].low
+    assert scores["honest"].group == 1 < scores["climber"].group
+
+
 def test_a_key_is_answered_once_and_never_for_other_predictions():
     board = make()
     first = board.submit("ada", said(0.8), key="k")

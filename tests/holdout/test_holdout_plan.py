@@ -11,10 +11,10 @@ import quiltwork as qw
 from papers.examples.adversaries import lemma_1_rows, paper_quilt_rows
 from quiltwork.holdout.counting import fresh_width
 from quiltwork.holdout.guarantee import max_information
-from quiltwork.holdout.max_information import max_information_of_paper
-from quiltwork.holdout.plan_alternatives import (
+from quiltwork.holdout.holdout_plan import (
     fixed_questions_width,
 )
+from quiltwork.holdout.max_information import max_information_of_paper
 
 EXAMPLE = {
     "queries": 100,

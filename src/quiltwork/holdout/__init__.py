@@ -1,12 +1,13 @@
 """Answers from a holdout that stay true however often, and however adaptively, one asks.
 
-`algorithm` is Algorithm 1 on numbers, `reusable` on rows (`arrays`, `evaluation`); `guarantee` and
-`holdout_plan` say what it promises under each belief (`concentration`,
-`plan_alternatives`), `metrics` are made of means. `ladder` and `one_bit` are leaderboards,
-`simulated_attack` climbs one, `guarding` wraps an evaluation. `owner` and `storage` keep a budget,
-`transcript` and `board` are what is in its file; `studies` are tables with questions that are data,
-`folders` where they are. `leaderboard` runs one over a folder and reads it, `certificates` sign its
-scores; `sklearn` plugs a holdout into scikit-learn.
+`board` is what a competition is run by: labels that nobody sees, a rule, standings, and an end.
+Rules are `reusable` (Algorithm 1 of `algorithm`, asked about rows by `evaluation` and `arrays`),
+`ladder` and `one_bit`. `guarantee`, `concentration` and `counting` say what they promise under each
+belief, `holdout_plan` what rows it takes; `metrics` are made of means. `labels` are asked or kept
+apart, `final_ranking` says at the end who is ahead. What happened is in `transcript`, one format of
+lines that `sealed_log` keeps and `owner` writes; `payments` debit a ledger. `folders` say where
+things are, `studies` read tables and predictions, `certificates` sign how a board stands; `sklearn`
+plugs a holdout into scikit-learn.
 """
 
 from quiltwork._offered import offered

@@ -162,8 +162,7 @@ class ReusableHoldout(OneOwner):
         Raises:
             InvalidInputError: if the holdout has fewer rows than the plan needs.
         """
-        from quiltwork.holdout.holdout_plan import HoldoutPlan
-        from quiltwork.holdout.plan_alternatives import too_coarse
+        from quiltwork.holdout.holdout_plan import HoldoutPlan, too_coarse
 
         instance(plan, HoldoutPlan, "plan")
         count = count_rows(read_rows(holdout, "holdout"))
