@@ -58,6 +58,8 @@ def probe(monkeypatch):
         module = types.ModuleType("quiltwork_probe")
         module.made = command(name, example=f"quiltwork {name}")(function)
         monkeypatch.setitem(sys.modules, "quiltwork_probe", module)
-        monkeypatch.setitem(commands.COMMANDS, "Probes", {name: "quiltwork_probe:made"})
+        monkeypatch.setitem(
+            commands.COMMANDS, "Probes", {name: ("quiltwork_probe:made", "A probe.")}
+        )
 
     return add

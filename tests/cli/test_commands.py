@@ -63,6 +63,8 @@ def test_the_map_shows_every_command_under_its_job(cli):
         section = shown.split(f"\n{job}:\n")[1].split("\n\n")[0]
         listed = [line.split()[0] for line in section.splitlines()]
         assert listed == list(commands)
+        for name, (_, does) in commands.items():  # said without importing the command
+            assert app.get_command(click.Context(app), name).get_short_help_str(100) == does
     assert "..." not in shown.split("Options:")[1], "a summary is too long for the map"
 
 

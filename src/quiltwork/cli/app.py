@@ -23,23 +23,16 @@ class CommandMap(HelpGroup):
         """Import one command; None if the table does not have it."""
         for commands in COMMANDS.values():
             if cmd_name in commands:
-                module, attribute = commands[cmd_name].split(":")
+                module, attribute = commands[cmd_name][0].split(":")
                 return cast(click.Command, getattr(importlib.import_module(module), attribute))
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section per job."""
-        names = self.list_commands(ctx)
-        room = formatter.width - 6 - max(map(len, names))
+        longest = max(map(len, self.list_commands(ctx)))
         for job, commands in COMMANDS.items():
-            found = {name: self.get_command(ctx, name) for name in commands}
-            rows = [
-                (name.ljust(max(map(len, names))), c.get_short_help_str(room))
-                for name, c in found.items()
-                if c
-            ]
             with formatter.section(job):
-                formatter.write_dl(rows)
+                formatter.write_dl([(n.ljust(longest), does) for n, (_, does) in commands.items()])
 
 
 @click.group("quiltwork", cls=CommandMap)

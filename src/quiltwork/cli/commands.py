@@ -1,49 +1,91 @@
-"""The map of commands. A new command is one line here: its name and where it lives.
+"""The map of commands. A new command is one line here: its name, where it lives, what it does.
 
 Commands appear in `quiltwork --help` under their group, in this order; their module is imported
-only when they are asked for (or listed).
+only when they are asked for. What they do is the first sentence of their help.
 """
 
 from __future__ import annotations
 
-COMMANDS: dict[str, dict[str, str]] = {
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "First": {
-        "check": "quiltwork.cli.check:check",
+        "check": (
+            "quiltwork.cli.check:check",
+            "Look at your own files: how they are read, what is odd.",
+        ),
     },
     "Time series": {
-        "belief": "quiltwork.cli.belief:belief",
-        "fit": "quiltwork.cli.fit:fit",
-        "calibrate": "quiltwork.cli.calibrate:calibrate",
-        "release": "quiltwork.cli.release:release",
-        "monitor": "quiltwork.cli.monitor:monitor",
-        "audit": "quiltwork.cli.audit:audit",
+        "belief": (
+            "quiltwork.cli.belief:belief",
+            "Choose a belief by a few answers, or check one.",
+        ),
+        "fit": (
+            "quiltwork.cli.fit:fit",
+            "Fit beliefs on FILE, for use with `calibrate` and `release`.",
+        ),
+        "calibrate": (
+            "quiltwork.cli.calibrate:calibrate",
+            "Find the noise scale that beliefs ask for.",
+        ),
+        "release": (
+            "quiltwork.cli.release:release",
+            "Release an answer about FILE under the given beliefs.",
+        ),
+        "monitor": (
+            "quiltwork.cli.monitor:monitor",
+            "Tell what plain DP at every step leaks about each moment.",
+        ),
+        "audit": ("quiltwork.cli.audit:audit", "Tell what a release or ledger really leaks."),
     },
     "Budgets": {
-        "ledger": "quiltwork.cli.ledger:ledger",
+        "ledger": (
+            "quiltwork.cli.ledger:ledger",
+            "Keep budgets that survive: debit before release.",
+        ),
     },
     "Counts": {
-        "count": "quiltwork.cli.count:count",
-        "remap": "quiltwork.cli.remap:remap",
+        "count": ("quiltwork.cli.count:count", "Release private counts with their intervals."),
+        "remap": ("quiltwork.cli.remap:remap", "Read released counts as one consumer should."),
     },
     "Holdouts": {
-        "holdout": "quiltwork.cli.holdout:holdout",
-        "leaderboard": "quiltwork.cli.leaderboard:leaderboard",
-        "mcp": "quiltwork.cli.mcp:mcp",
+        "holdout": (
+            "quiltwork.cli.holdout:holdout",
+            "Ask a holdout again and again, and keep its answers true.",
+        ),
+        "leaderboard": (
+            "quiltwork.cli.leaderboard:leaderboard",
+            "Score predictions of many, truly, and rank them at the end.",
+        ),
+        "mcp": ("quiltwork.cli.mcp:mcp", "Serve a leaderboard to agents."),
     },
     "Tables": {
-        "verify": "quiltwork.cli.verify:verify",
-        "joint": "quiltwork.cli.joint:joint",
-        "anonymize": "quiltwork.cli.anonymize:anonymize",
-        "hierarchy": "quiltwork.cli.hierarchy:hierarchy",
-        "compare": "quiltwork.cli.compare:compare",
-        "risk": "quiltwork.cli.risk:risk",
+        "verify": ("quiltwork.cli.verify:verify", "Check a table against colluding providers."),
+        "joint": ("quiltwork.cli.joint:joint", "Verify boxes with others; no row leaves you."),
+        "anonymize": (
+            "quiltwork.cli.anonymize:anonymize",
+            "Anonymize the records of several providers.",
+        ),
+        "hierarchy": (
+            "quiltwork.cli.hierarchy:hierarchy",
+            "Make a hierarchy for a column, in ARX's format.",
+        ),
+        "compare": (
+            "quiltwork.cli.compare:compare",
+            "Compare candidate tables before one is published.",
+        ),
+        "risk": ("quiltwork.cli.risk:risk", "Measure what a table reveals as it stands."),
     },
     "Curator": {
-        "serve": "quiltwork.cli.serve:serve",
-        "rotate-key": "quiltwork.cli.serve:rotate_key",
-        "ask": "quiltwork.cli.ask:ask",
+        "serve": (
+            "quiltwork.cli.serve:serve",
+            "Run a curator: the trusted third party for a team.",
+        ),
+        "rotate-key": ("quiltwork.cli.serve:rotate_key", "Change the key of a curator's files."),
+        "ask": ("quiltwork.cli.ask:ask", "Ask a curator about its DATASET."),
     },
     "Product": {
-        "demo": "quiltwork.cli.product:demo",
+        "demo": (
+            "quiltwork.cli.product:demo",
+            "Show what quiltwork does on simulated data, in a few seconds.",
+        ),
     },
 }
