@@ -49,6 +49,16 @@ def test_the_rooms_of_the_histogram_path_do_not_load_scipy(room):
     assert third_party(loaded_by(f"import quiltwork.{room}")) <= {"numpy"}
 
 
+def test_reading_a_file_of_states_does_not_load_pandas(tmp_path):
+    """Which takes longer to load than a release takes in all."""
+    path = tmp_path / "rows.csv"
+    path.write_text("at,state\n1,a\n2,b\n3,a\n")
+    statement = f"from quiltwork.series import read_series; read_series({str(path)!r}, 'state')"
+    loaded = loaded_by(statement)
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded
+
+
 ELSEWHERE = """import os, pkgutil, signal, sys
 for name in ("fcntl", "resource", "pwd", "grp", "termios"):
     sys.modules[name] = None

@@ -271,7 +271,7 @@ def _arrow_codes(cells: Any) -> Any:
         cells = cells.dictionary_encode()
     if not pa.types.is_dictionary(cells.type):
         if cells.null_count == 0 and pa.types.is_primitive(cells.type):
-            array = cells.to_numpy(zero_copy_only=False)
+            array = _whole_array(cells)
             if array.dtype.kind in "biuf":
                 return array
         objects = np.empty(len(cells), dtype=object)
@@ -279,9 +279,22 @@ def _arrow_codes(cells: Any) -> Any:
         return objects
     distinct = cells.dictionary.to_pylist()
     if cells.null_count == 0:
-        return cells.indices.to_numpy(), distinct
-    codes = cells.indices.fill_null(len(distinct)).to_numpy()
-    return codes, [*distinct, None]
+        return _whole_array(cells.indices), distinct
+    codes = cells.indices.fill_null(len(distinct))
+    return _whole_array(codes), [*distinct, None]
+
+
+def _whole_array(cells: Any) -> NDArray[Any]:
+    """Return an Arrow array without missing cells as one of NumPy.
+
+    Arrow's own `to_numpy` imports pandas, which costs more than a release.
+    """
+    import pyarrow as pa
+
+    if not (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
+        return np.asarray(cells.to_numpy(zero_copy_only=False))
+    whole: NDArray[Any] = np.frombuffer(cells.buffers()[1], dtype=cells.type.to_pandas_dtype())
+    return whole[cells.offset : cells.offset + len(cells)]
 
 
 class DurationCollector(LabelCollector):
