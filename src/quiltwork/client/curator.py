@@ -77,12 +77,18 @@ class Curator:
         value: str,
         *,
         text: str = "",
+        delta: Number | None = None,
         **reading: Any,
     ) -> Dataset:
-        """Register a series: `value` is the column of states; for `reading` see the API's page."""
+        """Register a series: `value` is the column of states; for `reading` see the API's page.
+
+        With a `delta` it is accounted for in (ε, δ), and answered with Gaussian noise.
+        """
         believed = json.loads(beliefs_to_json(as_beliefs(beliefs)))
         about = {"belief": believed, "value": value, **reading}
         body = {"name": name, "budget": _number(budget, "budget"), "series": about, "text": text}
+        if delta is not None:
+            body["delta"] = _number(delta, "delta")
         return self._told(Dataset, "POST", "datasets", body=body, again=False)
 
     def register_counts(

@@ -27,7 +27,8 @@ class MemberShare:
 class Dataset:
     """A dataset at a glance; other members' `shares` are for its owner and auditors.
 
-    The budget covers `length` time points, of which so many have `arrived`; None if not known.
+    The budget covers `length` time points, of which so many have `arrived`; None if not known. With
+    a `delta` what is `spent`, `remaining` and shared out are shares of what ε and δ allow.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Dataset:
     deleted: str | None
     share: MemberShare | None
     shares: list[MemberShare] | None
+    delta: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -122,13 +123,16 @@ class CountsOf(Document, frozen=True):
 
 
 class NewDataset(Document, frozen=True):
-    """What to register: one of `series` and `counts`."""
+    """What to register: one of `series` and `counts`; with `delta` a series answers with Gaussian
+    noise.
+    """
 
     name: Name
     budget: Number
     series: SeriesOf | None = None
     counts: CountsOf | None = None
     text: Text = ""
+    delta: Number | None = None
 
 
 class Reason(Document, frozen=True):
@@ -200,14 +204,17 @@ def _register_dataset(call: Call) -> Dataset:
     if service.read(lambda t: DATASETS.one(t, name=asked.name)) is not None:
         raise taken
     budget = exact_number(asked.budget, "budget")
+    delta = Fraction(0) if asked.delta is None else exact_number(asked.delta, "delta")
+    if delta and kind == "counts":
+        raise InvalidInputError("Counts are accounted for in a pure epsilon: leave delta out.")
     try:
-        service.ledger.create(asked.name, believed, length, budget, episode)
+        service.ledger.create(asked.name, believed, length, budget, episode, delta)
     except InvalidInputError:
         if asked.name not in {status.dataset for status in service.ledger.datasets()}:
             raise
         old = service.ledger.status(asked.name)  # perhaps created just before a crash
-        found = (old.beliefs, old.exact_budget, old.episode, old.debits)
-        if found != (believed, budget, episode, 0):
+        found = (old.beliefs, old.exact_budget, old.episode, old.debits, old.exact_delta)
+        if found != (believed, budget, episode, 0, delta):
             raise taken from None
     document = {"about": msgspec.to_builtins(about), "text": asked.text, "arrived": 0}
     made = Registered(asked.name, kind, call.who, now(), document)
@@ -233,8 +240,9 @@ def shown(service: Service, found: Registered, caller: Caller) -> Dataset:
         Dataset,
         found,
         budget=status.budget,
-        spent=status.total,
+        spent=status.used if status.delta else status.total,
         remaining=status.remaining,
+        delta=status.delta,
         releases=status.debits,
         length=status.length if counts is None else None,
         episode=status.episode,

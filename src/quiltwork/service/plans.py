@@ -46,7 +46,7 @@ class PlanItem(Document, frozen=True):
     signal_range: float
     verdict: str
     cost_alone: float
-    naive_error: float
+    naive_error: float | None
 
 
 _TOLD = frozenset(PlanItem.__struct_fields__)
@@ -75,7 +75,7 @@ def _plan(call: Call) -> Plan:
     if asked > _MOST:
         raise InvalidInputError(f"A plan has at most {_MOST:,} questions, repeated ones counted.")
     budget = status.exact_budget
-    if call.body.budget is not None:
+    if call.body.budget is not None and not status.delta:
         budget = min(budget, status.exact_total + exact_number(call.body.budget, "budget"))
     made = plan(
         status.beliefs,
@@ -84,6 +84,7 @@ def _plan(call: Call) -> Plan:
         queries=[one for asked in call.body.questions for one in _planned(asked, status.length)],
         spent=[debit.spending for debit in service.ledger.history(found.name)],
         episode=status.episode,
+        delta=status.exact_delta,
         pairs=status.pairs,
     )
     windows = [[one.planned.query.start, one.planned.query.stop] for one in made.items]

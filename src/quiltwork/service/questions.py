@@ -85,13 +85,20 @@ class AskedSeries:
     beliefs: Any
     episode: int
     length: int | None
+    delta: Fraction
     data: CodedSequences
     where: None = None
 
     @property
+    def noise(self) -> dict[str, Any]:
+        """The kind of noise that the dataset's account adds up."""
+        return {"noise": "gaussian", "delta": self.delta} if self.delta else {}
+
+    @property
     def price(self) -> Any:
         """The release, but for its answer."""
-        return described(self.data, self.query, self.beliefs, self.epsilon, self.episode)
+        about = (self.data, self.query, self.beliefs, self.epsilon, self.episode)
+        return described(*about, **self.noise)
 
     def preview(self, quote: Quote) -> AnswerPreview:
         """Say what it would cost and how far off it would be."""
@@ -107,6 +114,7 @@ class AskedSeries:
             subjects=1 if public else len(lengths),
             episode=self.episode,
             recorded=public or None,
+            **self.noise,
         )
         return _previewed(
             quote,
@@ -132,7 +140,8 @@ class AskedSeries:
         try:
             made = [able[0].sample(length, seed) for seed, length in enumerate(lengths)]
             given = made[0] if len(made) == 1 else made
-            drawn = release(given, self.query, self.beliefs, self.epsilon, episode=self.episode)
+            asked = (given, self.query, self.beliefs, self.epsilon)
+            drawn = release(*asked, episode=self.episode, **self.noise)
         except (InvalidInputError, UnsupportedError):
             return None
         return AnswerExample(*columns(drawn, json.loads(drawn.to_json()).get("intervals")))
@@ -147,6 +156,7 @@ class AskedSeries:
             ledger=payer,
             episode=self.episode,
             beginning_of=self.length,  # the ledger may be ahead of the rows
+            **self.noise,
         )
 
 
@@ -254,7 +264,7 @@ def read_question(service: Service, found: Registered, question: AskedQuestion) 
         query = read_query(question.query)
         status = service.ledger.status(found.name)
         data = reaching(series_rows(service, found.name, found.holds), query.stop or query.start)
-        about = (status.beliefs, status.episode, status.length)
+        about = (status.beliefs, status.episode, status.length, status.exact_delta)
         return AskedSeries(found.name, query, epsilon, *about, data)
     table = converted(question.query, TableQuery)
     _check_table(table, found.holds)

@@ -132,7 +132,9 @@ def dataset(visit: PageRequest, refused: Problem | None = None) -> PageView:
         "one": found,
         "summary": found.text or summary(found),
         "facts": _facts(found),
-        "leakage": leakage_chart(runs, found.spent, found.budget) if runs else None,
+        "leakage": leakage_chart(runs, found.spent, found.budget)
+        if runs and not found.delta
+        else None,
         "latest": [(one, answer_chart(answer)) for one, answer in latest],
         "compared": over_time(answers),
         "releases": released[::-1],
