@@ -15,6 +15,8 @@ from .accounting.theorems import Explanation as Explanation
 from .accounting.worst_point import LeakageProfile as LeakageProfile
 from .deployments import Deployment as Deployment
 from .deployments import deployment as deployment
+from .friends import least_gdp as least_gdp
+from .friends import spendings_of as spendings_of
 from .gaussian_monitor import GaussianMonitor as GaussianMonitor
 from .ledger.checkpoints import Checkpoint as Checkpoint
 from .ledger.ledger import Ledger as Ledger
