@@ -1,6 +1,7 @@
 (* Every statement of Statements.v, proved, with what its proof assumes. *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Quiltwork Require Import Statements Sides TwoSides Levels Chain Certificates Releases.
+From Quiltwork Require Import Statements Sides TwoSides Levels Chain Certificates Releases
+  Shown Contraction Influence.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -28,3 +29,20 @@ Proof.
 move=> R S pi Q p0 Q0 Q1 pQ a b f b1 f1 rR rL fR fL cR cL T i k levels g x x' Tik ok lb lf la.
 exact: (endless p0 Q0 Q1 pQ b1 f1 cR cL Tik ok lb lf la).
 Qed.
+
+Theorem shown_checked : shown_statement.
+Proof.
+move=> R S V shows m P a ch a1 T i k Tik occurs so no FR FL fR fL rR rL g x x'.
+exact: (shown_sweep ch a1 Tik so no rR rL).
+Qed.
+
+Theorem contraction_checked : contraction_statement.
+Proof.
+by move=> R S p q u d e d1 e1 p0 q0 p1 q1 cross u0 limits; exact: contraction.
+Qed.
+
+Theorem quilt_checked : quilt_statement.
+Proof. by move=> *; exact: quilt_bound. Qed.
+
+Theorem curve_checked : curve_statement.
+Proof. by move=> R Q size infl f i0 least f0 x y; exact: (subadditive i0 least f0). Qed.

@@ -312,3 +312,96 @@ Definition endless_statement : Prop :=
   let P := fun=> Q in
   conditional_mean pi P T i g x
     <= a * (rL x x' * (pi x' / pi x)) * rR x x' * conditional_mean pi P T i g x'.
+
+(** * 5. Functions of a state *)
+
+(* docs/theory/functions-of-a-state.md: "a release does not move between inner states that show
+   the same": A[z,z'] = s 1{f(z) <> f(z')} + R[z,z']. Every point pays by itself. *)
+Section Shown.
+Variables (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V).
+
+(* a j: what the node of depth j pays where a change of it shows. *)
+Variable a : nat -> R.
+
+Definition level_shown (j : nat) (z z' : S) : R := if shows z == shows z' then 1 else a j.
+
+Fixpoint paid_shown (s s' : seq S) : R :=
+  match s, s' with
+  | z :: r, z' :: r' => level_shown (size r) z z' * paid_shown r r'
+  | _, _ => 1
+  end.
+
+End Shown.
+
+(* a t: what time point t of T pays where a change of it shows. *)
+
+Definition within_shown (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V)
+    (a : nat -> R) (T : nat) (g : seq S -> R) : Prop :=
+  (forall s, size s = T -> 0 <= g s) /\
+  (forall s s', size s = T -> size s' = T ->
+     g s <= paid_shown shows (fun j => a (T - j.+1)%N) s s' * g s').
+
+(* The sweep, with what a function of the state shows in place of windows. *)
+Definition shown_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V)
+    (m : S -> R) (P : nat -> S -> S -> R) (a : nat -> R),
+    chain m P -> (forall j, 1 <= a j) ->
+  forall (T i k : nat), T = (i + k.+1)%N ->
+  forall (occurs : nat -> pred S),
+    (forall x, ~~ occurs 0%N x -> m x = 0) ->
+    (forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0) ->
+  forall (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S),
+    recursion (kernel_right P T) (fun=> 1) (level_shown shows (fun j => a (T - j.+1)%N))
+      (fun j => a (T - j.+1)%N) (fun=> predT) FR finR ->
+    recursion (kernel_left P) m (level_shown shows a) a occurs FL finL ->
+  forall (g : seq S -> R) (x x' : S),
+    within_shown shows a T g ->
+    occurs i x -> occurs i x' -> x != x' -> finL i x x' -> finR k x x' ->
+  partial_mean m P T i g x
+    <= level_shown shows a i x x' * FL i x x' * FR k x x' * partial_mean m P T i g x'.
+
+(** * 6. Sets of matrices: the contraction step *)
+
+(* docs/theory/sweep.md, Sets of matrices: tanh(L/4) <= tanh(Delta/4) tanh(alpha/4). With
+   d = e^(Delta/2) and e = e^(alpha/2) this is e^L <= ((1 + d e) / (d + e))^2. All cross-ratios of
+   the rows are at most d^2, all limits at most e^2. *)
+Definition contraction_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (p q u : S -> R) (d e : R),
+    1 <= d -> 1 <= e ->
+    (forall z, 0 <= p z) -> (forall z, 0 <= q z) -> \sum_z p z = 1 -> \sum_z q z = 1 ->
+    (forall z z', p z * q z' <= d ^+ 2 * (p z' * q z)) ->
+    (forall z, 0 <= u z) -> (forall z z', u z <= e ^+ 2 * u z') ->
+  \sum_z p z * u z <= ((1 + d * e) / (d + e)) ^+ 2 * \sum_z q z * u z.
+
+(** * 7. Quilts: the influence curve *)
+
+(* docs/theory/influence-curve.md, Theorem 1. The data are (x_i, the rest n of the nearby set,
+   the quilt q, the remote nodes r) under a law `mu`; M is the probability of one transcript.
+   The quilt separates: r is independent of x_i given q, written without division; its influence
+   is at most e^influence = I; changing the nearby set costs a factor of at most c. *)
+Definition quilt_statement : Prop :=
+  forall (R : realFieldType) (X N Q Z : finType) (mu M : X -> N -> Q -> Z -> R) (c I : R)
+    (x x' : X),
+    let joint x q r := \sum_n mu x n q r in          (* P(x, q, r) *)
+    let node_quilt x q := \sum_r joint x q r in      (* P(x, q) *)
+    let node x := \sum_q node_quilt x q in           (* P(x) *)
+    let quilt_rest q r := \sum_x joint x q r in      (* P(q, r) *)
+    let quilt q := \sum_r quilt_rest q r in          (* P(q) *)
+    let seen x := \sum_n \sum_q \sum_r mu x n q r * M x n q r in
+    (forall x n q r, 0 <= mu x n q r) -> (forall x n q r, 0 <= M x n q r) ->
+    0 <= c -> 0 <= I ->
+    (forall x q r, joint x q r * quilt q = node_quilt x q * quilt_rest q r) ->
+    (forall q, node_quilt x q * node x' <= I * (node_quilt x' q * node x)) ->
+    (forall n n' q r, M x n q r <= c * M x' n' q r) ->
+    0 < node x -> 0 < node x' ->
+  seen x / node x <= c * I * (seen x' / node x').
+
+(* docs/theory/influence-curve.md, Theorem 2, for one node: the least of lines with intercepts at
+   least 0 is subadditive, which is Theorem 3.7 of the paper. `size` is |N_Q|, `infl` e(Q|i). *)
+Definition curve_statement : Prop :=
+  forall (R : realFieldType) (Q : finType) (size infl : Q -> R) (f : R -> R),
+    (forall Q, 0 <= infl Q) ->
+    (forall x, 0 <= x -> (forall Q, f x <= size Q * x + infl Q) /\
+                         (exists Q, f x = size Q * x + infl Q)) ->
+    (forall x, 0 <= x -> 0 <= f x) ->
+  forall x y, 0 <= x -> 0 <= y -> f (x + y) <= f x + f y.

@@ -3,7 +3,7 @@
 A certificate names a chain, what a release charges its time points, the scale of its noise and ε,
 and holds bounds with a spanning tree for each: the hypotheses of the theorems in
 `proofs/Statements.v` (`program_statement`, `endless_statement`, `sweep_statement`,
-`shown_statement`, `episode_statement`). This file checks these hypotheses and nothing else. It
+`shown_statement`). This file checks these hypotheses and nothing else. It
 imports nothing of the package, uses no floats, and can be read and run alone:
 `python certificate_checker.py FILE`. Format: docs/reference/files.md.
 

@@ -227,6 +227,8 @@ class _SideWriter:
             r = np.maximum(r + move, rest + _ABOVE)
             if np.abs(move).max() < 2.0**-49 * (1 + np.abs(r).max()):
                 break
+        if r.max() > _LARGEST:
+            return None
         matrix[self.x, self.y] = r
         _, which, _, _ = self.step(matrix, level, all_rows, states)
         bounds = [[None] * self.size for _ in range(self.size)]
