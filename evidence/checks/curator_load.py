@@ -4,10 +4,16 @@ Every analyst asks her questions, each under its own key, until she is told: an 
 budget is spent. At the end the chain is verified, the total is what the granted debits add up to
 and not above the budget, every answer told is the one that is stored, and asking again tells the
 same. A key whose debit survived a kill without its answer is told so, and never debited again.
+
+How long answers take is measured beside it, with the load made on the same machine: analysts of
+their own tokens on connections that stay open, while four others read what the dataset is.
 """
 
 from __future__ import annotations
 
+import http.client
+import json
+import statistics
 import tempfile
 import threading
 import time
@@ -25,6 +31,7 @@ from quiltwork.client import Curator, Released
 from quiltwork.errors import BudgetExceeded, NotPrivateError, StorageError
 
 _PATIENCE, _PAUSE = 600, 0.2
+_READERS = 4
 NAME = "Analysts at a curator"
 CLAIM = "kill -9 under load: never over the budget, none lost, every key answered once"
 QUERY = {"kind": "count", "state": "walk"}
@@ -40,14 +47,59 @@ class Told:
     unanswered: set[str] = field(default_factory=set)
 
 
-def run(progress: Callable[[int, int], None]) -> dict[str, int]:
-    """200 analysts on both databases, with kills."""
+def run(progress: Callable[[int, int], None]) -> dict[str, int | str]:
+    """200 analysts on both databases, with kills; and the seconds of 50."""
     found = check(200, 3, 400, kills=5)
-    progress(1, 2)
+    progress(1, 4)
     with running_server() as server:
         other = check(200, 3, 400, kills=5, database=new_database(server, "load"))
-    progress(2, 2)
-    return {name: found[name] + other[name] for name in found}
+    progress(2, 4)
+    told: dict[str, int | str] = {name: found[name] + other[name] for name in found}
+    for number, (pause, how) in enumerate(((0.0, "without pauses"), (1.0, "once a second each"))):
+        told |= {f"50 analysts, {how}: {name}": text for name, text in paced(50, pause).items()}
+        progress(3 + number, 4)
+    return told
+
+
+def paced(analysts: int, pause: float, seconds: float = 15.0) -> dict[str, str]:
+    """Let analysts ask for some seconds, and others read: the median and 99 % of what both took."""
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as curator:
+        with_steps(curator, budget=1000)
+        olga = curator.as_("olga")
+        for n in range(analysts):
+            curator.join(f"anna{n}", "analyst")
+            olga.share("steps", f"anna{n}")
+        body = json.dumps({"query": QUERY, "epsilon": "1/10000"})
+        over = time.monotonic() + seconds
+        took: dict[str, list[float]] = {"asks": [], "reads": []}
+
+        def one(n: int, kind: str) -> None:
+            connection = http.client.HTTPConnection("127.0.0.1", curator.port, timeout=60)
+            token = {"Authorization": f"Bearer {curator.tokens[f'anna{n}']}"}
+            time.sleep(pause * n / analysts)
+            while (begun := time.monotonic()) < over:
+                if kind == "reads":
+                    connection.request("GET", "/v1/datasets/steps", headers=token)
+                else:
+                    key = {"Content-Type": "application/json", "Idempotency-Key": f"{begun}"}
+                    connection.request("POST", "/v1/datasets/steps/releases", body, token | key)
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status in (200, 201), answer.status
+                spent = time.monotonic() - begun
+                took[kind].append(spent)
+                time.sleep(0.2 if kind == "reads" else max(0.0, pause - spent))
+
+        with ThreadPoolExecutor(analysts + _READERS) as pool:
+            work = [pool.submit(one, n, "asks") for n in range(analysts)]
+            work += [pool.submit(one, n, "reads") for n in range(_READERS)]
+            for some in work:
+                some.result()
+    return {
+        kind: f"{len(all_of):,}, median {1000 * statistics.median(all_of):.0f} ms, "
+        f"99 % within {1000 * sorted(all_of)[int(0.99 * len(all_of))]:.0f} ms"
+        for kind, all_of in took.items()
+    }
 
 
 def check(
