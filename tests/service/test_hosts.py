@@ -50,3 +50,15 @@ def test_the_access_log_has_routes_and_no_names_or_values(team, steps, caplog):
         "GET /v1/me 401",
     ]
     assert not re.search("steps|anna|canary", "\n".join(lines))
+
+
+def test_nobody_is_sent_elsewhere_with_a_token(team):
+    """A redirection would lead from https to what the server takes for its own address."""
+    for path in ("/v1/datasets/", "/v1/datasets//", "/v1/me/"):
+        answer = team.client.get(path, headers=bearer(team), follow_redirects=False)
+        assert answer.status_code == 404, path
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def bearer(team):
+    return {"Authorization": f"Bearer {team.secrets['olga']}"}

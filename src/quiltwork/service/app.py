@@ -76,6 +76,7 @@ def create_app(
         lifespan=lambda _: _lifespan(service),
         middleware=[Middleware(Entrance, settings=service.settings)],
     )
+    app.router.redirect_slashes = False  # nothing is elsewhere, and no token is sent there
     app.state.service = service
     return app
 
