@@ -123,3 +123,18 @@ def test_rows_have_no_steps_and_levels_that_nobody_means_warn():
         qw.monitor(qw.Clusters([1, 2]), 0.1, length=2)
     with pytest.warns(QuiltworkWarning, match="protects nothing"):
         qw.monitor(CHAIN, 500, length=2)
+
+
+def test_a_long_series_keeps_the_shape_of_its_days():
+    """Every hour of a year, beside a sweep of the days around it alone."""
+    nights = [[[0.97, 0.03], [0.3, 0.7]]] * 10 + [[[0.7, 0.3], [0.3, 0.7]]] * 14
+    seen = qw.monitor(qw.CyclicChain(nights), 0.1, length=8760)
+    short = qw.monitor(qw.CyclicChain(nights), 0.1, length=24 * 21)
+    for hour in range(24):
+        node = 24 * 180 + hour + 1
+        assert seen.by_now.at(node) == pytest.approx(short.by_now.at(24 * 10 + hour + 1), rel=1e-4)
+    hours = [seen.by_now.at(24 * 180 + hour) for hour in range(24)]
+    assert max(hours) > 2 * min(hours)
+    assert "goes up and down with the 24 phases of the belief" in seen.explain()
+    plain = qw.monitor(qw.MarkovChain(nights[0]), 0.1, length=8760)
+    assert "phases" not in plain.explain()

@@ -55,6 +55,7 @@ class Monitor(ChartedResult):
         level_by_now: the level at every step that keeps all of them under it, rounded down.
         level_for_ever: the same if it never stops; 0 where none does.
         episode: how many time points in a row are one secret.
+        phases: of how many phases a turn of the belief is; 1 if all steps are alike.
     """
 
     levels: tuple[tuple[int, int, float], ...]
@@ -65,6 +66,7 @@ class Monitor(ChartedResult):
     level_by_now: float | None = None
     level_for_ever: float | None = None
     episode: int = 1
+    phases: int = 1
     schema = ("monitor", 1)
 
     @property
@@ -124,6 +126,13 @@ class Monitor(ChartedResult):
             f"By now they tell up to {worst.epsilon:.6g} about a {secret}, "
             f"{worst.epsilon / most:.3g} times the level (time point {worst.first:,}).",
         ]
+        least_told = min(self.by_now, key=lambda run: run.epsilon)
+        if self.phases > 1 and worst.epsilon > 1.1 * least_told.epsilon:
+            lines.append(
+                f"It goes up and down with the {self.phases:,} phases of the belief, down to "
+                f"{least_told.epsilon:.6g} (time point {least_told.first:,}): in some of them "
+                "neighbours tell more than in others."
+            )
         if self.limit is None:
             lines.append("Going on, that grows without end: the belief never forgets.")
         else:
@@ -274,6 +283,7 @@ def monitor(
         level_by_now=None if bound is None else _level(members, points, episode, bound),
         level_for_ever=None if bound is None else _for_ever(members, episode, bound),
         episode=now.episode,
+        phases=max(getattr(one, "period", 1) for one in members),
     )
 
 

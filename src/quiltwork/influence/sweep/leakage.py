@@ -34,6 +34,8 @@ _VERY_FEW, _FEW_RUNS, _LITTLE_WORK, _SOME_WORK = 4, 512, 1 << 30, 1 << 33
 """Series of few runs are followed from end to end where that takes a second, of states with others
 behind them some seconds: their stretches have no good quick bounds."""
 _SETTLES = 128
+_MOST_APART = 10_000
+"""So many nodes of turns that are alike are told apart in a profile."""
 """In about so many nodes most chains settle."""
 
 
@@ -297,10 +299,9 @@ class Swept:
         for one in which.tolist():
             begin, end = int(stretches.first[one]), int(stretches.last[one])
             for nodes, ends, leak, *_ in self._leaks(begin, end):
-                group = np.flatnonzero(np.append(True, np.diff(ends) > 0))
-                first.append(nodes[group])
-                last.append(ends[group])
-                values.append(np.maximum.reduceat(leak, group))
+                runs = _runs_of_alike(nodes, ends, leak, self.sweep.walk.period)
+                for parts, some in zip((first, last, values), runs, strict=True):
+                    parts.append(some)
         firsts, lasts, leaks = np.concatenate(first), np.concatenate(last), np.concatenate(values)
         order = np.argsort(firsts, kind="stable")
         return firsts[order], lasts[order], leaks[order]
@@ -428,6 +429,30 @@ class Swept:
     def _affordable(self) -> int:
         """So many stretches are followed; the others keep their quick bounds."""
         return max(1, self.sweep.affordable(3 * max(SMALL_PIECE, self.horizon.warm_up)))
+
+
+def _runs_of_alike(
+    nodes: IntArray, ends: IntArray, leak: FloatArray, period: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Runs (first, last, leak) of nodes that stand for all up to their end.
+
+    Turns of a period are alike, and their nodes are not: they are told apart, as far as that is
+    worth it; beyond, the largest stands for all.
+    """
+    group = np.flatnonzero(np.append(True, np.diff(ends) > 0))
+    first, last, worst = nodes[group], ends[group], np.maximum.reduceat(leak, group)
+    sizes = np.diff(np.append(group, len(nodes)))
+    turning = (sizes == period) & (last - first >= period) & (period > 1)
+    found = [(first[~turning], last[~turning], worst[~turning])]
+    for at in np.flatnonzero(turning).tolist():
+        count = int(last[at] - first[at]) + 1
+        apart = np.arange(min(count, _MOST_APART))
+        one = first[at] + apart
+        found.append((one, one, leak[group[at] + apart % period]))
+        if count > len(apart):
+            found.append((one[-1:] + 1, last[[at]], worst[[at]]))
+    firsts, lasts, leaks = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return firsts, lasts, leaks
 
 
 def _merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
