@@ -1,7 +1,7 @@
 (* Every statement of Statements.v, proved, with what its proof assumes. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Quiltwork Require Import Statements Sides TwoSides Levels Chain Certificates Releases
-  Shown Contraction Influence.
+  Shown Contraction Influence Coalitions Counting.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -46,3 +46,22 @@ Proof. by move=> *; exact: quilt_bound. Qed.
 
 Theorem curve_checked : curve_statement.
 Proof. by move=> R Q size infl f i0 least f0 x y; exact: (subadditive i0 least f0). Qed.
+
+Theorem pruning_checked : pruning_statement.
+Proof.
+move=> P Rec owner group m; split=> [C mono mP|C C']; first exact: prune.
+exact: conjunction.
+Qed.
+
+Theorem k_anonymity_checked : k_anonymity_statement.
+Proof.
+move=> P Rec owner group m k largest mP Lm above; rewrite left_by_card.
+by apply: k_anonymity => // I Im; exact: (largest_providers Lm above Im).
+Qed.
+
+Theorem counting_checked : counting_statement.
+Proof.
+move=> G m B N; split=> [|R Omega mu delta bad heard mu0 each]; last exact: union_bound.
+rewrite /N -tree_size; apply: eq_bigr => i _; rewrite -sum1_card big_mkcond /=.
+by apply: eq_bigr => t _; rewrite inE; case: ifP.
+Qed.

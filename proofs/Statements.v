@@ -405,3 +405,64 @@ Definition curve_statement : Prop :=
                          (exists Q, f x = size Q * x + infl Q)) ->
     (forall x, 0 <= x -> 0 <= f x) ->
   forall x y, 0 <= x -> 0 <= y -> f (x + y) <= f x + f y.
+
+(** * 8. m-privacy *)
+
+Section Privacy.
+Variables (P Rec : finType) (owner : Rec -> P) (group : {set Rec}).
+
+(* docs/theory/m-privacy.md, Setting. A coalition I knows its records of the group. *)
+Definition known (I : {set P}) : {set Rec} := [set r in group | owner r \in I].
+Definition left_by (I : {set P}) : {set Rec} := group :\: known I.
+
+(* Definition 2.1, for the coalitions of at most m of the providers in P. *)
+Definition withstands (m : nat) (C : pred {set Rec}) : Prop :=
+  forall (I : {set P}) (T : {set Rec}),
+    (#|I| <= m)%N -> left_by I \subset T -> T \subset group -> C T.
+
+(* EG monotonic. *)
+Definition monotone (C : pred {set Rec}) : Prop :=
+  forall T U : {set Rec}, T \subset U -> U \subset group -> C T -> C U.
+
+Definition size_of (p : P) : nat := #|[set r in group | owner r == p]|.
+
+End Privacy.
+
+(* Observation 2.3: only whole coalitions of the largest size need a check. Observation 2.2: a
+   conjunction of any constraints is breached if and only if one of its parts is. *)
+Definition pruning_statement : Prop :=
+  forall (P Rec : finType) (owner : Rec -> P) (group : {set Rec}) (m : nat),
+    (forall C, monotone group C -> (m <= #|P|)%N ->
+       (withstands owner group m C <->
+        forall I : {set P}, #|I| = m -> C (left_by owner group I))) /\
+    (forall C C', withstands owner group m (fun T => C T && C' T) <->
+       withstands owner group m C /\ withstands owner group m C').
+
+(* "A group is breached if and only if removing its m' largest providers leaves fewer than k
+   records." *)
+Definition k_anonymity_statement : Prop :=
+  forall (P Rec : finType) (owner : Rec -> P) (group : {set Rec}) (m k : nat)
+    (largest : {set P}),
+    (m <= #|P|)%N -> #|largest| = m ->
+    (forall p q, p \in largest -> q \notin largest ->
+       (size_of owner group q <= size_of owner group p)%N) ->
+  (withstands owner group m (fun T => (k <= #|T|)%N) <->
+   (k <= #|left_by owner group largest|)%N).
+
+(** * 9. The holdout by counting *)
+
+(* Answers so far: None from the training set, Some v from the holdout, one of #|G| values. *)
+Definition rounds (G : finType) (t : seq (option G)) : nat := count isSome t.
+
+(* docs/theory/counting.md: the questions that can come up, and the union bound over them. `bad t
+   w`: the question asked after the answers t fails on the holdout w; `heard w i`: what an analyst
+   with fixed coins has heard there before the i-th question. No independence is used. *)
+Definition counting_statement : Prop :=
+  forall (G : finType) (m B : nat),
+    let N := (\sum_(b < B) 'C(m, b.+1) * #|G| ^ b)%N in
+    (\sum_(i < m) #|[set t : i.-tuple (option G) | rounds t < B]|)%N = N /\
+    forall (R : realFieldType) (Omega : finType) (mu : Omega -> R) (delta : R)
+      (bad : seq (option G) -> pred Omega) (heard : Omega -> forall i, i.-tuple (option G)),
+      (forall w, 0 <= mu w) -> (forall t, \sum_(w | bad t w) mu w <= delta) ->
+    \sum_(w | [exists i : 'I_m, (rounds (heard w i) < B)%N && bad (heard w i) w]) mu w
+      <= N%:R * delta.
