@@ -123,7 +123,7 @@ def _no_times(step: int, asked: int | None) -> InvalidInputError:
     if asked is None:
         return InvalidInputError(
             f"The belief is about steps of {duration(step)}, and without times the records cannot "
-            f"be put on them; name the time column (--time, or {argument('time')} of read_series)."
+            f"be put on them; name the time column, {argument('time')}."
         )
     return InvalidInputError(
         "A regular grid (every) needs the name of the time column (time, --time)."

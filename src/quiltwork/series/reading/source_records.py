@@ -118,7 +118,7 @@ def read_records(
     if lasting and times and step is None:
         raise InvalidInputError(
             "Rows that hold for a while need a grid of time points; add "
-            f"{argument('every', '10min')} (--every)."
+            f"{argument('every', '10min')}."
         )
     lasts = held[0].unit() if held and times else ""
     table = held[0].checked(UNITS.get(lasts, 1)) if held else None
