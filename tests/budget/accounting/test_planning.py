@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import quiltwork as qw
 from quiltwork import queries
-from quiltwork.beliefs import Clusters, MarkovChain
+from quiltwork.beliefs import Clusters, CyclicChain, MarkovChain
 from quiltwork.budget import Accountant, Planned, Spending, calendar, plan, repeated
 from quiltwork.budget.accounting.limits import largest_level, largest_number
 from quiltwork.budget.accounting.release_plan import plan_rows
@@ -234,3 +234,29 @@ def test_the_largest_number_is_found_by_halving(limit, most):
 
     assert largest_number(fits, most) == min(limit, most)
     assert len(asked) <= 45
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        MarkovChain([[0.9, 0.1], [0.4, 0.6]], [1, 0]),
+        MarkovChain([[0.97, 0.03], [0.01, 0.99]], [1, 0]),
+        MarkovChain([[0.9, 0.1], [0.4, 0.6]], "any"),
+        CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]]),
+    ],
+    ids=["known start", "slow", "any start", "cyclic"],
+)
+@pytest.mark.parametrize(("windows", "length"), [(3, 30), (10, 300), (40, 200)])
+def test_releases_at_the_levels_that_are_printed_fit_together(chain, windows, length):
+    """Near the ends of a series a window needs less noise for the same level than inside."""
+    every = repeated(HISTOGRAM, length // windows, length)
+    made = plan(chain, length=length, budget=1, queries=every)
+    printed = Fraction(plan_rows(made)[0][7])
+    for levels in ([one.cost_alone for one in made.items], [printed] * len(made.items)):
+        account = Accountant(chain, length, budget=1)
+        for item, level in zip(made.items, levels, strict=True):
+            found = calibrate(chain, length, level, query=item.planned.query)
+            account.add(Spending.of_query(item.planned.query, found.integer_scale, length))
+    inside = made.items[len(made.items) // 2]
+    found = calibrate(chain, length, inside.cost_alone, query=inside.planned.query)
+    assert found.integer_scale >= inside.scale * (1 - 1e-12)

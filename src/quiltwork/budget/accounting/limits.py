@@ -37,6 +37,7 @@ _JUST_ABOVE = 1 + 2.0**-44
 _PATIENCE = 3
 _THREE_DIGITS = 2.0**-10
 _ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
+_GRID_OF_NUMBERS = Fraction(1, 2**18)
 _NOTHING = 1e-6
 """A release that needs more than 10⁶ times its noise does not fit, for a person."""
 
@@ -112,9 +113,11 @@ def largest_granted(most: float, refused: Sequence[Spending], grants: Grants | N
 def level_alone(secrets: Secrets, spending: Spending) -> Fraction:
     """The ε for which a release of this level can be asked for: what it leaks alone.
 
-    A little less, so that the noise that is found for it is not below its own.
+    A little less, so that the noise that is found for it is not below its own; of numbers a little
+    more, as they pay for their grid, which depends on the noise.
     """
-    return Account(secrets).plus([spending]).total * (1 - _ROUNDING_OF_SWEEPS)
+    less = _ROUNDING_OF_SWEEPS if spending.span is None else _GRID_OF_NUMBERS
+    return Account(secrets).plus([spending]).total * (1 - less)
 
 
 def how_many_more(account: Account, budget: Fraction, spending: Spending) -> int | float:

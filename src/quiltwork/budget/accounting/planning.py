@@ -25,10 +25,10 @@ from quiltwork.budget.accounting.expected_errors import (
 )
 from quiltwork.budget.accounting.gaussian_account import GaussianAccount, Room
 from quiltwork.budget.accounting.gaussian_planning import gaussian_scales
-from quiltwork.budget.accounting.limits import least_scales, planned_spending
+from quiltwork.budget.accounting.limits import least_scales, level_alone, planned_spending
 from quiltwork.budget.accounting.release_plan import PlannedRelease, ReleasePlan
 from quiltwork.budget.accounting.schedule import Planned, as_planned
-from quiltwork.budget.accounting.theorems import singles
+from quiltwork.budget.accounting.theorems import shape_of
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
@@ -37,6 +37,9 @@ from quiltwork.influence.calibration_arguments import check_states
 from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.queries import Query, Sum
 from quiltwork.queries.numbers import of_numbers
+
+_PRICED = 5
+"""So many windows of one length are priced at either end, and about as many in between."""
 
 
 def plan(
@@ -115,7 +118,7 @@ def _pure_plan(
         planned_spending(one.query, scale, account.length, one.label)
         for one, scale in zip(planned, scales, strict=True)
     ]
-    alone = singles(spendings, account.secrets)
+    alone = _levels_alone(spendings, account.secrets)
     naive = _naive_scales(account, planned)
     columns = zip(planned, scales, spendings, alone, naive, strict=True)
     items = tuple(_item(account, *column) for column in columns)
@@ -157,6 +160,26 @@ def _gaussian_plan(
     )
     used = float_up(account.used)
     return ReleasePlan(items, limit, float_up(limit), used, delta)
+
+
+def _levels_alone(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
+    """The epsilon with which each release, if asked for alone, has no less than its noise.
+
+    Windows of one length differ near the ends of the series, and by the time of day. Of many some
+    are priced, and the others get the least of these levels.
+    """
+    shapes: dict[tuple[object, ...], list[int]] = {}
+    for number, one in sorted(enumerate(spendings), key=lambda two: two[1].start):
+        shapes.setdefault(shape_of(one), []).append(number)
+    found = [Fraction(0)] * len(spendings)
+    for numbers in shapes.values():
+        ends = {*numbers[:_PRICED], *numbers[-_PRICED:]}
+        priced = ends | set(numbers[:: max(1, len(numbers) // _PRICED)])
+        levels = {number: level_alone(secrets, spendings[number]) for number in sorted(priced)}
+        least = min(levels.values())
+        for number in numbers:
+            found[number] = levels.get(number, least)
+    return found
 
 
 def _as_asked(query: Query, beliefs: Sequence[Belief]) -> Query:

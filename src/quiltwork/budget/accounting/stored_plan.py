@@ -84,10 +84,9 @@ class PlannedLine:
             problem = as_problem(self.query, length, None, episode)
             found, _ = epsilon_under(beliefs, problem, self.scale, self.delta)
             level, noise = Fraction(found), {"noise": "gaussian", "delta": self.delta}
+            level *= 1 if getattr(self.query, "span", None) is None else _GRID_OF_NUMBERS
         else:
             level = level_alone(secrets, self.spending(length))
-        if getattr(self.query, "span", None) is not None:
-            level *= _GRID_OF_NUMBERS
         for _ in range(_TRIES):
             made = calibrate(
                 beliefs, length, level, query=self.query, episode=episode, pairs=pairs, **noise

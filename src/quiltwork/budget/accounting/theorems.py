@@ -190,11 +190,6 @@ def parallel(account: Account) -> Bound:
 _THEOREMS = (swept, general, sequential, same_quilts, group, parallel)
 
 
-def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
-    """What each release costs alone; windows of one length cost what a central one costs."""
-    return _each(spendings, secrets, lambda one: Account(secrets).plus([one]).total)
-
-
 def quilt_singles(account: Account) -> list[Fraction]:
     """What each release costs alone by quilts, whose levels add up."""
     secrets = account.secrets
@@ -225,13 +220,16 @@ def _each(
 ) -> list[Fraction]:
     central: dict[tuple[object, ...], Spending] = {}
     for one in spendings:
-        known = central.setdefault(_shape(one), one)
-        central[_shape(one)] = min(known, one, key=lambda s: abs(s.start + s.stop - secrets.length))
+        known = central.setdefault(shape_of(one), one)
+        central[shape_of(one)] = min(
+            known, one, key=lambda s: abs(s.start + s.stop - secrets.length)
+        )
     costs = {shape: cost(one) for shape, one in central.items()}
-    return [costs[_shape(one)] for one in spendings]
+    return [costs[shape_of(one)] for one in spendings]
 
 
-def _shape(spending: Spending) -> tuple[object, ...]:
+def shape_of(spending: Spending) -> tuple[object, ...]:
+    """What releases have in common that differ in where their windows lie."""
     charges = spending.per_point, spending.per_pair, spending.once
     runs = tuple((a - spending.start, b - spending.start) for a, b in spending.runs)
     return spending.stop - spending.start, runs, charges
