@@ -30,9 +30,8 @@ from quiltwork.results import ChartedResult
 
 FloatArray = NDArray[np.float64]
 _UP = 1 + 2.0**-30
-_STEP = 2.0**-40
-_HALVINGS = 50
-_LARGEST_EXPONENT = 800.0
+_STEP = 2.0**-38
+_HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,8 @@ def rank_teams(
     beta, teams = 1 - confidence - mixing, list(values)
     tables = {team: np.asarray(table, float) for team, (_, table) in values.items()}
     rows = len(next(iter(tables.values())))
-    compare, method = _comparison(metric, beliefs, rows)
+    pairs = len(teams) * (len(teams) - 1)
+    compare, method = _comparison(metric, beliefs, rows, pairs, beta / 2)
     scores = {team: metric.score(_means(table)) for team, table in tables.items()}
     ends = {
         team: _interval(metric, beliefs, table, beta / (2 * len(teams)))
@@ -219,20 +219,26 @@ def _sizes(beliefs: Belief | None, rows: int) -> NDArray[np.intp] | None:
 def _interval(
     metric: Metric, beliefs: Belief | None, table: FloatArray, failure: float
 ) -> tuple[float, float]:
-    """Return where a score is in truth, but for a probability of `failure`."""
+    """Return where a score is in truth, but for a probability of failure/2 on each side."""
     rows, units = len(table), _sizes(beliefs, len(table))
-    if len(metric.signs) > 1 or units is None:
-        exponent = math.log(2 * len(metric.signs) / failure)
+    means = len(metric.signs)
+    if units is None:
+        exponent = math.log(2 * means / failure)
         score = metric.score(_means(table))
         low, high = truth_of_score(metric, concentration(beliefs), rows, exponent, score, score)
         return float(low), float(high)
-    column = table.reshape(rows)
-    if beliefs is None and _is_right_or_wrong(metric):
-        ends = clopper_pearson(int(column.sum()), rows, failure)
-    else:
-        ends = bet_interval(column, units, failure)
-    low, high = (metric.score([end]) for end in ends)
-    return (low, high) if metric.signs[0] > 0 else (high, low)
+    exact = beliefs is None and metric.labels
+    ends = [
+        clopper_pearson(int(column.sum()), rows, failure / means)
+        if exact
+        else bet_interval(column, units, failure / means)
+        for column in table.reshape(rows, means).T
+    ]
+    worst, best = (
+        [one[side if sign > 0 else 1 - side] for one, sign in zip(ends, metric.signs, strict=True)]
+        for side in (0, 1)
+    )
+    return metric.score(worst), metric.score(best)
 
 
 def clopper_pearson(successes: int, rows: int, failure: float) -> tuple[float, float]:
@@ -261,21 +267,21 @@ def stakes(rows: int, largest: float) -> FloatArray:
     return np.asarray(2.0 ** -np.arange(2 + math.ceil(math.log2(max(rows, 2)) / 2)) / largest)
 
 
-def log_wealth(differences: FloatArray, largest: float) -> float:
+def log_wealth(differences: FloatArray, bets: FloatArray, spread_over: int = 0) -> float:
     """Return ln of what bets on a positive sum have come to, from 1.
 
-    Where the expectations of independent differences in [−largest, largest] add up to 0 or less,
-    the wealth is expected to be at most 1.
+    It is spread over the bets, or over so many of which the others are lost. Where the expectations
+    of independent differences add up to 0 or less, and no bet can lose more than all, the wealth is
+    expected to be at most 1.
 
     Theorem: docs/theory/final-ranking.md
     """
-    bets = stakes(len(differences), largest)
     with np.errstate(divide="ignore"):
         logs = np.array([np.log1p(bet * differences).sum() for bet in bets])
     most = float(logs.max())
     if most == -math.inf:
         return most
-    return most + math.log(float(np.exp(logs - most).mean()))
+    return most + math.log(float(np.exp(logs - most).sum()) / (spread_over or len(bets)))
 
 
 def bet_interval(
@@ -283,20 +289,24 @@ def bet_interval(
 ) -> tuple[float, float]:
     """Return where the mean of values is in truth, rows of one unit depending on each other.
 
-    It ends where a bet that the truth is further away would have made 2/failure out of 1.
+    It ends where a bet that the truth is further away would have made 2/failure out of 1. Against a
+    small mean stakes may be larger than one: values lose no more than the mean.
 
     Theorem: docs/theory/final-ranking.md
     """
     sizes = np.bincount(units).astype(float)
-    largest = float(sizes.max())
-    limit = math.log(2 / failure)
+    largest, limit = float(sizes.max()), math.log(2 / failure) + _STEP
+    small = stakes(len(sizes), largest)
+    more = 4.0 ** np.arange(1, 1 + math.ceil(math.log(len(sizes) + 1, 4))) / largest
+    bets = np.concatenate([more, small])
 
     def above(sums: FloatArray) -> float:
         """Return the largest mean that bets on more are sure of; sums of units in [0, size]."""
         inside, outside = 0.0, float(sums.sum() / sizes.sum())
         for _ in range(_HALVINGS):
             middle = (inside + outside) / 2
-            won = log_wealth(sums - middle * sizes, largest) >= limit
+            possible = bets[bets * middle * largest <= 1]
+            won = log_wealth(sums - middle * sizes, possible, len(bets)) >= limit
             inside, outside = (middle, outside) if won else (inside, middle)
         return inside
 
@@ -309,13 +319,14 @@ Compare = Callable[[FloatArray, FloatArray], float]
 """A p-value of: the first team is in truth no better than the second."""
 
 
-def _comparison(metric: Metric, beliefs: Belief | None, rows: int) -> tuple[Compare, str]:
-    """Choose the test by what is public: the metric and the belief."""
+def _comparison(
+    metric: Metric, beliefs: Belief | None, rows: int, pairs: int, failure: float
+) -> tuple[Compare, str]:
+    """Choose the test by what is public: the metric, the belief, and how many pairs there are."""
     units = _sizes(beliefs, rows)
     if len(metric.signs) > 1:
-        means = len(metric.signs)
-        return lambda one, other: _disjoint(metric, beliefs, one, other, means), (
-            "simultaneous intervals; Holm over all pairs"
+        return _by_intervals(metric, beliefs, pairs, failure), (
+            "intervals of every mean, also for the differences; Holm over all pairs"
         )
     sign = metric.signs[0]
 
@@ -335,11 +346,11 @@ def _comparison(metric: Metric, beliefs: Belief | None, rows: int) -> tuple[Comp
             "Clopper and Pearson's intervals, McNemar's exact test of rows paired; Holm over all "
             "pairs"
         )
-    largest = float(np.bincount(units).max())
+    bets = stakes(int(units.max()) + 1, float(np.bincount(units).max()))
 
     def bet(one: FloatArray, other: FloatArray) -> float:
         sums = np.asarray(np.bincount(units, weights=difference(one, other)), float)
-        return math.exp(-max(log_wealth(sums, largest), 0.0)) * _UP if sums.sum() > 0 else 1.0
+        return math.exp(-max(log_wealth(sums, bets), 0.0)) * _UP if sums.sum() > 0 else 1.0
 
     return bet, "bets on the rows, which are paired; Holm over all pairs"
 
@@ -355,25 +366,29 @@ def mcnemar(differences: FloatArray) -> float:
     return min(float(betainc(won, lost + 1, 0.5)) * _UP, 1.0) if won else 1.0
 
 
-def _disjoint(
-    metric: Metric, beliefs: Belief | None, one: FloatArray, other: FloatArray, means: int
-) -> float:
-    """Return a p-value from the largest exponent at which two intervals do not meet."""
-    found, rows = concentration(beliefs), len(one)
-    first, second = (metric.score(_means(table)) for table in (one, other))
+def _by_intervals(metric: Metric, beliefs: Belief | None, pairs: int, failure: float) -> Compare:
+    """Return a test whose p-value is the least level at which two intervals do not meet.
 
-    def apart(exponent: float) -> bool:
-        low, _ = truth_of_score(metric, found, rows, exponent, first, first)
-        _, high = truth_of_score(metric, found, rows, exponent, second, second)
-        return bool(low > high)
+    Tried are failure, failure/2, …, down to what Holm's procedure asks of the first of all pairs.
+    """
+    levels = [failure / 2**k for k in range(math.ceil(math.log2(max(pairs, 1))) + 1)]
+    known: dict[tuple[int, float], tuple[float, float]] = {}
 
-    inside, outside = 0.0, _LARGEST_EXPONENT
-    if first <= second or not apart(inside):
-        return 1.0
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if apart(middle) else (inside, middle)
-    return min(1.0, 2 * means * math.exp(-inside) * _UP)
+    def ends(table: FloatArray, level: float) -> tuple[float, float]:
+        key = (id(table), level)
+        if key not in known:
+            known[key] = _interval(metric, beliefs, table, level)
+        return known[key]
+
+    def compare(one: FloatArray, other: FloatArray) -> float:
+        least = 1.0
+        for level in levels:
+            if ends(one, level)[0] <= ends(other, level)[1]:
+                break
+            least = level
+        return least
+
+    return compare
 
 
 def _ahead(
