@@ -92,6 +92,33 @@ def test_the_minutes_that_the_tracker_lost_are_not_counted(told):
     assert re.search(r"^(Useful|Rough|Useless): ", done[-1][2], flags=re.M)
 
 
+@pytest.mark.parametrize("name", ["meters", "tracker"])
+def test_gaps_are_public_or_a_state_of_their_own(told, name):
+    """The same file with both claims: a hidden state that lasts takes more noise than it tells."""
+    folder, done = told(name)
+    made, *_, asked = (line for line in (folder / "story.sh").read_text("utf-8").splitlines()
+                       if line.startswith("quiltwork"))  # fmt: skip
+    lasting = re.search(r"--lasting (\S+)", made)[1]
+    states = re.search(r"--states (\S+)", made)[1]
+    made = made.replace(states, f"{states},missing").replace(lasting, f"{lasting},2h")
+    found = {}
+    for missing in ("state", "public"):
+        line = asked.replace("--missing public", f"--missing {missing}")
+        line = line.replace("--report report.html", "--json")
+        with chdir(folder):
+            if missing == "state":
+                assert ran(made.replace("-o belief.json", "-o both.json"))[1] == 0
+                line = line.replace("--belief belief.json", "--belief both.json")
+            _, code, out, err = ran(line)
+        assert code == 0, err
+        found[missing] = json.loads(out)
+    assert found["state"]["points"] == found["public"]["points"] + found["public"]["gaps"]
+    assert found["public"]["gaps"] > 0
+    assert "gaps" not in found["state"]
+    assert found["public"]["scale"] < found["state"]["scale"]
+    assert "says nothing about its states" in done[0][3] + done[-2][3] + done[-1][3]
+
+
 def test_postal_codes_keep_their_zeros(told):
     folder, _ = told("hospital")
     codes = {row["zip"] for row in rows_of(folder / "patients.csv")}
