@@ -21,6 +21,7 @@ from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_down
+from quiltwork.roots import bisected
 
 _PLACES = 16
 """Places per standard deviation at which crossings are looked for."""
@@ -120,12 +121,11 @@ def _crossings(weights: FloatArray, values: FloatArray, sigma: float, changes: i
     signs = np.array([_sign(weights, values, sigma, place) for place in places.tolist()])
     found = []
     for at in np.flatnonzero(signs[1:] * signs[:-1] < 0).tolist():
-        low, high = float(places[at]), float(places[at + 1])
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            same = _sign(weights, values, sigma, middle) == signs[at]
-            low, high = (middle, high) if same else (low, middle)
-        found.append(low)
+
+        def passes(place: float, before: float = float(signs[at])) -> bool:
+            return _sign(weights, values, sigma, place) != before
+
+        found.append(bisected(passes, float(places[at]), float(places[at + 1]), _HALVINGS)[0])
     return [-math.inf, *found, math.inf]
 
 

@@ -26,6 +26,7 @@ from quiltwork.audit.additive import Joint
 from quiltwork.audit.inner import InnerChain
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 from quiltwork.errors import UnsupportedError
+from quiltwork.roots import bisected
 
 Weights: TypeAlias = NDArray[Any]
 """Floats, or Python integers of any size."""
@@ -357,15 +358,15 @@ def _log_convolve(
 
 def _slope(one: FloatArray, other: FloatArray, code: int) -> float:
     """The tilt under which the mean of the sum is about this code."""
-    low, high = -_STEEPEST, _STEEPEST
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
+
+    def reaches(slope: float) -> bool:
         mean = 0.0
         for law in (one, other):
-            weights, _ = _tilted(law, middle)
+            weights, _ = _tilted(law, slope)
             mean += float(weights @ np.arange(len(law)) / weights.sum())
-        low, high = (middle, high) if mean < code else (low, middle)
-    return (low + high) / 2
+        return mean >= code
+
+    return sum(bisected(reaches, -_STEEPEST, _STEEPEST, _HALVINGS)) / 2
 
 
 def _tilted(law: FloatArray, slope: float) -> tuple[FloatArray, float]:

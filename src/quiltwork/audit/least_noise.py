@@ -26,6 +26,7 @@ from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_down
+from quiltwork.roots import bisected
 from quiltwork.wording import argument
 
 _HALVINGS = 40
@@ -118,11 +119,7 @@ def _least(fits: Callable[[float], bool], epsilon: float, low: float, safe: floa
         safe /= 2
     if safe / 2 <= _SMALLEST and low == 0 and fits(0.0):
         return 0.0
-    low = max(low, safe / 2 if safe / 2 > _SMALLEST else 0.0)
-    for _ in range(_HALVINGS):
-        middle = (low + safe) / 2
-        low, safe = (low, middle) if fits(middle) else (middle, safe)
-    return safe
+    return bisected(fits, max(low, safe / 2 if safe / 2 > _SMALLEST else 0.0), safe, _HALVINGS)[1]
 
 
 class Search:

@@ -49,6 +49,7 @@ from quiltwork.influence.quilts.quilt_bound import default_quilts
 from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
 from quiltwork.influence.sweep.beliefs import sweep_of
 from quiltwork.influence.sweep.leakage import Sweep
+from quiltwork.roots import bisected
 
 _SLACK = Fraction(1, 2**39)
 _BISECTIONS = 60
@@ -258,11 +259,11 @@ def _lemma_4_leak(seen: AdversaryBound, level: Fraction, known: float) -> float:
     high = Fraction(known)
     if _lemma_4(seen, high) < level:
         return known
-    low = Fraction(0)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _lemma_4(seen, middle) >= level else (middle, high)
-    return float_up(high)
+
+    def allows(epsilon: Fraction) -> bool:
+        return _lemma_4(seen, epsilon) >= level
+
+    return float_up(bisected(allows, Fraction(0), high, _BISECTIONS)[1])
 
 
 def reads_up(value: Fraction) -> float:

@@ -15,12 +15,12 @@ from typing import Protocol
 
 import numpy as np
 
-from quiltwork.influence.root import largest_that_fits
 from quiltwork.influence.sweep.horizon import MOST_WARM_UP
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.step import Contracted, Exact
+from quiltwork.roots import largest_that_fits
 
 _CLOSE = 2.0**-32
 _FAIR, _OFTEN, _SETTLES = 2.0**-20, 16, 512

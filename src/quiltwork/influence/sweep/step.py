@@ -28,8 +28,9 @@ from quiltwork.influence.sweep.program import (
 )
 from quiltwork.influence.timeline import Timeline
 from quiltwork.lazy import cached_property
+from quiltwork.roots import bisected
 
-_LONGEST_SPAN = 64
+_LONGEST_SPAN, _BISECTIONS = 64, 80
 _ORDINARY = 64.0
 """Ratios of bounds up to e to so much per node stay numbers."""
 _LARGEST_BOUND = 300.0
@@ -297,9 +298,10 @@ def contracted(diameter: float, alpha: float) -> float:
 
 def _fixed_point(span: int, diameter: float, level: float) -> float:
     """The r with r = (span − 1)·level + contracted(Δ, level + r), from above."""
-    low, high = 0.0, (span - 1) * level + diameter * (1 + 2.0**-40) + 2.0**-40
-    for _ in range(80):
-        middle = (low + high) / 2
-        image = (span - 1) * level + contracted(diameter, level + middle)
-        low, high = (low, middle) if image * (1 + 2.0**-46) <= middle else (middle, high)
-    return high * (1 + 2.0**-40)
+    most = (span - 1) * level + diameter * (1 + 2.0**-40) + 2.0**-40
+
+    def is_above(bound: float) -> bool:
+        image = (span - 1) * level + contracted(diameter, level + bound)
+        return image * (1 + 2.0**-46) <= bound
+
+    return bisected(is_above, 0.0, most, _BISECTIONS)[1] * (1 + 2.0**-40)

@@ -1,16 +1,19 @@
-"""The largest number at which something that rises is no more than it may be.
+"""Where something that only rises, or only falls, passes what is allowed: brackets and their ends.
 
-One bracketed root finder: secants on logarithms that keep both ends (Illinois), from a number that
-fits. What is returned was evaluated and fits, so that it errs on the safe side.
+`largest_that_fits` follows secants on logarithms that keep both ends of a bracket (Illinois), where
+an evaluation is dear; `bisected` halves a bracket, where it is cheap or has a yes or no only. Both
+say which end is safe: what fits was evaluated.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TypeVar
 
 T = TypeVar("T")
+N = TypeVar("N", float, Fraction)
 _TURNS = 80
 _ENOUGH = 1e12
 _LEAST = 1e-300
@@ -58,6 +61,20 @@ def largest_that_fits(
         else:
             low, best = ahead, found
     return _between(evaluate, value, (low, best), (high, above), limit, close)
+
+
+def bisected(fits: Callable[[N], bool], low: N, high: N, steps: int) -> tuple[N, N]:
+    """Halve a bracket so many times: `high` fits and `low` is taken not to, before and after.
+
+    The ends may stand in any order, so that the one that fits may be the lower one.
+
+    >>> bisected(lambda x: x * x >= 2, 1.0, 2.0, 10)
+    (1.4140625, 1.4150390625)
+    """
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return low, high
 
 
 def _between(
