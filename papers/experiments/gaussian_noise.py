@@ -27,9 +27,12 @@ DAYS = 365
 def gaussian_noise(progress: Progress) -> Findings:
     """ε = 1: σ and mean absolute error for K questions, and from which K on Gaussian noise pays."""
     from quiltwork import MarkovChain, calibrate, queries
+    from quiltwork.queries import Query
 
     two = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
-    cases = {"two states, a count": (two, 100, queries.count(1))}
+    cases: dict[str, tuple[MarkovChain, int, Query]] = {
+        "two states, a count": (two, 100, queries.count(1))
+    }
     try:
         minutes, length = activity_chain()
         cases["activity, minutes, 4 states, a histogram"] = minutes, length, queries.histogram()
@@ -41,15 +44,19 @@ def gaussian_noise(progress: Progress) -> Findings:
     for name, (chain, length, query) in tracked(progress, cases.items()):
         scale = calibrate(chain, length, 1, query=query).scale
         for delta in DELTAS:
-            asked = {"query": query, "noise": "gaussian", "delta": delta}
-            sigma = calibrate(chain, length, 1, **asked).scale
+            sigmas = {
+                releases: calibrate(
+                    chain, length, 1, query=query, noise="gaussian", delta=delta, releases=releases
+                ).scale
+                for releases in RELEASES
+            }
+            sigma = sigmas[1]
             rows.append(Row(f"{name}: σ of one question, δ = {delta:g}", sigma))
             pays = (sigma * math.sqrt(2 / math.pi) / scale) ** 2
             rows.append(Row(f"{name}: as good as geometric at K, δ = {delta:g}", pays))
-            for many in RELEASES:
-                all_of_them = calibrate(chain, length, 1, releases=many, **asked).scale
-                errors = many * scale, all_of_them * math.sqrt(2 / math.pi)
-                table.append((name, delta, many, all_of_them, *errors, errors[0] / errors[1]))
+            for releases, shared in sigmas.items():
+                errors = releases * scale, shared * math.sqrt(2 / math.pi)
+                table.append((name, delta, releases, shared, *errors, errors[0] / errors[1]))
             gain = table[-1][-1]
             rows.append(
                 Row(f"{name}: 365 questions, δ = {delta:g}, less error", gain, unit="times")

@@ -299,9 +299,12 @@ class Swept:
         for one in which.tolist():
             begin, end = int(stretches.first[one]), int(stretches.last[one])
             for nodes, ends, leak, *_ in self._leaks(begin, end):
-                runs = _runs_of_alike(nodes, ends, leak, self.sweep.walk.period)
-                for parts, some in zip((first, last, values), runs, strict=True):
-                    parts.append(some)
+                run_first, run_last, run_leak = _runs_of_alike(
+                    nodes, ends, leak, self.sweep.walk.period
+                )
+                first.append(run_first)
+                last.append(run_last)
+                values.append(run_leak)
         firsts, lasts, leaks = np.concatenate(first), np.concatenate(last), np.concatenate(values)
         order = np.argsort(firsts, kind="stable")
         return firsts[order], lasts[order], leaks[order]
