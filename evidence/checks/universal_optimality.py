@@ -14,7 +14,7 @@ import numpy as np
 
 from evidence.precise_program import solve
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.consumers.losses import Loss, MatrixLoss, asymmetric, power, read_loss
+from quiltwork.counts.consumers.loss_functions import Loss, MatrixLoss, asymmetric, power, read_loss
 from quiltwork.counts.optimality.consumer_program import lagrange_bound
 from quiltwork.counts.optimality.exact_matrix import best_remap
 

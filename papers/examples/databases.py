@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import product
 from typing import TypeAlias
 
-from quiltwork.counts.consumers.losses import read_loss
+from quiltwork.counts.consumers.loss_functions import read_loss
 from quiltwork.counts.optimality.consumer_program import Pairs, lagrange_bound, solve
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from quiltwork.counts.alpha_levels import read_alpha
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.consumers.losses import power
+from quiltwork.counts.consumers.loss_functions import power
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix, compose, deterministic
 from quiltwork.errors import InvalidInputError

@@ -9,7 +9,7 @@ from math import lcm
 import numpy as np
 from hypothesis import strategies as st
 
-from quiltwork.counts.consumers.losses import asymmetric, power, read_loss
+from quiltwork.counts.consumers.loss_functions import asymmetric, power, read_loss
 
 
 def geometric(n, alpha):

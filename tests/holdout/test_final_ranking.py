@@ -21,7 +21,7 @@ from quiltwork.holdout.final_ranking import (
     read_ranking,
     stakes,
 )
-from quiltwork.holdout.labels import Labels
+from quiltwork.holdout.label_table import Labels
 from quiltwork.holdout.metrics import read_metric
 from quiltwork.holdout.transcript import Columns
 

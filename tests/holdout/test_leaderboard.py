@@ -17,7 +17,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import folders
-from quiltwork.holdout.certificates import certify
+from quiltwork.holdout.board_certificates import certify
 from quiltwork.holdout.folders import board_of, create_board
 from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.sealed_log import SealedLog, chained, secret_path

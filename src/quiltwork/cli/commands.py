@@ -44,11 +44,14 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Counts": {
         "count": ("quiltwork.cli.count:count", "Release private counts with their intervals."),
-        "remap": ("quiltwork.cli.remap:remap", "Read released counts as one consumer should."),
+        "remap": (
+            "quiltwork.cli.remap_command:remap",
+            "Read released counts as one consumer should.",
+        ),
     },
     "Holdouts": {
         "holdout": (
-            "quiltwork.cli.holdout:holdout",
+            "quiltwork.cli.holdout_commands:holdout",
             "Ask a holdout again and again, and keep its answers true.",
         ),
         "leaderboard": (

@@ -139,7 +139,7 @@ def count(
         raise click.UsageError("--n goes with --value")
     from quiltwork.cli.tabulate import Contributor, cells_of, read_categories, read_condition
     from quiltwork.counts import release_table
-    from quiltwork.counts.people import LimitedCounts
+    from quiltwork.counts.contributors import LimitedCounts
 
     by = tuple(column for text in by for column in split_list(text))
     if len(set(by)) < len(by):

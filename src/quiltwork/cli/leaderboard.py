@@ -195,7 +195,7 @@ def certify(
     output: str | None = output_option,
 ) -> None:
     """Sign how the leaderboard in FOLDER stands: its name, the date, its promise, its digest."""
-    from quiltwork.holdout.certificates import certify as sign
+    from quiltwork.holdout.board_certificates import certify as sign
 
     check_targets(output)
     found = sign(folder, key)
@@ -214,7 +214,7 @@ def verify(
     log: str | None = option("Must be whole, and have the line that is certified.", "FILE"),
 ) -> None:
     """Check a certificate offline: its signature, and that of whom and about what it is."""
-    from quiltwork.holdout.certificates import verify_certificate
+    from quiltwork.holdout.board_certificates import verify_certificate
 
     found = verify_certificate(files.contents(file), public_key, log)
     whose = "" if public_key else " Whose key it is, nothing here tells: compare it."

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias, cast
 
 from quiltwork import files
-from quiltwork.counts.people import first_rows
+from quiltwork.counts.contributors import first_rows
 from quiltwork.delimited import (
     GivenDialect,
     column_position,

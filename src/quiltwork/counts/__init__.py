@@ -1,9 +1,10 @@
-"""Counts for everyone: the geometric mechanism, released once, and each consumer's optimum.
+"""Private counts: one release for everybody, and each reader's best interpretation of it.
 
-`geometric_mechanism` releases a count, `count_table` many of them, `several_levels` one for several
-recipients; `people` are those with several rows, or who depend on each other. `consumers` is what
-readers believe and fear, `remaps` each reader's best reading, `optimality` the program that no
-mechanism beats, `chains` the optimal mechanism for people or moments tied by a chain.
+`geometric_mechanism` releases one count, `count_table` many, `several_levels` one count at several
+privacy levels. `contributors` limits how many rows one person contributes, and prices people who
+depend on each other. `consumers` holds a reader's prior and loss, `remaps` the optimal reading,
+`optimality` the linear program of the best possible mechanism, and `chains` the optimal mechanism
+for states along a Markov chain.
 """
 
 from quiltwork._offered import offered

@@ -9,7 +9,8 @@ from .consumers.consumer import ChainCounts as ChainCounts
 from .consumers.consumer import Consumer as Consumer
 from .consumers.consumer import learn_from_release as learn_from_release
 from .consumers.gains import consumer_gain as consumer_gain
-from .consumers.losses import ErrorLoss as ErrorLoss
+from .consumers.loss_functions import ErrorLoss as ErrorLoss
+from .contributors import limited_counts as limited_counts
 from .count_table import CountTable as CountTable
 from .count_table import release_table as release_table
 from .geometric_mechanism import GeometricMechanism as GeometricMechanism
@@ -18,6 +19,5 @@ from .optimality.consumer_program import optimal_mechanism as optimal_mechanism
 from .optimality.derivation import Derivation as Derivation
 from .optimality.derivation import derive as derive
 from .optimality.exact_matrix import constraint_matrix as constraint_matrix
-from .people import limited_counts as limited_counts
 from .remaps.remap import Remap as Remap
 from .several_levels import release_levels as release_levels

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from quiltwork import files
 from quiltwork.arguments import choice, flag, instance, listed
 from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.counts.contributors import LimitedCounts, belief_digest, number_of_people
 from quiltwork.counts.count_table_level import Adjacency, Cell, project, sum_quantile, table_level
-from quiltwork.counts.people import LimitedCounts, belief_digest, number_of_people
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import (
     Number,

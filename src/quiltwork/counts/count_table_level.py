@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
-from quiltwork.counts.people import number_of_people, substitution_level
+from quiltwork.counts.contributors import number_of_people, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import Number, privacy_level, proper_fraction
 from quiltwork.noise import TwoSidedGeometric

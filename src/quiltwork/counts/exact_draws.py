@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 from quiltwork.budget.payment import pay_and_keep, read_payer
-from quiltwork.counts.people import read_count
+from quiltwork.counts.contributors import read_count
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import of_fraction
 from quiltwork.noise.finite_law import SamplingTable, Thresholds

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.arguments import flag
 from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
-from quiltwork.counts.people import belief_digest, read_count, substitution_level
+from quiltwork.counts.contributors import belief_digest, read_count, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric

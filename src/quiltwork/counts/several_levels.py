@@ -22,9 +22,9 @@ from quiltwork import files
 from quiltwork.arguments import listed
 from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.alpha_levels import read_level
+from quiltwork.counts.contributors import read_count
 from quiltwork.counts.exact_draws import draw_index
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
-from quiltwork.counts.people import read_count
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, written_fraction
 from quiltwork.noise import TwoSidedGeometric

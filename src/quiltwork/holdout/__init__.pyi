@@ -1,9 +1,9 @@
 from . import sklearn as sklearn
 from .board import Board as Board
 from .board import guard as guard
-from .certificates import Certificate as Certificate
-from .certificates import certify as certify
-from .certificates import verify_certificate as verify_certificate
+from .board_certificates import Certificate as Certificate
+from .board_certificates import certify as certify
+from .board_certificates import verify_certificate as verify_certificate
 from .final_ranking import FinalRanking as FinalRanking
 from .folders import board_of as board_of
 from .folders import create_board as create_board

@@ -36,7 +36,7 @@ from quiltwork.exact import Number, counted, integer, shortened, to_fraction
 from quiltwork.holdout.arrays import commitment, without_names
 from quiltwork.holdout.final_ranking import FinalRanking, rank_teams, read_ranking
 from quiltwork.holdout.guarantee import VACUOUS, read_share
-from quiltwork.holdout.labels import Labels, Mask, ScoredRows, check_targets, need_classes
+from quiltwork.holdout.label_table import Labels, Mask, ScoredRows, check_targets, need_classes
 from quiltwork.holdout.ladder import Ladder, interval_of
 from quiltwork.holdout.metrics import Metric, Scoring
 from quiltwork.holdout.one_bit import OneBit

@@ -38,7 +38,7 @@ from quiltwork.holdout.board import (
     status_of,
     verdict_of,
 )
-from quiltwork.holdout.labels import need_classes
+from quiltwork.holdout.label_table import need_classes
 from quiltwork.holdout.metrics import MetricName, Scoring, plain_label, read_metric
 from quiltwork.holdout.studies import Study, read_table
 from quiltwork.holdout.transcript import HOLDOUT, INTERRUPTED, WAITING, Columns, Transcript

@@ -26,9 +26,9 @@ from quiltwork.budget import Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.budget.payment import Payer
 from quiltwork.client.records import AnswerExample, AnswerPreview, Released
+from quiltwork.counts.contributors import limited_counts
 from quiltwork.counts.count_table import CountTable, release_table
 from quiltwork.counts.count_table_level import table_level
-from quiltwork.counts.people import limited_counts
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, MatrixLoss, asymmetric
+from quiltwork.counts.consumers.loss_functions import (
+    CallableLoss,
+    ErrorLoss,
+    MatrixLoss,
+    asymmetric,
+)
 from quiltwork.counts.consumers.universality import (
     crosses_once,
     has_decreasing_differences,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view as sliding
 
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, power
+from quiltwork.counts.consumers.loss_functions import CallableLoss, ErrorLoss, power
 from quiltwork.counts.remaps import remap
 from quiltwork.counts.remaps.posteriors import posteriors
 from tests.counts.oracle import ALPHAS, SHAPES, bayes, geometric, logs_of, priors, whole_posteriors

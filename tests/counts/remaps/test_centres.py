@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.consumers.losses import asymmetric
+from quiltwork.counts.consumers.loss_functions import asymmetric
 from quiltwork.counts.remaps import centres
 from quiltwork.counts.remaps.centres import quantile
 from quiltwork.counts.remaps.posteriors import posteriors

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, asymmetric, power
+from quiltwork.counts.consumers.loss_functions import CallableLoss, ErrorLoss, asymmetric, power
 from quiltwork.counts.remaps import centres
 from quiltwork.counts.remaps.posteriors import posteriors
 from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, logs_of, priors

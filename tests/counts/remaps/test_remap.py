@@ -10,7 +10,7 @@ from scipy import stats
 
 from quiltwork import files
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, power
+from quiltwork.counts.consumers.loss_functions import CallableLoss, ErrorLoss, power
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors, whole_numbers
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from papers.examples import databases
-from quiltwork.counts.consumers.losses import read_loss
+from quiltwork.counts.consumers.loss_functions import read_loss
 from tests.counts.oracle import is_private, priors
 
 HALF = Fraction(1, 2)

@@ -35,10 +35,10 @@ from quiltwork.counts.chains.chain_program import (
     table_leakage,
 )
 from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.contributors import belief_digest
 from quiltwork.counts.exact_draws import ExactMechanism
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
-from quiltwork.counts.people import belief_digest
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.influence import calibrate

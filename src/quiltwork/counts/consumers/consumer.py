@@ -16,7 +16,7 @@ import numpy as np
 
 from quiltwork.arguments import instance, listed
 from quiltwork.counts.alpha_levels import read_alpha
-from quiltwork.counts.consumers.losses import FloatArray, Loss, MatrixLoss, read_loss
+from quiltwork.counts.consumers.loss_functions import FloatArray, Loss, MatrixLoss, read_loss
 from quiltwork.counts.consumers.universality import Universality, universality
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, shortened, to_fraction
@@ -298,7 +298,7 @@ class Consumer:
             `ChainCounts(chain, state)`, or any object with `probabilities(n)`, or with
             `log_probabilities(n)`, which keep what is below the least float.
         loss: "absolute", "squared", "binary", "power:Q", "asymmetric:UNDER:OVER", a matrix, a
-            function of (count, answer), or a loss from `quiltwork.counts.consumers.losses`.
+            function of (count, answer), or a loss from `quiltwork.counts.consumers.loss_functions`.
 
     >>> user = Consumer([0.5, 0, 0, 0.5], loss="binary")
     >>> user.probabilities(3).tolist()

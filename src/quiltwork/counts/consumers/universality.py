@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from quiltwork.counts.consumers.losses import (
+from quiltwork.counts.consumers.loss_functions import (
     Binary,
     CallableLoss,
     ErrorLoss,
@@ -54,7 +54,7 @@ class Universality:
 def universality(loss: Loss, n: int) -> Universality:
     """Decide whether the remapped geometric mechanism is optimal for a loss on 0..n.
 
-    >>> from quiltwork.counts.consumers.losses import asymmetric, read_loss
+    >>> from quiltwork.counts.consumers.loss_functions import asymmetric, read_loss
     >>> universality(read_loss("squared"), 10).condition
     'monotone'
     >>> print(universality(asymmetric(2, 1), 10).detail)

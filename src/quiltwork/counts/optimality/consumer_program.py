@@ -22,7 +22,7 @@ import numpy as np
 from quiltwork.arguments import instance
 from quiltwork.counts.alpha_levels import epsilon_for_alpha, read_alpha
 from quiltwork.counts.consumers.consumer import LARGEST_PRIOR, Consumer
-from quiltwork.counts.consumers.losses import FloatArray
+from quiltwork.counts.consumers.loss_functions import FloatArray
 from quiltwork.counts.consumers.universality import Universality
 from quiltwork.counts.exact_draws import ExactMechanism
 from quiltwork.counts.geometric_mechanism import GeometricMechanism

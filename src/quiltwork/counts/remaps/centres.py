@@ -27,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.counts.consumers.losses import FloatArray, IntArray
+from quiltwork.counts.consumers.loss_functions import FloatArray, IntArray
 from quiltwork.counts.remaps.posteriors import Posteriors, PosteriorSide
 
 

@@ -21,7 +21,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.counts.consumers.losses import FloatArray, IntArray
+from quiltwork.counts.consumers.loss_functions import FloatArray, IntArray
 
 SMALLEST_ALPHA = 2.0**-1000  # stands for α = 0: the nearest possible counts take everything
 LEAST_LOG = -700.0  # answers of smaller evidence add nothing to an expected loss

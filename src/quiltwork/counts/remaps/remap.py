@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from quiltwork.arguments import instance
 from quiltwork.counts.consumers.consumer import Consumer, read_logs
-from quiltwork.counts.consumers.losses import (
+from quiltwork.counts.consumers.loss_functions import (
     Binary,
     ErrorLoss,
     FloatArray,

@@ -46,7 +46,7 @@ def read_prior_text(text: str, n: int) -> Any:
 
 def read_loss_text(text: str) -> Any:
     """Turn a loss's name or a file with a matrix into a loss."""
-    from quiltwork.counts.consumers.losses import read_loss
+    from quiltwork.counts.consumers.loss_functions import read_loss
 
     if text.partition(":")[0] in ("absolute", "squared", "binary", "power", "asymmetric"):
         return read_loss(text)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quiltwork.counts import Consumer, GeometricMechanism, optimal_mechanism
-from quiltwork.counts.consumers.losses import (
+from quiltwork.counts.consumers.loss_functions import (
     Binary,
     CallableLoss,
     ErrorLoss,

@@ -12,7 +12,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import folders
-from quiltwork.holdout.certificates import certify, verify_certificate
+from quiltwork.holdout.board_certificates import certify, verify_certificate
 from quiltwork.holdout.metrics import Scoring
 from quiltwork.holdout.transcript import About
 from tests.holdout.test_leaderboard import (  # noqa: F401  (a fixture)
