@@ -17,7 +17,8 @@ from pathlib import Path
 from quiltwork.beliefs import MarkovChain
 from quiltwork.client import Curator
 
-importlib.import_module("quiltwork.service.app")  # runs elsewhere; results rest on its source
+# It runs in another process; importing it makes stored results depend on its source.
+importlib.import_module("quiltwork.service.application")
 
 INDEPENDENT = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["rest", "walk"])
 LENGTH = 100

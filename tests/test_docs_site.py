@@ -241,7 +241,7 @@ def commands(group: click.Group, prefix: tuple[str, ...] = ()):
 
 
 def test_every_command_has_an_example_in_its_help():
-    from quiltwork.cli.app import app
+    from quiltwork.cli.program import app
 
     found = list(commands(app))
     assert found
@@ -253,7 +253,7 @@ def test_every_command_has_an_example_in_its_help():
 
 
 def test_every_command_is_in_the_reference(site):
-    from quiltwork.cli.app import app
+    from quiltwork.cli.program import app
 
     page = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
     for path, _ in commands(app):

@@ -179,8 +179,8 @@ def _documents(folder: Path) -> Iterator[str]:
     import quiltwork as qw
     from papers.command import reproduce
     from quiltwork.beliefs import beliefs_to_json
-    from quiltwork.cli.app import app
     from quiltwork.cli.boundary import run
+    from quiltwork.cli.program import app
 
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
     yield chain.to_json()

@@ -240,7 +240,7 @@ class Commands(SphinxDirective):
     """`commands`: the help of every command of the command line."""
 
     def run(self) -> list[nodes.Node]:
-        from quiltwork.cli.app import app
+        from quiltwork.cli.program import app
 
         lines: list[str] = []
         for path, command in [("quiltwork", app), *commands(app, "quiltwork")]:

@@ -10,8 +10,8 @@ import sys
 import click
 import pytest
 
-from quiltwork.cli.app import app
 from quiltwork.cli.commands import COMMANDS
+from quiltwork.cli.program import app
 
 
 def walk(group: click.Group, path: str):

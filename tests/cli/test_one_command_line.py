@@ -8,7 +8,7 @@ import click
 import pytest
 
 import quiltwork as qw
-from quiltwork.cli.app import app
+from quiltwork.cli.program import app
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from quiltwork.beliefs import MarkovChain
-from quiltwork.service.app import create_app
+from quiltwork.service.application import create_app
 from quiltwork.service.features import open_service
 from quiltwork.service.members import NewToken, invite, issue
 from quiltwork.service.routes import Service

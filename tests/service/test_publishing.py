@@ -15,10 +15,10 @@ import pytest
 from evidence.curators import running
 from evidence.faults.server import new_database
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.service import jobs, publishing
+from quiltwork.service import jobs, publication_process
 from quiltwork.service.features import open_service
 from quiltwork.service.settings import Settings
-from quiltwork.service.sole import only_server
+from quiltwork.service.single_server import single_server
 
 ROWS = 3_000
 """Of each provider: they take a few seconds."""
@@ -82,9 +82,9 @@ def test_what_fails_is_told_in_a_sentence_and_never_with_what_was_raised(service
 
     errors = []
     for function in (refused, broken):
-        monkeypatch.setattr(publishing, "published_from", function)
+        monkeypatch.setattr(publication_process, "published_from", function)
         name = submitted(service)
-        publishing.finish_waiting(service)
+        publication_process.finish_waiting(service)
         assert found(service, name).state == "failed"
         errors.append(found(service, name).error)
     assert errors[0] == "There is nothing to do."
@@ -94,12 +94,12 @@ def test_what_fails_is_told_in_a_sentence_and_never_with_what_was_raised(service
 
 def test_a_second_server_on_the_same_database_is_refused(url):
     with (
-        only_server(url),
+        single_server(url),
         pytest.raises(StorageError, match="Another curator is running"),
-        only_server(url),
+        single_server(url),
     ):
         pass
-    with only_server(url):
+    with single_server(url):
         pass  # the first has ended
 
 

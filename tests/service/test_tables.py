@@ -11,8 +11,8 @@ import pandas
 import pytest
 
 from quiltwork.service import jobs
-from quiltwork.service.publishing import finish_waiting
-from quiltwork.service.tables import published_from
+from quiltwork.service.collaborative_tables import published_from
+from quiltwork.service.publication_process import finish_waiting
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, verify_m_privacy
 
 RULES = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 4, "l": 2, "m": 1}

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quiltwork.service.limits import ConcurrencyLimiter, limited_body
 from quiltwork.service.problems import Problem
+from quiltwork.service.request_limits import ConcurrencyLimiter, limited_body
 from quiltwork.service.settings import Limits
 from tests.service.conftest import CHAIN, PEOPLE, ROWS
 

@@ -19,8 +19,8 @@ from typing import NoReturn
 import click
 
 from quiltwork import files
-from quiltwork.cli.app import app
 from quiltwork.cli.output import patience
+from quiltwork.cli.program import app
 from quiltwork.cli.typed_words import TypedWords
 from quiltwork.errors import (
     QuiltworkError,

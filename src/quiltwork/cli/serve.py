@@ -77,16 +77,16 @@ def serve(
         import uvicorn
 
         from quiltwork.service import dashboard
-        from quiltwork.service.app import create_app
+        from quiltwork.service.application import create_app
         from quiltwork.service.features import open_service
     except ImportError as error:
         raise UnsupportedError(
             f"A curator needs {error.name}: pip install 'quiltwork[server]'."
         ) from None
     from quiltwork.service.members import NewToken, first_owner, issue, member_of
-    from quiltwork.service.publishing import publishing
+    from quiltwork.service.publication_process import publishing
     from quiltwork.service.settings import LOOPBACK, Settings, key_from, private_folder
-    from quiltwork.service.sole import only_server
+    from quiltwork.service.single_server import single_server
 
     with ExitStack() as held:
         usual = held.enter_context(TemporaryDirectory()) if demo else usual_folder()
@@ -104,7 +104,7 @@ def serve(
         if access_log:
             _log_requests()
         if new_token is None:
-            held.enter_context(only_server(url))
+            held.enter_context(single_server(url))
         service = open_service(settings, clean=new_token is None)
         if new_token is not None:
             if member_of(service, new_token) is None:
@@ -219,7 +219,7 @@ def rotate_key(
     """
     try:
         from quiltwork.service.rotation import rotate
-        from quiltwork.service.sole import only_server
+        from quiltwork.service.single_server import single_server
     except ImportError as error:
         raise UnsupportedError(
             f"A curator needs {error.name}: pip install 'quiltwork[server]'."
@@ -231,7 +231,7 @@ def rotate_key(
         raise click.UsageError(f"Put the new key into the environment variable {NEW_KEY}")
     folder = private_folder(Path(data) if data else usual_folder())
     url = database or f"sqlite:///{folder / 'curator.db'}"
-    with only_server(url), progress(1000, "Sealing") as bar:
+    with single_server(url), progress(1000, "Sealing") as bar:
 
         def tell(done: int, total: int) -> None:
             bar.update(1000 * done // total - bar.pos)

@@ -10,10 +10,10 @@ from typing import Any, cast
 from quiltwork.report import Html, note, page, section
 
 CHAPTERS = (
-    "quiltwork.demo.series:chapter",
-    "quiltwork.demo.counts:chapter",
-    "quiltwork.demo.tables:chapter",
-    "quiltwork.demo.holdout:chapter",
+    "quiltwork.demo.series_chapter:chapter",
+    "quiltwork.demo.counts_chapter:chapter",
+    "quiltwork.demo.tables_chapter:chapter",
+    "quiltwork.demo.holdout_chapter:chapter",
 )
 
 

@@ -1,4 +1,4 @@
-"""What a server starts as a child: the process that makes one publication (`publishing.py`)."""
+"""Entry point of the child process that makes one publication (`publication_process.py`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quiltwork.service import jobs
 from quiltwork.service.features import open_service
-from quiltwork.service.publishing import DATABASE, carry_out
+from quiltwork.service.publication_process import DATABASE, carry_out
 from quiltwork.service.settings import Settings, key_from
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quiltwork.budget import Ledger
 from quiltwork.service import (
+    collaborative_tables,
     dashboard,
     dataset_rows,
     datasets,
@@ -13,10 +14,9 @@ from quiltwork.service import (
     objects,
     plans,
     questions,
-    releases,
-    tables,
+    release_log,
 )
-from quiltwork.service.limits import ConcurrencyLimiter
+from quiltwork.service.request_limits import ConcurrencyLimiter
 from quiltwork.service.routes import Feature, Service
 from quiltwork.service.settings import Settings, private_folder
 from quiltwork.service.storage import Storage
@@ -28,10 +28,10 @@ FEATURES: tuple[Feature, ...] = (
     dataset_rows.FEATURE,
     questions.FEATURE,
     plans.FEATURE,
-    releases.FEATURE,
+    release_log.FEATURE,
     jobs.FEATURE,
     objects.FEATURE,
-    tables.FEATURE,
+    collaborative_tables.FEATURE,
     holdout_routes.FEATURE,
     dashboard.FEATURE,
 )

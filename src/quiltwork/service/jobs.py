@@ -1,10 +1,10 @@
-"""Long work as rows: a table that is to be published waits its turn, is published, and ends.
+"""The queue of publications, as rows of a table: queued, running, then done, failed or cancelled.
 
-One child process of the server works at a time (`publishing.py`). The number of its attempt is its
-fence: it writes in transactions that first look whether the job still runs and the attempt is still
-its own, so a child that was thought dead, or whose job was cancelled, can write nothing. A job
-whose child died is taken up once more; if that ends in the same way it has failed, as it may be the
-job that kills it.
+One child process of the server works at a time (`publication_process.py`). The number of its
+attempt is its fence: every write first checks that the job is still running under that number, so
+a child that was presumed dead, or whose job was cancelled, can write nothing. A job whose child
+died is retried once; if the second attempt dies too, the job has failed, since it may itself be
+what kills the process.
 """
 
 from __future__ import annotations

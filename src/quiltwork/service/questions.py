@@ -45,7 +45,7 @@ from quiltwork.series.releases.record import Release
 from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, series_rows
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
 from quiltwork.service.problems import Problem
-from quiltwork.service.releases import columns, shown_debit, shown_release
+from quiltwork.service.release_log import columns, shown_debit, shown_release
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.structs import Document, Number, converted, exact_number, shown_as
 

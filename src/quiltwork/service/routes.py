@@ -26,7 +26,7 @@ from quiltwork.service.uploads import Upload, received
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
-    from quiltwork.service.limits import ConcurrencyLimiter
+    from quiltwork.service.request_limits import ConcurrencyLimiter
     from quiltwork.service.vault import Vault
 
 _NOTED = 100
@@ -188,7 +188,7 @@ class Service:
     plans: dict[Any, Any] = field(default_factory=dict)
     """Plans of releases that were made lately, for those who ask after a preview, or again."""
     queued: threading.Event = field(default_factory=threading.Event)
-    """Set when there may be a publication to make (`publishing.py`)."""
+    """Set when there may be a publication to make (`publication_process.py`)."""
 
     _locks: WeakValueDictionary[tuple[str, ...], threading.Lock] = field(
         default_factory=WeakValueDictionary

@@ -1,8 +1,8 @@
-"""Uploads: streamed to the disk under limits, and read as a table only after that.
+"""Uploads: streamed to disk under limits, and only then read as a table.
 
-Bytes are counted as they come (`limits.limited_body`), so that what is too large ends early. A CSV
-file may come compressed (`Content-Encoding: gzip`) and is unpacked while it comes, up to a multiple
-of its size. Parquet files are read by a child process first (`parquet.py`).
+Bytes are counted as they arrive (`request_limits.limited_body`), so an oversized body is refused
+early. A CSV file may be compressed (`Content-Encoding: gzip`); it is unpacked while it arrives, up
+to a multiple of its size. Parquet files are first read by a child process (`parquet.py`).
 """
 
 from __future__ import annotations

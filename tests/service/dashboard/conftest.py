@@ -14,7 +14,7 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from quiltwork.service import dashboard
-from quiltwork.service.app import create_app
+from quiltwork.service.application import create_app
 from quiltwork.service.features import open_service
 from quiltwork.service.members import NewToken, invite, issue
 from quiltwork.service.settings import Settings

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from quiltwork.demo.series import LENGTH
+from quiltwork.demo.series_chapter import LENGTH
 from quiltwork.service import jobs, members
+from quiltwork.service.collaborative_tables import TABLES
 from quiltwork.service.dashboard import demo
 from quiltwork.service.dashboard.web import FLASH
-from quiltwork.service.tables import TABLES
 from tests.service.dashboard.conftest import PAGE
 
 PAGES = (

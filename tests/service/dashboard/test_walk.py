@@ -12,7 +12,7 @@ from quiltwork.beliefs import MarkovChain, beliefs_to_json
 from quiltwork.service.dashboard import routes
 from quiltwork.service.features import open_service
 from quiltwork.service.members import first_owner
-from quiltwork.service.publishing import finish_waiting
+from quiltwork.service.publication_process import finish_waiting
 from tests.service.dashboard.conftest import Serving, create_app
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])

@@ -4,7 +4,7 @@
 leads from a request to a page, `pages` has a module for each, `demo.py` fills a curator to look at.
 """
 
-from quiltwork.service.dashboard.demo import fill
+from quiltwork.service.dashboard.demo_data import fill
 from quiltwork.service.dashboard.routing import FEATURE, routes
 
 __all__ = ["FEATURE", "fill", "routes"]

@@ -13,13 +13,11 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from quiltwork.service.dashboard import sessions
-from quiltwork.service.dashboard.pages import (
-    asking,
-    boards,
-    datasets,
-    members,
-    tables,
-)
+from quiltwork.service.dashboard.pages import board_pages as boards
+from quiltwork.service.dashboard.pages import dataset_pages as datasets
+from quiltwork.service.dashboard.pages import member_pages as members
+from quiltwork.service.dashboard.pages import question_pages as questions
+from quiltwork.service.dashboard.pages import table_pages as tables
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
 from quiltwork.service.dashboard.web import (
     Page,
@@ -55,7 +53,14 @@ def _form(
 _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("GET", "/", datasets.overview),
     ("GET", "/new", datasets.new),
-    _form("/new", "", datasets.register, "registered", datasets.new, to="/datasets/{made.name}"),
+    _form(
+        "/new",
+        "",
+        datasets.register,
+        "registered",
+        datasets.new,
+        to="/datasets/{made.name}",
+    ),
     ("GET", "/datasets/{dataset}", datasets.dataset),
     _form(_DATASET, "/rows", "add_rows", "added", datasets.dataset, file="rows"),
     _form(
@@ -67,9 +72,9 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     _form(_DATASET, "/retire", "retire_dataset", "retired", datasets.dataset, body=("reason",)),
     _form(_DATASET, "/delete", "delete_rows", "deleted", datasets.dataset, confirm="dataset"),
     ("GET", "/datasets/{dataset}/releases/{release}", datasets.release),
-    ("GET", "/datasets/{dataset}/ask", asking.ask),
-    ("POST", "/datasets/{dataset}/ask/preview", asking.ask),
-    _form(_DATASET, "/ask", asking.answer, "asked", asking.ask, to=_RELEASE),
+    ("GET", "/datasets/{dataset}/ask", questions.ask),
+    ("POST", "/datasets/{dataset}/ask/preview", questions.ask),
+    _form(_DATASET, "/ask", questions.answer, "asked", questions.ask, to=_RELEASE),
     ("GET", "/members", members.members),
     ("POST", "/members", members.invite),
     ("GET", "/members/{member}", members.member),

@@ -26,9 +26,9 @@ from quiltwork.errors import QuiltworkError
 from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
 from quiltwork.service.hosts import PROXY_USER
-from quiltwork.service.limits import limited_body, media_type_of
 from quiltwork.service.pipeline import Work
 from quiltwork.service.problems import Problem, problem_of, problem_response
+from quiltwork.service.request_limits import limited_body, media_type_of
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.routes import Service
 from quiltwork.service.uploads import MEDIA_TYPES

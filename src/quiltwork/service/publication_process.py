@@ -21,10 +21,10 @@ from pathlib import Path
 
 from quiltwork.errors import QuiltworkError, StorageError
 from quiltwork.service import jobs
+from quiltwork.service.collaborative_tables import published_from
 from quiltwork.service.jobs import LeaseLostError, StoredJob
 from quiltwork.service.routes import Service
 from quiltwork.service.settings import KEY, private_folder
-from quiltwork.service.tables import published_from
 
 _FAULT = "A fault of the curator ended this; nothing was published. Tell whoever runs it."
 DATABASE = "QUILTWORK_DATABASE"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from quiltwork.demo.counts import MODES, PEOPLE, SHARES, chapter, survey, tally
+from quiltwork.demo.counts_chapter import MODES, PEOPLE, SHARES, chapter, survey, tally
 
 
 def test_the_intervals_hold_the_truth_as_often_as_they_say():

@@ -23,11 +23,11 @@ from starlette.routing import Route as StarletteRoute
 
 from quiltwork.errors import QuiltworkError
 from quiltwork.service.hosts import Entrance
-from quiltwork.service.limits import limited_body, media_type_of, too_large
 from quiltwork.service.members import authenticated, is_token, noted_uses
 from quiltwork.service.openapi import KEY_PATTERN, description
 from quiltwork.service.pipeline import Metrics, Work, endpoint
 from quiltwork.service.problems import NO_STORE, Problem, problem_of, problem_response
+from quiltwork.service.request_limits import limited_body, media_type_of, too_large
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Route, Service, check
 from quiltwork.service.structs import converted, read_document

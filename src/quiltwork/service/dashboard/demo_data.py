@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.members import NewToken, invite, issue
-from quiltwork.service.publishing import finish_waiting
+from quiltwork.service.publication_process import finish_waiting
 from quiltwork.service.rights import Caller, Role
 from quiltwork.service.routes import Service
 
@@ -63,7 +63,7 @@ def caller(name: str) -> Caller:
 def _series(ask: Ask) -> None:
     """Four weeks of one person, of which some days are published already."""
     from quiltwork.beliefs import MarkovChain, beliefs_to_json
-    from quiltwork.demo import series as story
+    from quiltwork.demo import series_chapter as story
 
     days = MarkovChain(story.TRANSITION, states=story.STATES)
     volunteers = [days.sample(story.LENGTH, story.SEED + i) for i in range(1, story.VOLUNTEERS + 1)]
@@ -98,7 +98,7 @@ def _series(ask: Ask) -> None:
 
 def _counts(ask: Ask) -> None:
     """How residents travel to work."""
-    from quiltwork.demo import counts as story
+    from quiltwork.demo import counts_chapter as story
 
     name = {"dataset": "commuting"}
     said = "How the residents of a town travel to work."
@@ -113,7 +113,7 @@ def _counts(ask: Ask) -> None:
 
 def _table(ask: Ask) -> None:
     """Patients of four hospitals, published so that none of them can undo it."""
-    from quiltwork.demo import tables as story
+    from quiltwork.demo import tables_chapter as story
 
     name = {"table": "admissions"}
     columns = {"quasi_identifiers": ["age", "zip"], "sensitive": "disease"}
@@ -137,7 +137,7 @@ def _leaderboard(ask: Ask) -> None:
     """Coin flips to predict: nothing can be learnt, and the board does not praise who tries."""
     import numpy as np
 
-    from quiltwork.demo import holdout as story
+    from quiltwork.demo import holdout_chapter as story
 
     name = {"holdout": "coin-flips"}
     rng = np.random.default_rng(story.SEED)

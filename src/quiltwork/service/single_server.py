@@ -24,7 +24,7 @@ _ADVISORY = (
 
 
 @contextmanager
-def only_server(url: str) -> Iterator[None]:
+def single_server(url: str) -> Iterator[None]:
     """Be the one server of a database during a block.
 
     Raises:

@@ -6,34 +6,36 @@ from collections import Counter
 import click
 import pytest
 
-from quiltwork.cli.app import app
 from quiltwork.cli.commands import COMMANDS
-from quiltwork.demo import series
+from quiltwork.cli.program import app
+from quiltwork.demo import series_chapter
 from quiltwork.errors import QuiltworkWarning
 
 
 @pytest.fixture(scope="module")
 def told():
-    return series.chapter()
+    return series_chapter.chapter()
 
 
 def test_nothing_is_fitted_on_the_person_who_is_protected():
     with warnings.catch_warnings():
         warnings.simplefilter("error", QuiltworkWarning)
-        series.chapter()
+        series_chapter.chapter()
 
 
 def test_the_truth_is_a_count_of_the_simulated_states(told):
     from quiltwork.beliefs import MarkovChain
 
-    person = MarkovChain(series.TRANSITION, states=series.STATES).sample(series.LENGTH, series.SEED)
+    person = MarkovChain(series_chapter.TRANSITION, states=series_chapter.STATES).sample(
+        series_chapter.LENGTH, series_chapter.SEED
+    )
     assert told.data["truth"] == dict(Counter(person.tolist()))
 
 
 def test_the_noise_is_between_that_of_one_moment_and_that_of_all(told):
     scales = told.data["scales"]
     assert 2 < scales["sweep"] < scales["exact"] <= scales["approx"] < scales["group"]
-    assert scales["group"] == pytest.approx(2 * series.LENGTH)
+    assert scales["group"] == pytest.approx(2 * series_chapter.LENGTH)
     assert told.data["level_if_dependence_is_ignored"] > 1
 
 
@@ -47,7 +49,7 @@ def test_the_noise_it_speaks_of_is_the_noise_it_adds(told):
 
 def test_the_intervals_shown_hold_the_truth_as_often_as_they_say():
     """40 runs of 3 cells at 95 %: fewer than 80 % happens less than once in 10⁷."""
-    shown = [one for _ in range(40) for one in series.released()[2]]
+    shown = [one for _ in range(40) for one in series_chapter.released()[2]]
     assert len(shown) == 120
     assert sum(one.low <= one.truth <= one.high for one in shown) / len(shown) >= 0.8
 
