@@ -29,8 +29,8 @@ from quiltwork.holdout.metrics import read_metric
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
-from quiltwork.tables.look import look_at
-from quiltwork.tables.providers.joint import JointVerdict
+from quiltwork.tables.file_check import look_at
+from quiltwork.tables.providers.joint_verification import JointVerdict
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])

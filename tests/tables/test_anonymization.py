@@ -21,7 +21,7 @@ from quiltwork.tables import (
     own_view,
     verify_m_privacy,
 )
-from quiltwork.tables.generalization.labels import fitting_groups, label_of
+from quiltwork.tables.generalization.published_texts import fitting_groups, label_of
 from quiltwork.tables.partitioning import recipe
 from tests.sizes import sample
 

@@ -9,7 +9,7 @@ import pytest
 from evidence.random_tables import random_frame, random_table
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.tables import KAnonymity, Table, anonymize, verify_m_privacy
-from quiltwork.tables.generalization.labels import label_of
+from quiltwork.tables.generalization.published_texts import label_of
 
 
 @pytest.fixture(name="publication")

@@ -12,7 +12,8 @@ import click
 
 from quiltwork.cli.command import command, option, option_group, split_list
 from quiltwork.cli.output import as_json, check_targets, emit, note, progress
-from quiltwork.cli.tables import (
+from quiltwork.cli.spark_files import at_work
+from quiltwork.cli.table_options import (
     MAKING,
     TableFiles,
     backend_option,
@@ -23,7 +24,6 @@ from quiltwork.cli.tables import (
     recipe_of,
     require_provider,
 )
-from quiltwork.cli.tables_spark import at_work
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import counted, percent
 from quiltwork.files import dump

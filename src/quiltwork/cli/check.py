@@ -6,7 +6,7 @@ import click
 
 from quiltwork.cli.command import argument, command, option, option_group, split_list
 from quiltwork.cli.output import emit
-from quiltwork.cli.tables import ReadingOptions
+from quiltwork.cli.table_options import ReadingOptions
 
 
 @command(
@@ -39,7 +39,7 @@ def check(
         return
     if subject is not None or timezone is not None:
         raise click.UsageError("--subject and --timezone are of series: add --time and --value")
-    from quiltwork.tables.look import look_at
+    from quiltwork.tables.file_check import look_at
 
     found = look_at(files, split_list(text), reading.of(files))
     emit(found.to_json(), found.explain().splitlines())

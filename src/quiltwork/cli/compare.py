@@ -16,7 +16,7 @@ from quiltwork.cli.command import (
     split_list,
 )
 from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
-from quiltwork.cli.tables import (
+from quiltwork.cli.table_options import (
     MAKING,
     SPLITS,
     TableFiles,

@@ -8,7 +8,7 @@ import click
 
 from quiltwork.cli.command import command, option, option_group, split_list
 from quiltwork.cli.output import emit
-from quiltwork.cli.tables import (
+from quiltwork.cli.table_options import (
     TableFiles,
     declarations,
     m_option,
@@ -46,7 +46,7 @@ def joint(
     says to whom each goes; put theirs into your folder. k and distinct l are verified. Everybody
     must follow the protocol. Exit code 1: not shown to be private; to wait for files is none.
     """
-    from quiltwork.tables.providers.joint import Agreement, read_boxes, take_step
+    from quiltwork.tables.providers.joint_verification import Agreement, read_boxes, take_step
 
     if len(source.files) > 1 or source.provider is not None or source.subject is not None:
         raise click.UsageError("give your own file alone, without --provider and --subject")

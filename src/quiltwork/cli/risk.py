@@ -9,7 +9,7 @@ import click
 
 from quiltwork.cli.command import command, option, option_group, split_list
 from quiltwork.cli.output import check_targets, emit, text_table
-from quiltwork.cli.tables import (
+from quiltwork.cli.table_options import (
     TableFiles,
     declarations,
     of_sensitive,

@@ -160,7 +160,7 @@ def read(
     arguments["na_values"] = arguments["na_values"] or ()
     take = take or read_series
     if backend == "spark":
-        from quiltwork.cli.tables_spark import quiet_session
+        from quiltwork.cli.spark_files import quiet_session
 
         take = partial(read_fleet, quiet_session())
     if check is not None:

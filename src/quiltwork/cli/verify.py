@@ -11,7 +11,8 @@ from click.core import ParameterSource
 
 from quiltwork.cli.command import command, option, option_group
 from quiltwork.cli.output import emit
-from quiltwork.cli.tables import (
+from quiltwork.cli.spark_files import at_work
+from quiltwork.cli.table_options import (
     MAKING,
     TableFiles,
     backend_option,
@@ -23,7 +24,6 @@ from quiltwork.cli.tables import (
     recipe_of,
     require_provider,
 )
-from quiltwork.cli.tables_spark import at_work
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
 

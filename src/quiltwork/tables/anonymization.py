@@ -42,8 +42,8 @@ from quiltwork.tables.publishing.published_records import (
 )
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, verify_counts
-from quiltwork.tables.verification.bounds import groups_withstand
-from quiltwork.tables.verification.search import refuse_whole
+from quiltwork.tables.verification.breach_search import refuse_whole
+from quiltwork.tables.verification.group_verification import groups_withstand
 from quiltwork.tables.verification.verdict import too_few_alone
 from quiltwork.wording import argument
 

@@ -14,9 +14,9 @@ from quiltwork.exact import integer
 from quiltwork.tables.codes.group import count_groups
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.search import LIMIT, AnyMethod
+from quiltwork.tables.verification.breach_search import LIMIT, AnyMethod
+from quiltwork.tables.verification.group_verification import verify_counts
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import verify_counts
 from quiltwork.wording import argument
 
 

@@ -23,7 +23,7 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.generalization.labels import LabelReader
+from quiltwork.tables.generalization.published_texts import LabelReader
 from quiltwork.tables.input.frames import ArrowFrame
 from quiltwork.tables.providers.own_view import own_view
 from quiltwork.tables.table import Table

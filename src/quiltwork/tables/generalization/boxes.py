@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from quiltwork.tables.codes.distinct import NumberSets, distinct_counts
 from quiltwork.tables.codes.encoding import Column
 from quiltwork.tables.codes.hierarchies import Hierarchy
-from quiltwork.tables.generalization.labels import MISSING, range_text, set_text, value_text
+from quiltwork.tables.generalization.published_texts import (
+    MISSING,
+    range_text,
+    set_text,
+    value_text,
+)
 from quiltwork.tables.generalization.range_queries import Covers
 
 Counts = NDArray[np.int64]

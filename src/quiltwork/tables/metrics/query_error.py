@@ -23,7 +23,7 @@ from quiltwork.exact import integer
 from quiltwork.tables.codes.distinct import NumberSets
 from quiltwork.tables.codes.encoding import Column
 from quiltwork.tables.constraints.constraint import MOST
-from quiltwork.tables.generalization.labels import LabelReader
+from quiltwork.tables.generalization.published_texts import LabelReader
 from quiltwork.tables.generalization.range_queries import (
     LEAST_SHARE,
     Coverage,

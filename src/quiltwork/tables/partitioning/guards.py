@@ -35,7 +35,7 @@ from quiltwork.tables.partitioning.coded_records import (
     RowNumbers,
 )
 from quiltwork.tables.partitioning.nodes import Nodes
-from quiltwork.tables.verification.bounds import groups_withstand
+from quiltwork.tables.verification.group_verification import groups_withstand
 
 ANONYMIZATION_ALPHA = 0.8
 """Table II: the weight of diversity when splits are chosen."""

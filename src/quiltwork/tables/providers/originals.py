@@ -39,10 +39,10 @@ from quiltwork.tables.providers.own_rows import (
 )
 from quiltwork.tables.publishing.published_records import require_local
 from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.verification.breach_search import LIMIT
+from quiltwork.tables.verification.group_verification import verify_counts
 from quiltwork.tables.verification.max_m import MaxM, max_m_of
-from quiltwork.tables.verification.search import LIMIT
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import verify_counts
 from quiltwork.wording import argument
 
 MOST_TRIES = 5

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.codes.encoding import group_rows, match_codes
-from quiltwork.tables.generalization.labels import fitting_groups, label_of
+from quiltwork.tables.generalization.published_texts import fitting_groups, label_of
 from quiltwork.tables.input.canonical_values import number
 from quiltwork.tables.table import Table, check_alike
 

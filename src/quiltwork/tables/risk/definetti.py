@@ -21,7 +21,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
 from quiltwork.tables.codes.distinct import concatenated_ranges
 from quiltwork.tables.codes.encoding import Column, match_codes
-from quiltwork.tables.generalization.labels import fitting_groups
+from quiltwork.tables.generalization.published_texts import fitting_groups
 from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
 from quiltwork.tables.publishing.published_records import Publication, require_local
 from quiltwork.tables.table import Table, check_alike, read_table

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
-from quiltwork.tables.generalization.labels import RANGE, label_of
+from quiltwork.tables.generalization.published_texts import RANGE, label_of
 from quiltwork.tables.publishing.published_records import Publication, require_local
 from quiltwork.tables.risk.overlaps import EVERYTHING
 from quiltwork.tables.table import Table, read_table

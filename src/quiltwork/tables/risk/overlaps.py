@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.codes.hierarchies import Hierarchy, leaf_text
-from quiltwork.tables.generalization.labels import MISSING, Label, label_of
+from quiltwork.tables.generalization.published_texts import MISSING, Label, label_of
 from quiltwork.tables.input.canonical_values import canonical_value, ordered_key
 
 EVERYTHING = "*"

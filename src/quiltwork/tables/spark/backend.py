@@ -32,7 +32,7 @@ from quiltwork.tables.spark.workers import (
     part_verdicts,
 )
 from quiltwork.tables.table import Table, with_frame
-from quiltwork.tables.verification.search import refuse_whole
+from quiltwork.tables.verification.breach_search import refuse_whole
 from quiltwork.tables.verification.verdict import too_few_alone
 
 if TYPE_CHECKING:

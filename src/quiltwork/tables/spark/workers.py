@@ -31,8 +31,8 @@ from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.spark.domains import Codes, Domains, bound, read_domains
 from quiltwork.tables.spark.session import mapped, quoted, with_this_package
 from quiltwork.tables.table import Table
+from quiltwork.tables.verification.group_verification import verify_counts
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import verify_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

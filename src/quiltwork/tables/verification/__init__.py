@@ -6,11 +6,11 @@ records, else every coalition up to a limit (`paper_searches` are the paper's me
 still open is not private. `verify` asks groups in order, `max_m` for growing coalitions.
 """
 
+from quiltwork.tables.verification.breach_search import LIMIT, find_breach, group_is_private
+from quiltwork.tables.verification.group_verification import verify_counts
 from quiltwork.tables.verification.max_m import max_m
 from quiltwork.tables.verification.paper_searches import METHODS
-from quiltwork.tables.verification.search import LIMIT, find_breach, group_is_private
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import verify_counts
 
 __all__ = [
     "LIMIT",

@@ -18,9 +18,9 @@ from quiltwork.tables.codes.group import Ints, SparseCounts, count_groups
 from quiltwork.tables.constraints.constraint import Conjunction, Constraint, as_constraint
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.table import Table, read_table
-from quiltwork.tables.verification.search import LIMIT, Finding
+from quiltwork.tables.verification.breach_search import LIMIT, Finding
+from quiltwork.tables.verification.group_verification import Names, first_breach, verdict_of
 from quiltwork.tables.verification.verdict import Verdict
-from quiltwork.tables.verification.verify import Names, first_breach, verdict_of
 
 
 class MaxM(int):

@@ -1,7 +1,10 @@
-"""Counted groups, asked in the order of the rows until one is breached; its finding as a verdict.
+"""Which groups withstand every coalition, and the verdict on a table of them.
 
-Groups are decided together where that is possible (`Constraint.bound`); what is left open, and what
-is breached and needs a name, is searched group by group.
+`groups_withstand` answers for many groups at once; cutting and verifying both use it.
+`verify_counts` names the first breach as well. A constraint's bounds decide nearly every group, for
+all coalitions at once (`Constraint.bound`); the others are searched one by one (`breach_search`).
+A group that stays undecided counts as not private.
+Cost: a few sorts of the entries, and O(coalitions · entries) for each group in doubt.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -17,14 +20,53 @@ import numpy as np
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.codes.encoding import CodedTable
 from quiltwork.tables.codes.group import Group, Ints, SparseCounts, subset
-from quiltwork.tables.constraints.coalition_bounds import BROKEN, SAFE
+from quiltwork.tables.constraints.coalition_bounds import BROKEN, OPEN, SAFE, Flags
 from quiltwork.tables.constraints.constraint import Conjunction, Constraint
+from quiltwork.tables.verification.breach_search import (
+    LIMIT,
+    AnyMethod,
+    Finding,
+    find_breach,
+    group_is_private,
+)
 from quiltwork.tables.verification.coalitions import number_of_coalitions
-from quiltwork.tables.verification.search import LIMIT, AnyMethod, Finding, find_breach
 from quiltwork.tables.verification.verdict import Verdict
+
+MOST_COALITIONS = 5_000
+"""Coalitions of one group that are worth trying while groups are made."""
 
 Names: TypeAlias = tuple[CodedTable, Callable[[int], tuple[Any, ...]]]
 """The labels of providers and sensitive values, and what says the texts of a group."""
+
+
+def groups_withstand(counts: SparseCounts, constraint: Constraint, m: int) -> Flags:
+    """Tell which groups are proven to withstand every coalition of at most m providers.
+
+    Part after part, the cheap ones first, each for the groups that are left.
+    """
+    private = np.ones(counts.groups, dtype=np.bool_)
+    doubts: list[tuple[Ints, Constraint]] = []
+    for part in sorted(constraint.parts, key=lambda part: not part.eg_monotonic):
+        left = np.flatnonzero(private)
+        if not len(left):
+            return private
+        status = part.bound(subset(counts, left), m)
+        private[left[status == BROKEN]] = False
+        doubts.append((left[status == OPEN], part))
+    for groups, part in doubts:
+        for group in groups[private[groups]].tolist():
+            private[group] = _withstands(counts, group, part, m)
+    return private
+
+
+def _withstands(counts: SparseCounts, number: int, part: Constraint, m: int) -> bool:
+    group = counts.cut(number)
+    if part.needs_coalitions(group) and number_of_coalitions(group, m) > MOST_COALITIONS:
+        return False
+    try:
+        return group_is_private(group, part, m)
+    except UnsupportedError:  # too many sets to try
+        return False
 
 
 def verify_counts(

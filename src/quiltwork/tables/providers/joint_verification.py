@@ -40,7 +40,7 @@ from quiltwork.exact import integer
 from quiltwork.results import ResultBase
 from quiltwork.tables.codes.encoding import group_rows
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
-from quiltwork.tables.generalization.labels import fitting_groups
+from quiltwork.tables.generalization.published_texts import fitting_groups
 from quiltwork.tables.input.canonical_values import canonical_value
 from quiltwork.tables.input.frames import arrow, opened
 from quiltwork.tables.providers.own_rows import refuse_subjects

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity
 from quiltwork.tables.m_privacy import verify_m_privacy
-from quiltwork.tables.providers.joint import (
+from quiltwork.tables.providers.joint_verification import (
     BUCKETS,
     Agreement,
     OpenedSums,

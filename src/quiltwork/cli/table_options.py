@@ -230,7 +230,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
 
     On Spark, Parquet files become a table that is never brought here; other files are read here.
     """
-    from quiltwork.cli.tables_spark import all_parquet
+    from quiltwork.cli.spark_files import all_parquet
     from quiltwork.tables.input.frames import opened, opened_alike
     from quiltwork.tables.table import Table
 
@@ -265,7 +265,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
 def _spark_table(
     files: tuple[str, ...], provider: str | None, text: list[str], roles: dict[str, Any]
 ) -> Table:
-    from quiltwork.cli.tables_spark import parquet_frame, parquet_of_providers
+    from quiltwork.cli.spark_files import parquet_frame, parquet_of_providers
     from quiltwork.tables.table import Table
 
     columns = _needed(roles, provider)

@@ -28,7 +28,7 @@ from quiltwork.tables.constraints.corners import violations_of_group, worst_corn
 from quiltwork.tables.constraints.t_closeness import ExcessDistance
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import find_breach
-from quiltwork.tables.verification.bounds import groups_withstand
+from quiltwork.tables.verification.group_verification import groups_withstand
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")

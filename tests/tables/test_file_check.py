@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables import Table
-from quiltwork.tables.look import look_at
+from quiltwork.tables.file_check import look_at
 
 CELLS = st.sampled_from(["1", "2.5", "2020-01-01", "10:30", "n/a", "flu", " Flu", "FLU", "02410"])
 

@@ -25,9 +25,9 @@ from quiltwork.tables.constraints import (
 )
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import METHODS, find_breach, group_is_private
+from quiltwork.tables.verification.breach_search import violating_set
 from quiltwork.tables.verification.coalitions import Checks
 from quiltwork.tables.verification.paper_searches import search
-from quiltwork.tables.verification.search import violating_set
 from tests.sizes import sample
 
 GROUPS = st.lists(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quiltwork.tables.generalization.labels import (
+from quiltwork.tables.generalization.published_texts import (
     Label,
     label_of,
     range_text,
