@@ -23,6 +23,7 @@ from quiltwork.audit.exact_leakage import worst_case
 from quiltwork.counts.consumers.gains import consumer_gain
 from quiltwork.holdout import Certificate, OneBit
 from quiltwork.holdout.board import SubmissionVerdict, promise_of, status_of
+from quiltwork.holdout.dobrushin import interdependence
 from quiltwork.holdout.final_ranking import rank_teams
 from quiltwork.holdout.guarantee import guarantee
 from quiltwork.holdout.metrics import read_metric
@@ -132,7 +133,7 @@ MAKERS = {
     "Guarantee": lambda: guarantee(None, 10**6, 0.01, 0.0005, 5, 100),
     "HoldoutPlan": lambda: qw.plan_holdout(queries=100, overfits=5, tolerance=0.1),
     "InfluenceCurve": lambda: qw.influence_curve(CHAIN, 20),
-    "Interdependence": lambda: qw.influence.interdependence(CHAIN, 20),
+    "Interdependence": lambda: interdependence(CHAIN, 20),
     "Intersection": lambda: qw.tables.risk.intersection(table(), table()),
     "Ladder": ladder,
     "OneBit": lambda: ladder(OneBit),

@@ -20,7 +20,7 @@ from quiltwork.audit import check_certificate
 from quiltwork.beliefs import Belief, HiddenChain, MarkovChain
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.influence import Calibration, calibrate
-from quiltwork.influence.certificates import certificate
+from quiltwork.influence.certificate_writer import certificate
 
 NAME = "certificates"
 CLAIM = (

@@ -33,9 +33,8 @@ from quiltwork.influence.sweep import (
     step,
     sweep_of,
 )
-from quiltwork.influence.sweep.any_start import AnyStartProgram
 from quiltwork.influence.sweep.fixed_point import Homogeneous
-from quiltwork.influence.sweep.program import Bounds, ComparedRows, Program
+from quiltwork.influence.sweep.program import AnyStartProgram, Bounds, ComparedRows, Program
 from quiltwork.influence.sweep.step import Contracted
 from quiltwork.influence.timeline import Timeline
 

@@ -20,7 +20,7 @@ from quiltwork.audit import check_certificate
 from quiltwork.audit.certificates import speaks_of
 from quiltwork.beliefs import ChainBox, HiddenChain, MarkovChain
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
-from quiltwork.influence.certificates import certificate
+from quiltwork.influence.certificate_writer import certificate
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
 HIDDEN = HiddenChain([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.3, 0.0, 0.7]], ["up", "down", "down"])

@@ -15,7 +15,7 @@ from scipy.stats import binom
 import quiltwork as qw
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.tradeoffs.curves import gaussian_epsilon
-from quiltwork.influence.tradeoffs.losses import BoundedRelease, GaussianRelease
+from quiltwork.influence.tradeoffs.privacy_losses import BoundedRelease, GaussianRelease
 
 DELTA = 1e-6
 

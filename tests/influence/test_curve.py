@@ -14,7 +14,7 @@ from evidence import enumeration
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, influence_curve
-from quiltwork.influence.problem import number_of_nodes
+from quiltwork.influence.belief_bound import number_of_nodes
 from quiltwork.influence.quilts.prices import LeakAt
 from tests.sizes import sample
 from tests.strategies import chains

@@ -34,8 +34,12 @@ from quiltwork.exact import (
     proper_fraction,
     to_fraction,
 )
-from quiltwork.influence.tradeoffs.losses import BoundedRelease, GaussianRelease, StepRelease
 from quiltwork.influence.tradeoffs.one_per_point import Told, largest_step, told_per_step
+from quiltwork.influence.tradeoffs.privacy_losses import (
+    BoundedRelease,
+    GaussianRelease,
+    StepRelease,
+)
 from quiltwork.report.charts import LineChart, level, steps
 from quiltwork.results import ChartedResult
 from quiltwork.wording import argument

@@ -112,7 +112,7 @@ def calibrate(
     if not compare:
         calibration = run(method)
         if certificate is not None:
-            from quiltwork.influence.certificates import certificate as written
+            from quiltwork.influence.certificate_writer import certificate as written
 
             write(certificate, written(calibration) + "\n")
         lines = [*calibration.explain().splitlines(), *step_lines(beliefs)]

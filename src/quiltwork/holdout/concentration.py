@@ -243,7 +243,7 @@ def _distance_in_box(box: ChainBox) -> float:
 
 def _of_network(belief: Belief) -> Concentration:
     """Bound a network by Dobrushin's matrix C: κ = 2(1−‖C‖)², for every statistic."""
-    from quiltwork.influence.quilts.dobrushin import interdependence
+    from quiltwork.holdout.dobrushin import interdependence
 
     found = interdependence(belief)
     norm = min(found.norm, found.column_norm)

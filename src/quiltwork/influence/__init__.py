@@ -7,14 +7,13 @@ methods and for networks.
 
 from quiltwork.influence.bayesian.conversion import bayesian_dp, dp_for_bayesian_dp
 from quiltwork.influence.calibration import ActiveQuilt, Calibration, calibrate
-from quiltwork.influence.certificates import certificate
+from quiltwork.influence.certificate_writer import certificate
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
 from quiltwork.influence.fitted import driving_states, fit_warnings
 from quiltwork.influence.gaussian_noise import GaussianCalibration
 from quiltwork.influence.network import conditional_influence
 from quiltwork.influence.profile import Profile, Run
 from quiltwork.influence.quilts.chains import cluster_family
-from quiltwork.influence.quilts.dobrushin import Interdependence, interdependence
 from quiltwork.influence.quilts.max_influence import max_influence
 from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
 
@@ -24,7 +23,6 @@ __all__ = [
     "GaussianCalibration",
     "InfluenceCurve",
     "InfluenceMethod",
-    "Interdependence",
     "Profile",
     "QuiltFamily",
     "Run",
@@ -37,7 +35,6 @@ __all__ = [
     "driving_states",
     "fit_warnings",
     "influence_curve",
-    "interdependence",
     "max_influence",
     "quilt_families",
 ]

@@ -21,7 +21,7 @@ from quiltwork.beliefs import Belief, Label, as_beliefs
 from quiltwork.beliefs.secrets import pairs_to_json, read_pairs
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level, shortened
-from quiltwork.influence.belief_bound import BeliefBound
+from quiltwork.influence.belief_bound import BeliefBound, CalibrationProblem
 from quiltwork.influence.calibration_arguments import (
     METHODS,
     NoiseKind,
@@ -32,7 +32,6 @@ from quiltwork.influence.calibration_arguments import (
     read_lengths,
     read_noise,
 )
-from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.influence.profile import Profile, combined
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.influence.quilts.quilt_bound import QuiltBound
@@ -186,7 +185,7 @@ class Calibration(ChartedResult):
 
     def explain(self) -> str:
         """Say in a few lines which node needs this much noise and why."""
-        from quiltwork.influence.explanation import explain
+        from quiltwork.influence.calibration_text import explain
 
         return explain(self)
 
@@ -334,7 +333,7 @@ def calibrate(
         return gaussian_calibration(*asked)
     _refuse_several(releases)
     if isinstance(method, str) and method == "optimal-scale":
-        from quiltwork.influence.optimal import optimal_calibration
+        from quiltwork.influence.optimal_scale import optimal_calibration
 
         if pairs is not None:
             raise UnsupportedError(

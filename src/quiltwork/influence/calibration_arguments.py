@@ -14,9 +14,8 @@ from quiltwork.beliefs import Belief, Gaussian, as_beliefs
 from quiltwork.beliefs.secrets import SecretPairs, read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, proper_fraction, shortened
-from quiltwork.influence.belief_bound import BeliefBound
+from quiltwork.influence.belief_bound import BeliefBound, CalibrationProblem
 from quiltwork.influence.gaussian import GaussianBound
-from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.influence.quilts.quilt_bound import QuiltBound, default_quilts
 from quiltwork.influence.sweep import can_be_swept

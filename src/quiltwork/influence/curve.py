@@ -18,10 +18,9 @@ import numpy as np
 
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
-from quiltwork.influence.belief_bound import BeliefBound
+from quiltwork.influence.belief_bound import BeliefBound, CalibrationProblem
 from quiltwork.influence.calibration_arguments import bounds_for, refuse_entry
 from quiltwork.influence.gaussian import no_sum
-from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.lazy import cached_property
 from quiltwork.results import ChartedResult
 

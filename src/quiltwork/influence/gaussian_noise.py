@@ -29,6 +29,7 @@ from quiltwork.exact import (
     proper_fraction,
     shortened,
 )
+from quiltwork.influence.belief_bound import CalibrationProblem
 from quiltwork.influence.calibration_arguments import (
     answer_unit,
     as_problem,
@@ -36,7 +37,6 @@ from quiltwork.influence.calibration_arguments import (
     check_states,
     read_lengths,
 )
-from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.influence.tradeoffs.curves import gaussian_epsilon, gaussian_level
 from quiltwork.influence.tradeoffs.noise_level import epsilon_of_level, largest_level
 from quiltwork.influence.tradeoffs.sweep import Window

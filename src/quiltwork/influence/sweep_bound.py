@@ -16,8 +16,13 @@ import numpy as np
 from quiltwork.beliefs import Belief, HiddenChain, MarkovChain
 from quiltwork.beliefs.secrets import SecretPairs
 from quiltwork.exact import float_down, float_up
-from quiltwork.influence.belief_bound import BeliefBound, Charges, WorstPoint
-from quiltwork.influence.problem import CalibrationProblem, WorstSecret
+from quiltwork.influence.belief_bound import (
+    BeliefBound,
+    CalibrationProblem,
+    Charges,
+    WorstPoint,
+    WorstSecret,
+)
 from quiltwork.influence.profile import Profile, Run, combined, runs_of
 from quiltwork.influence.quilts.quilt_bound import QuiltBound, default_quilts
 from quiltwork.influence.sweep import (

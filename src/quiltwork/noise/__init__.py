@@ -7,8 +7,8 @@ Theorem: docs/theory/exact-sampling.md
 """
 
 from quiltwork.noise.exponential import exponential_mechanism
-from quiltwork.noise.gaussian import RoundedGaussian
 from quiltwork.noise.geometric import TwoSidedGeometric
+from quiltwork.noise.rounded_gaussian import RoundedGaussian
 
 __all__ = ["RoundedGaussian", "TwoSidedGeometric", "exponential_mechanism"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from quiltwork.influence.kernel import KernelError, building, library
-from quiltwork.influence.sweep import tolerances
+from quiltwork.influence.sweep import program
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[3]
 
@@ -123,12 +123,12 @@ def test_the_name_of_the_library_carries_its_platform_and_git_leaves_it_out():
         assert done.stdout.split() == paths
 
 
-def test_the_kernel_and_the_package_have_the_same_tolerances():
+def test_the_kernel_and_the_package_have_the_same_program():
     header = (building.FOLDER / "kernel.h").read_text(encoding="utf-8")
-    for name in ("LARGEST_LIMIT", "SMALLEST_ENTRY", "MARGIN", "SLACK", "SIGN", "FEASIBLE"):
+    for name in ("LARGEST_LIMIT", "SMALLEST_ENTRY", "MARGIN", "SLACK"):
         number = re.search(rf"^#define {name} (\S+)", header, re.M)[1]
         value = float.fromhex(number) if number.startswith("0x") else float(number)
-        assert value == getattr(tolerances, name)
+        assert value == getattr(program, name)
 
 
 def test_nothing_of_python_or_numpy_is_compiled_in():

@@ -14,8 +14,7 @@ from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Accountant
 from quiltwork.influence import calibrate
 from quiltwork.influence.sweep import Levels, sweep_of
-from quiltwork.influence.sweep.any_start import AnyStartProgram
-from quiltwork.influence.sweep.program import ComparedRows
+from quiltwork.influence.sweep.program import AnyStartProgram, ComparedRows
 
 LEFT_AT_ONCE = [[0, 0.6, 0.4], [0, 5 / 13, 8 / 13], [0, 3 / 8, 5 / 8]]
 LINGERS = [[0.1, 0, 0.5, 0.4], [0, 0, 0.5, 0.5], [0, 0, 0.6, 0.4], [0, 0, 0.3, 0.7]]

@@ -17,8 +17,8 @@ from quiltwork import ChainBox, CyclicChain, MarkovChain
 from quiltwork.beliefs import HiddenChain
 from quiltwork.influence.kernel.tradeoffs import Bench
 from quiltwork.influence.tradeoffs import largest_level
+from quiltwork.influence.tradeoffs.chain_kernels import kernels_of
 from quiltwork.influence.tradeoffs.curves import CurveGrid, gaussian_curve, gaussian_level
-from quiltwork.influence.tradeoffs.kernels import kernels_of
 from quiltwork.influence.tradeoffs.sweep import TradeoffSweep, Window
 
 GRID = Grid(0.05, 60)

@@ -11,8 +11,8 @@ import pytest
 from evidence.random_chains import random_matrix
 from quiltwork import CyclicChain, MarkovChain
 from quiltwork.beliefs import HiddenChain
-from quiltwork.influence.tradeoffs.losses import BoundedRelease, GaussianRelease
 from quiltwork.influence.tradeoffs.one_per_point import told_per_step
+from quiltwork.influence.tradeoffs.privacy_losses import BoundedRelease, GaussianRelease
 from tests.sizes import sample
 
 SHAPES = ("positive", "sparse", "deterministic", "periodic", "absorbing", "reducible", "transient")

@@ -33,8 +33,8 @@ from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, privacy_level, proper_fraction, to_fraction
+from quiltwork.influence.belief_bound import CalibrationProblem
 from quiltwork.influence.calibration_arguments import check_states
-from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.queries import Query, Sum
 from quiltwork.queries.numbers import of_numbers
 

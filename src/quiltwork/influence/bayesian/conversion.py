@@ -40,14 +40,14 @@ from quiltwork.influence.bayesian import (
 from quiltwork.influence.bayesian.adversary_quilts import AdversaryBound, Bound
 from quiltwork.influence.bayesian.forgetting import sweep_of_hidden
 from quiltwork.influence.bayesian.reversible import reversible_level
+from quiltwork.influence.belief_bound import number_of_nodes
 from quiltwork.influence.calibration_arguments import read_length
 from quiltwork.influence.gaussian import known_rows_factor
-from quiltwork.influence.problem import number_of_nodes
 from quiltwork.influence.quilts.intervals import BestQuilt
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.quilts.quilt_bound import default_quilts
 from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
-from quiltwork.influence.sweep.beliefs import sweep_of
+from quiltwork.influence.sweep.construction import sweep_of
 from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.roots import bisected
 

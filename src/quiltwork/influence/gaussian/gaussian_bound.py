@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn, Protocol
 from quiltwork.beliefs import Gaussian, GaussianRows, GaussianSeries
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
-from quiltwork.influence.belief_bound import BeliefBound, Charges, WorstPoint
+from quiltwork.influence.belief_bound import (
+    BeliefBound,
+    CalibrationProblem,
+    Charges,
+    WorstPoint,
+    WorstSecret,
+)
 from quiltwork.influence.gaussian.reach import reach_of
 from quiltwork.influence.gaussian.worst_stretch import RowsLeakage, SeriesLeakage, SumLevels
-from quiltwork.influence.problem import CalibrationProblem, WorstSecret
 from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, quilt_families
 from quiltwork.influence.sweep import Leak

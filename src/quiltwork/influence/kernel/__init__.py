@@ -15,7 +15,7 @@ work can be interrupted.
 
 from quiltwork.influence.kernel.equations import iterate, solve_linear
 from quiltwork.influence.kernel.library import KernelError
-from quiltwork.influence.kernel.products import power, product
+from quiltwork.influence.kernel.matrix_products import power, product
 from quiltwork.influence.kernel.programs import KeptTrees, solve
 from quiltwork.influence.kernel.sweeps import sweep, sweep_two
 

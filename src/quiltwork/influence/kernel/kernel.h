@@ -38,7 +38,7 @@ enum status {
 };
 
 /* What rounding and tolerances of the program rest on; see docs/theory/sweep.md. The package reads
- * the same numbers from tolerances.py, and a test holds them equal. */
+ * the same numbers from sweep/program.py, and a test holds them equal. */
 #define LARGEST_LIMIT 300.0 /* larger limits count as none: single entries bound the ratio then */
 #define SMALLEST_ENTRY 1e-140
 #define MARGIN 0x1p-40 /* what a bound may exceed its program by, in logarithms */

@@ -47,7 +47,7 @@ static double by_two_trees(const double *p, const double *q, double high, double
     return log(best) + 0x1p-48;
 }
 
-/* Columns weighted in any way, as square roots: see any_start.py. */
+/* Columns weighted in any way, as square roots: see AnyStartProgram in sweep/program.py. */
 static double from_any_start(int64_t size, const double *above, const double *below,
                              const double *fading, const double *spread) {
     const double root = sqrt(SMALLEST_ENTRY);

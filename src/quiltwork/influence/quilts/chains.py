@@ -9,7 +9,7 @@ import numpy as np
 
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, DatedChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.quilts import bounds
+from quiltwork.influence.quilts import distance_bounds
 from quiltwork.influence.quilts.exact_chains import ExactWork
 from quiltwork.influence.quilts.families import (
     ClusterFamily,
@@ -26,12 +26,12 @@ from quiltwork.influence.quilts.protocol import (
 )
 from quiltwork.wording import argument
 
-Bound: TypeAlias = Callable[[Any, IntArray], bounds.Sides]
+Bound: TypeAlias = Callable[[Any, IntArray], distance_bounds.Sides]
 
 _BOUNDS: dict[str, Bound] = {
-    "approx": bounds.smallest,
-    "contraction": bounds.contraction,
-    "spectral": bounds.spectral,
+    "approx": distance_bounds.smallest,
+    "contraction": distance_bounds.contraction,
+    "spectral": distance_bounds.spectral,
 }
 
 
@@ -42,12 +42,12 @@ def _(
     if method == "exact":
         return ExactWork(belief, length, min(reach, length - 1)).families()
     if method in _BOUNDS:
-        lived_in = bounds.lived_in(belief)
-        if lived_in.size == 1:
+        recurrent = distance_bounds.restrict_to_recurrent(belief)
+        if recurrent.size == 1:
             return iter([ListedFamily.known(range(1, length + 1))])
         if method == "spectral":
-            bounds.require_mixing(lived_in)
-        return iter([_bounded(lived_in, length, reach, _BOUNDS[method])])
+            distance_bounds.require_mixing(recurrent)
+        return iter([_bounded(recurrent, length, reach, _BOUNDS[method])])
     return baseline(length, method)
 
 

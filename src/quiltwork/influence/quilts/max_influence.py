@@ -17,7 +17,7 @@ from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.influence.calibration_arguments import read_length
-from quiltwork.influence.quilts.bounds import smallest
+from quiltwork.influence.quilts.distance_bounds import smallest
 from quiltwork.influence.quilts.powers import powers_of
 from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin

@@ -15,7 +15,7 @@ from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily
 from quiltwork.influence.quilts.intervals import Cost, Price, one_sided
 from quiltwork.influence.quilts.protocol import QuiltFamily
-from quiltwork.influence.quilts.search import common, price_at, worst_in_family
+from quiltwork.influence.quilts.worst_node_search import common, price_at, worst_in_family
 
 _MOST_PIECES = 4096
 _MOST_NODES = 1 << 20

@@ -20,8 +20,13 @@ import numpy as np
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, DatedChain, HiddenChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
-from quiltwork.influence.belief_bound import BeliefBound, Charges, WorstPoint
-from quiltwork.influence.problem import CalibrationProblem, WorstSecret
+from quiltwork.influence.belief_bound import (
+    BeliefBound,
+    CalibrationProblem,
+    Charges,
+    WorstPoint,
+    WorstSecret,
+)
 from quiltwork.influence.profile import Profile
 from quiltwork.influence.quilts.families import ClusterFamily, ListedFamily
 from quiltwork.influence.quilts.intervals import BestQuilt, Cost, Price
@@ -34,7 +39,7 @@ from quiltwork.influence.quilts.protocol import (
     QuiltFamily,
     quilt_families,
 )
-from quiltwork.influence.quilts.search import worst_node
+from quiltwork.influence.quilts.worst_node_search import worst_node
 from quiltwork.influence.sweep import Charge
 from quiltwork.wording import argument
 

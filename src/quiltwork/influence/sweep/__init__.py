@@ -17,7 +17,7 @@
 by the compiled loops of `influence.kernel`.
 """
 
-from quiltwork.influence.sweep.beliefs import (
+from quiltwork.influence.sweep.construction import (
     can_be_swept,
     sweep_against_known_rows,
     sweep_of,

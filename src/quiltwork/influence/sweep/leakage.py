@@ -19,9 +19,9 @@ import numpy as np
 from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.horizon import SMALL_PIECE, InfiniteHorizon
 from quiltwork.influence.sweep.levels import Levels
+from quiltwork.influence.sweep.observations import between_shown
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.runs import Followed
-from quiltwork.influence.sweep.shown import between_shown
 from quiltwork.influence.sweep.step import Contracted, Exact, Side
 from quiltwork.influence.timeline import Timeline
 from quiltwork.lazy import cached_property

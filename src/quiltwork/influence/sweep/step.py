@@ -17,9 +17,9 @@ from typing import TypeAlias
 import numpy as np
 
 from quiltwork.influence.kernel import sweep, sweep_two
-from quiltwork.influence.sweep.any_start import AnyStartProgram
 from quiltwork.influence.sweep.fixed_point import Homogeneous, periodic_bounds
 from quiltwork.influence.sweep.program import (
+    AnyStartProgram,
     BoolArray,
     ComparedRows,
     FloatArray,

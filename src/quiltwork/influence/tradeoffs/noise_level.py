@@ -15,13 +15,13 @@ from typing import Literal
 
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.tradeoffs.curves import CurveGrid, gaussian_epsilon, gaussian_level
-from quiltwork.influence.tradeoffs.kernels import (
+from quiltwork.influence.tradeoffs.chain_kernels import (
     FORGETS_NOTHING,
     MOST_STATES,
     ChainKernels,
     kernels_of,
 )
+from quiltwork.influence.tradeoffs.curves import CurveGrid, gaussian_epsilon, gaussian_level
 from quiltwork.influence.tradeoffs.sweep import SHORT, TradeoffSweep, Window
 
 Method = Literal["f-sweep", "group"]

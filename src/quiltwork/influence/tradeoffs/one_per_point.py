@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.kernel.tradeoffs import Bench
+from quiltwork.influence.tradeoffs.chain_kernels import MOST_STATES, ChainKernels, kernels_of
 from quiltwork.influence.tradeoffs.curves import CurveGrid, FloatArray
-from quiltwork.influence.tradeoffs.kernels import MOST_STATES, ChainKernels, kernels_of
-from quiltwork.influence.tradeoffs.losses import Losses, StepRelease
+from quiltwork.influence.tradeoffs.privacy_losses import Losses, StepRelease
 
 _UP = 1 + 2.0**-40
 _SETTLED = 1e-4

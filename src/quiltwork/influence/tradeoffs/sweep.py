@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.influence.kernel.tradeoffs import Bench
+from quiltwork.influence.tradeoffs.chain_kernels import ChainKernels
 from quiltwork.influence.tradeoffs.curves import CurveGrid, FloatArray
-from quiltwork.influence.tradeoffs.kernels import ChainKernels
 
 SHORT = 48
 """Windows of so many points are swept from end to end."""

@@ -11,7 +11,7 @@ import numpy as np
 from quiltwork.beliefs.gaps import silence_claim
 from quiltwork.beliefs.grids import duration
 from quiltwork.exact import float_down
-from quiltwork.influence.explanation import added
+from quiltwork.influence.calibration_text import added
 from quiltwork.influence.tradeoffs.curves import gaussian_level
 from quiltwork.queries.document import to_document
 

@@ -23,8 +23,8 @@ from quiltwork.beliefs.secrets import SecretPairs, read_pairs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer, privacy_level
 from quiltwork.influence import Calibration, GaussianCalibration, calibrate
+from quiltwork.influence.belief_bound import CalibrationProblem
 from quiltwork.influence.calibration_arguments import answer_unit
-from quiltwork.influence.problem import CalibrationProblem
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.queries.base import Query
 from quiltwork.wording import argument, either

@@ -18,7 +18,7 @@ from quiltwork.budget.accounting.expected_errors import signal_range
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.exact import percent
 from quiltwork.influence import Calibration
-from quiltwork.influence.explanation import deciding
+from quiltwork.influence.calibration_text import deciding
 from quiltwork.influence.fitted import driving_states
 from quiltwork.influence.gaussian_noise import GaussianCalibration
 from quiltwork.queries.custom import CustomQuery

@@ -13,7 +13,7 @@ from evidence.bayesian_enumeration import chain_joint
 from evidence.random_networks import joint_of, random_network
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain, Network
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence import interdependence
+from quiltwork.holdout.dobrushin import interdependence
 from tests.strategies import chains
 
 

@@ -96,7 +96,7 @@ def smallest(
     return left, right
 
 
-def lived_in(chain: MarkovChain) -> MarkovChain:
+def restrict_to_recurrent(chain: MarkovChain) -> MarkovChain:
     """Return the chain on the states it can ever be in, where these are one closed class.
 
     The bounds hold for every start within them. Otherwise the chain itself.

@@ -20,7 +20,7 @@ from quiltwork.influence.diameters import (
     cycle_diameters,
     diameters,
 )
-from quiltwork.influence.quilts import bounds
+from quiltwork.influence.quilts import distance_bounds
 from tests.strategies import boxes, positive_chains, stochastic_matrices
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
@@ -34,7 +34,7 @@ def spectral_side(gap: float, least: float, a: int) -> float:
 
 
 def test_the_left_side_pays_twice_and_small_distances_nothing_is_claimed_for():
-    left, right = bounds.spectral(CHAIN, DISTANCES)
+    left, right = distance_bounds.spectral(CHAIN, DISTANCES)
     for a, twice, once in zip(DISTANCES.tolist(), left, right, strict=True):
         expected = spectral_side(0.75, 0.2, a)
         assert once == pytest.approx(expected, rel=1e-9)
@@ -43,7 +43,7 @@ def test_the_left_side_pays_twice_and_small_distances_nothing_is_claimed_for():
 
 
 def test_the_sharper_gap_is_minus_two_log_lambda():
-    _, right = bounds.sharper_spectral(CHAIN, DISTANCES)
+    _, right = distance_bounds.sharper_spectral(CHAIN, DISTANCES)
     for a, found in zip(DISTANCES.tolist(), right, strict=True):
         assert found == pytest.approx(spectral_side(-2 * math.log(0.5), 0.2, a), rel=1e-8)
 
@@ -63,7 +63,7 @@ def test_the_scales_of_the_three_gaps(gap, scale):
 
 def test_contraction_of_the_example():
     delta = math.log(0.9 * 0.6 / (0.1 * 0.4))
-    left, right = bounds.contraction(CHAIN, DISTANCES)
+    left, right = distance_bounds.contraction(CHAIN, DISTANCES)
     expected = delta * math.tanh(delta / 4) ** (DISTANCES - 1)
     assert left == pytest.approx(expected, rel=1e-9)
     assert (left == right).all()
@@ -80,7 +80,8 @@ def test_every_bound_is_at_or_above_the_exact_influence(chain, distance, data):
     node = data.draw(st.integers(distance + 1, length - distance))
     left = max_influence(chain, node, (node - distance,), length)
     right = max_influence(chain, node, (node + distance,), length)
-    for bound in (bounds.spectral, bounds.sharper_spectral, bounds.contraction, bounds.smallest):
+    for name in ("spectral", "sharper_spectral", "contraction", "smallest"):
+        bound = getattr(distance_bounds, name)
         on_left, on_right = bound(chain, at)
         assert on_left[0] >= left - 1e-12
         assert on_right[0] >= right - 1e-12
@@ -90,7 +91,7 @@ def test_every_bound_is_at_or_above_the_exact_influence(chain, distance, data):
 @settings(max_examples=60)
 def test_chains_with_zeros_are_bounded_through_their_powers(matrix, distance):
     chain = MarkovChain(matrix, initial="any")
-    on_left, on_right = bounds.smallest(chain, np.array([distance]))
+    on_left, on_right = distance_bounds.smallest(chain, np.array([distance]))
     length = 3 * distance
     node = distance + 1
     assert on_left[0] >= max_influence(chain, node, (1,), length) - 1e-12
@@ -99,7 +100,7 @@ def test_chains_with_zeros_are_bounded_through_their_powers(matrix, distance):
 
 def test_a_primitive_chain_with_zeros_has_a_finite_bound():
     chain = MarkovChain([[0, 1, 0], [0, 0, 1], [0.5, 0, 0.5]])
-    left, right = bounds.contraction(chain, np.array([3, 4, 200]))
+    left, right = distance_bounds.contraction(chain, np.array([3, 4, 200]))
     assert np.isinf(left[0])
     assert np.isfinite(left[1:]).all()
     assert right[2] < 0.01
@@ -112,20 +113,20 @@ def test_the_repeated_eigenvalue_is_not_dropped_twice():
     truth = max_influence(chain, 1, (7,), 10)
     assert printed == pytest.approx(0.8993, abs=5e-5)
     assert truth == pytest.approx(0.9163, abs=5e-5)
-    assert np.isinf(bounds.spectral(chain, np.array([6, 1000]))[1]).all()
+    assert np.isinf(distance_bounds.spectral(chain, np.array([6, 1000]))[1]).all()
 
 
 def test_a_chain_is_bounded_where_it_lives():
     """State 2 is left at once and never again; a stationary chain has never been there."""
     matrix = [[0.9, 0.1, 0], [0.4, 0.6, 0], [0.5, 0.5, 0]]
-    lived_in = bounds.lived_in(MarkovChain(matrix))
-    assert lived_in.transition.tolist() == [[0.9, 0.1], [0.4, 0.6]]
-    assert bounds.lived_in(MarkovChain(matrix, initial="any")).size == 3
+    recurrent = distance_bounds.restrict_to_recurrent(MarkovChain(matrix))
+    assert recurrent.transition.tolist() == [[0.9, 0.1], [0.4, 0.6]]
+    assert distance_bounds.restrict_to_recurrent(MarkovChain(matrix, initial="any")).size == 3
 
 
 def test_spectral_needs_an_irreducible_aperiodic_chain():
     with pytest.raises(UnsupportedError, match="aperiodic"):
-        bounds.spectral(MarkovChain([[0, 1], [1, 0]]), DISTANCES)
+        distance_bounds.spectral(MarkovChain([[0, 1], [1, 0]]), DISTANCES)
 
 
 def one_step(matrix: np.ndarray) -> float:
@@ -230,11 +231,11 @@ def test_a_box_with_unseen_transitions_is_bounded_by_its_steps():
     lower = np.array([[0.4, 0.4, 0], [0, 0.4, 0.4], [0.4, 0, 0.4]])
     box = ChainBox(lower, np.minimum(lower + 0.25, 1))
     assert diameters(box)[0][0] == 2
-    assert np.isfinite(bounds.contraction(box, np.array([2, 9]))[0]).all()
+    assert np.isfinite(distance_bounds.contraction(box, np.array([2, 9]))[0]).all()
 
 
 def test_a_chain_as_a_box_has_the_bounds_of_the_chain():
     box = ChainBox(CHAIN.transition, CHAIN.transition)
-    one, other = (bounds.contraction(b, DISTANCES)[0] for b in (CHAIN, box))
+    one, other = (distance_bounds.contraction(b, DISTANCES)[0] for b in (CHAIN, box))
     assert one[0] == pytest.approx(other[0], rel=1e-9)
     assert (other <= one * (1 + 1e-9)).all()  # of a box more steps are tried

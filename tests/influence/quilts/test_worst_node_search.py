@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from quiltwork.influence.quilts.families import TO_END, IntervalFamily, ListedFamily, PairRows
 from quiltwork.influence.quilts.intervals import best_interval
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
-from quiltwork.influence.quilts.search import common, price_at, worst_in_family, worst_node
+from quiltwork.influence.quilts.worst_node_search import (
+    common,
+    price_at,
+    worst_in_family,
+    worst_node,
+)
 from tests.influence.quilts.listed import Listed
 from tests.sizes import sample
 
