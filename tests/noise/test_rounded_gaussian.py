@@ -13,7 +13,7 @@ from scipy import stats
 
 from evidence.checks.noise import drawn_from
 from quiltwork.errors import InvalidInputError
-from quiltwork.noise import RoundedGaussian, gaussian
+from quiltwork.noise import RoundedGaussian, rounded_gaussian
 from quiltwork.noise import bits as random_bits
 
 
@@ -37,10 +37,10 @@ def test_a_coin_is_decided_as_soon_as_its_bits_say_so_and_never_wrongly(monkeypa
     monkeypatch.setattr(random_bits, "word", no_more)
     many, undecided = 32, 0
     for x, coin in product(range(many), repeat=2):
-        part, thrown = (gaussian.Revealed(prefix, 5) for prefix in (x, coin))
+        part, thrown = (rounded_gaussian.Revealed(prefix, 5) for prefix in (x, coin))
         most, least = (chance(whole, end) for end in part.between)
         try:
-            found = gaussian.accepted(whole, part, thrown)
+            found = rounded_gaussian.accepted(whole, part, thrown)
         except OutOfBitsError:
             undecided += 1
             assert Decimal(coin + 1) / many > least - Decimal("1e-6")
@@ -56,7 +56,7 @@ def test_whole_parts_have_their_law():
         context.prec = 60
         weights = [(-Decimal(k * k) / 2).exp() for k in range(40)]
         for first in (0, 8):
-            thresholds = gaussian.whole_thresholds(8, first)
+            thresholds = rounded_gaussian.whole_thresholds(8, first)
             rest = sum(weights[first:])
             for j in range(8):
                 exact = sum(weights[first : first + j + 1]) / rest
@@ -70,11 +70,11 @@ def test_rounding_waits_for_the_bits_that_decide(monkeypatch, scale):
     monkeypatch.setattr(random_bits, "word", no_more)
     decided = 0
     for whole, x in product(range(3), range(64)):
-        part = gaussian.Revealed(x, 6)
+        part = rounded_gaussian.Revealed(x, 6)
         ends = [scale * (whole + end) + Fraction(1, 2) for end in part.between]
         same = math.floor(ends[0]) == math.floor(ends[1] - Fraction(1, 2**200))
         try:
-            assert gaussian.rounded(scale, whole, part) == math.floor(ends[0])
+            assert rounded_gaussian.rounded(scale, whole, part) == math.floor(ends[0])
         except OutOfBitsError:
             assert not same
         else:
@@ -94,8 +94,8 @@ def test_arrays_are_what_integers_make_of_the_same_bits(monkeypatch, scale):
         words = iter([one.copy() for one in kept])
         monkeypatch.setattr(random_bits, "words", lambda count: next(words))
         monkeypatch.setattr(random_bits, "signs", lambda count: coins)
-        monkeypatch.setattr(gaussian, "_UNDECIDED", undecided)
-        return gaussian._batch(scale, 400)
+        monkeypatch.setattr(rounded_gaussian, "_UNDECIDED", undecided)
+        return rounded_gaussian._batch(scale, 400)
 
     by_floats, by_integers = drawn(2.0**-36), drawn(2.0)
     assert np.array_equal(by_floats, by_integers)
