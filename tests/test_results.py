@@ -150,7 +150,7 @@ MAKERS = {
     "ForProviders": lambda: published().for_providers,
     "JointVerdict": lambda: JointVerdict(False, 2, (("20..30",),), "2-anonymity", 1),
     "LocalPublication": published,
-    "Misfit": lambda: qw.audit.misfit(qw.calibrate(CHAIN, 20, 1), OTHER),
+    "Misspecification": lambda: qw.audit.misspecification(qw.calibrate(CHAIN, 20, 1), OTHER),
     "Monitor": lambda: qw.monitor(CHAIN, 0.1, length=20),
     "GaussianMonitor": lambda: qw.monitor(CHAIN, rho=0.01, length=20, delta=1e-6),
     "Odds": lambda: qw.audit.odds(CHAIN, 4, [(COUNT, 2)], [3]),

@@ -14,7 +14,7 @@ import numpy as np
 from evidence.local_spark import java_home, local_session
 from quiltwork.beliefs import Grid, MarkovChain
 from quiltwork.queries import histogram, transitions
-from quiltwork.queries.base import Query
+from quiltwork.queries.query import Query
 from quiltwork.series import read_fleet, read_series
 
 NAME = "A year of meters"

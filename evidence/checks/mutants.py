@@ -20,7 +20,7 @@ from evidence.checks.audit_enumeration import excess, random_case
 from quiltwork.influence.quilts.families import IntervalFamily
 from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.queries import Histogram, Query
-from quiltwork.queries.base import Moves
+from quiltwork.queries.query import Moves
 
 NAME = "Mutants"
 CLAIM = "every broken version is caught by the check that holds promises against enumeration"

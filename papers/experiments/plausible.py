@@ -23,7 +23,7 @@ HEADER = (
 
 @experiment("plausible-beliefs", title="Noise and leakage of beliefs with days, memory and ages")
 def plausible_beliefs(progress: Progress) -> Findings:
-    """Four beliefs fitted on public series: likelihood on data held out, noise, and misfit.
+    """Four beliefs fitted on public series: held-out likelihood, noise, and misspecification.
 
     The noise is that of a histogram of a series as long as one that is released. The last column is
     what that noise tells if the likeliest belief holds, by the sweep.
@@ -38,7 +38,7 @@ def plausible_beliefs(progress: Progress) -> Findings:
         best = found[0]
         for one in found:
             made = calibrate(one.belief, length, 1.0, query=queries.histogram())
-            told = audit.misfit(made, best.belief).bound
+            told = audit.misspecification(made, best.belief).bound
             table.append(
                 (name, one.name, round(one.per_step, 4), round(made.scale, 2), round(told, 3))
             )

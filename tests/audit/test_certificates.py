@@ -17,7 +17,7 @@ from evidence.checks import certificates as evidence
 from quiltwork import calibrate, queries
 from quiltwork.audit import certificate_checker as checker
 from quiltwork.audit import check_certificate
-from quiltwork.audit.certificates import speaks_of
+from quiltwork.audit.certificate_claims import speaks_of
 from quiltwork.beliefs import ChainBox, HiddenChain, MarkovChain
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.influence.certificate_writer import certificate

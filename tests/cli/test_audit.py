@@ -205,13 +205,13 @@ def test_where_the_law_is_too_large_the_bound_of_the_sweep_stands_in(cli, folder
         for key in "ab":
             qw.release(DAY.sample(4_500), COUNT, DAY, ledger=ledger, dataset="days", key=key)
         account, total = ledger.accountant("days"), ledger.status("days").total
-        assert qw.audit.misfit(account, CHAIN).bound == account.leak_under([CHAIN])[0]
+        assert qw.audit.misspecification(account, CHAIN).bound == account.leak_under([CHAIN])[0]
     ran = cli("audit", f"sqlite:///{folder}/days.db", "--json")
     assert ran.code == 0, ran.err
     assert ran.document["bound"] == pytest.approx(total)
     assert ran.document["sound"] is True
     asked = [(COUNT, made.noise_scale)]
-    assert qw.audit.leakage(DAY, 300, asked) <= qw.audit.misfit(made, DAY).bound
+    assert qw.audit.leakage(DAY, 300, asked) <= qw.audit.misspecification(made, DAY).bound
 
 
 def test_a_calibration_carries_its_proof(cli, folder):

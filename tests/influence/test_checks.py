@@ -44,7 +44,7 @@ def test_a_wide_box_keeps_its_promise():
     box = ChainBox([[0.9, 0.02], [0.05, 0.8]], [[0.98, 0.1], [0.2, 0.95]], ["rest", "walk"])
     found = check_belief(box, SAMPLE, length=50)
     assert found.fits
-    assert found.misfit.keeps
+    assert found.misspecification.keeps
     assert "would keep that" in found.verdict()
 
 
@@ -67,7 +67,7 @@ def test_steps_that_are_ruled_out_come_first():
 def test_no_noise_has_no_bound():
     certain = MarkovChain([[0, 1], [1, 0]], initial=[1, 0], states=["rest", "walk"])
     found = check_belief(certain, SAMPLE, length=50)
-    assert found.misfit is None
+    assert found.misspecification is None
     assert found.level == math.inf
     assert "would have no noise at all" in found.verdict()
 

@@ -1,28 +1,34 @@
-"""Audit: the exact level of a release under a belief, and the least noise that has a given level.
+"""Audit: the exact privacy loss of a release under a belief, and the least noise for a given loss.
 
-`leakage` answers for what was released, `worst_case` also names the secret and the output,
-`report` holds the truth against a promise, `odds` shows what one output told, `misfit` asks under
-other beliefs, and `strongest_adversary` knows other time points. `ends` decides at any length where
-the extreme outputs tell most, `laws` everywhere else. `check_certificate`
-checks the proof that a calibration's noise suffices, in exact fractions.
+| call | answers |
+|---|---|
+| `leakage` | the exact leakage of releases with additive noise |
+| `worst_case` | the same, with the secret and the output that reach it |
+| `report` | whether a promised epsilon holds, and how much noise it wastes |
+| `odds` | prior and posterior of every time point for one output |
+| `misspecification` | the leakage if an adversary holds other beliefs than those assumed |
+| `strongest_adversary` | the leakage to an informed adversary, who knows other time points |
+| `check_certificate` | whether a calibration's proof holds, in exact fractions |
+
+`ends` decides at any length where the extreme outputs leak the most, `laws` everywhere else.
 """
 
 from quiltwork.audit.adversaries import Adversary, strongest_adversary
-from quiltwork.audit.certificates import check_certificate
+from quiltwork.audit.audit_report import Report, report
+from quiltwork.audit.certificate_claims import check_certificate
 from quiltwork.audit.exact_leakage import Leakage, leakage, worst_case
-from quiltwork.audit.misfits import Misfit, misfit
+from quiltwork.audit.misspecification import Misspecification, misspecification
 from quiltwork.audit.odds import Odds, odds
-from quiltwork.audit.promise import Report, report
 
 __all__ = [
     "Adversary",
     "Leakage",
-    "Misfit",
+    "Misspecification",
     "Odds",
     "Report",
     "check_certificate",
     "leakage",
-    "misfit",
+    "misspecification",
     "odds",
     "report",
     "strongest_adversary",

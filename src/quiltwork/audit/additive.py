@@ -20,7 +20,7 @@ from quiltwork.beliefs.matrices import IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened, to_fraction
 from quiltwork.queries import ByHour, Count, Histogram, Query, Sum, TimePerDay, Top, Transitions
-from quiltwork.queries.base import States, read_query
+from quiltwork.queries.query import States, read_query
 
 _LARGEST = 1 << 62
 

@@ -144,8 +144,8 @@ def leakage(
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
         UnsupportedError: for beliefs that are no single chains, queries without an additive form,
-            and laws that are too large, with their cost; `report` and `misfit`, which bounds what
-            a release tells by the sweep, answer for those.
+            and laws that are too large, with their cost; `report` and `misspecification` give
+            bounds there.
 
     >>> from quiltwork import MarkovChain, queries
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])

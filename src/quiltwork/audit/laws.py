@@ -201,7 +201,7 @@ def refuse(chain: InnerChain, length: int, statistic: Joint, why: str) -> NoRetu
         f"The exact law has {statistic.cells:,} combinations of values at {length:,} time points "
         f"with {chain.size} {chain.noun}, {why}. Ask about one cell, a shorter series or window, "
         "or a coarser sum; quiltwork.audit.report answers at any length, and the bound of "
-        "quiltwork.audit.misfit holds there."
+        "quiltwork.audit.misspecification holds there."
     )
 
 

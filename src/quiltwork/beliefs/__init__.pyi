@@ -1,7 +1,7 @@
 from .alternatives import Candidate as Candidate
 from .alternatives import candidates as candidates
 from .alternatives import plausible as plausible
-from .base import Belief as Belief
+from .belief import Belief as Belief
 from .box import ChainBox as ChainBox
 from .calendars import Calendar as Calendar
 from .chain import MarkovChain as MarkovChain

@@ -16,11 +16,10 @@ from typing import Any, Literal
 import numpy as np
 
 from quiltwork.beliefs import contexts
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.contexts import MOST_INNER
 from quiltwork.beliefs.cyclic import CyclicChain
-from quiltwork.beliefs.fitting import read_paths, read_smoothing
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import IntArray
@@ -34,6 +33,7 @@ from quiltwork.beliefs.phases import (
 )
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.states import Label
+from quiltwork.beliefs.transition_counts import read_paths, read_smoothing
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number
 

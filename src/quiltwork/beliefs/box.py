@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from quiltwork.beliefs.base import StateBelief
+from quiltwork.beliefs.belief import StateBelief
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.confidence import box_bounds, read_count_bounds
-from quiltwork.beliefs.fitting import tally
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid, differing, read_grid
 from quiltwork.beliefs.matrices import FloatArray, IntArray, read_matrix
@@ -26,6 +25,7 @@ from quiltwork.beliefs.origins import grid_of
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states, show_labels
+from quiltwork.beliefs.transition_counts import tally
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, proper_fraction
 

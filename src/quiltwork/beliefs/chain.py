@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 from quiltwork.arguments import flag
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs import stationary as _stationary
-from quiltwork.beliefs.base import Initial, SimulatedBelief
-from quiltwork.beliefs.fitting import smoothed_rows, smoothed_start, tally
+from quiltwork.beliefs.belief import Initial, SimulatedBelief
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import (
@@ -35,6 +34,7 @@ from quiltwork.beliefs.origins import grid_of
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states, show_labels
+from quiltwork.beliefs.transition_counts import smoothed_rows, smoothed_start, tally
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
 

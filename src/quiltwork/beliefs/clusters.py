@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.matrices import IntArray, frozen
 from quiltwork.beliefs.sequences import first_positions, position_of, read_labels

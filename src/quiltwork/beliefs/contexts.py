@@ -13,11 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.beliefs.fitting import read_paths, read_smoothing, smoothed_rows, tally_paths
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.sources import Sources
+from quiltwork.beliefs.transition_counts import (
+    read_paths,
+    read_smoothing,
+    smoothed_rows,
+    tally_paths,
+)
 from quiltwork.errors import InvalidInputError
 
 MOST_INNER = 100

@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork.beliefs import evolution, structure
-from quiltwork.beliefs.base import Belief, Initial, SimulatedBelief
+from quiltwork.beliefs.belief import Belief, Initial, SimulatedBelief
 from quiltwork.beliefs.calendars import FAR, Calendar
 from quiltwork.beliefs.chain import read_initial, start_law
 from quiltwork.beliefs.dated import DatedChain
+from quiltwork.beliefs.evolution import ordered_product
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_matrices
@@ -38,7 +39,6 @@ from quiltwork.beliefs.origins import (
     zone_of,
 )
 from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
-from quiltwork.beliefs.products import ordered_product
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states

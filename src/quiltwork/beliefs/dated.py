@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork.beliefs import evolution
-from quiltwork.beliefs.base import Initial, SimulatedBelief
+from quiltwork.beliefs.belief import Initial, SimulatedBelief
 from quiltwork.beliefs.calendars import FAR, Calendar
 from quiltwork.beliefs.chain import read_initial
+from quiltwork.beliefs.evolution import ordered_product
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_matrices
 from quiltwork.beliefs.origins import check_divided
-from quiltwork.beliefs.products import ordered_product
 from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label, read_states
 from quiltwork.errors import InvalidInputError, UnsupportedError

@@ -1,4 +1,8 @@
-"""Chains in time: marginals by matrix–vector steps or squaring, and simulation."""
+"""The evolution of a chain: marginals by matrix–vector steps or squaring, and simulation.
+
+Products are summed in the order of the inner index, so that their digits do not depend on the
+machine's BLAS. They have the same digits as those of the kernel, which this room cannot import.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,20 @@ from bisect import bisect_right
 import numpy as np
 
 from quiltwork.beliefs.matrices import FloatArray, IntArray
-from quiltwork.beliefs.products import ordered_product
+
+
+def ordered_product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return left @ right, summed in the order of the inner index; each may be a vector.
+
+    Cost: O(rows · inner · columns), in one NumPy call per value of the inner index.
+
+    >>> ordered_product(np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.4, 0.6]]))
+    array([0.65, 0.35])
+    """
+    result = np.zeros((*left.shape[:-1], *right.shape[1:]))
+    for m in range(len(right)):
+        result += np.multiply.outer(left[..., m], right[m])
+    return result
 
 
 def evolve(start: FloatArray, transition: FloatArray, steps: int) -> FloatArray:

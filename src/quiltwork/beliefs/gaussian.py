@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs.base import Belief, read_field
+from quiltwork.beliefs.belief import Belief, read_field
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian_algebra import toeplitz
 from quiltwork.beliefs.grids import Grid, grid_words, read_grid

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.contexts import blocks_of, counted, last_states
 from quiltwork.beliefs.cyclic import CyclicChain
-from quiltwork.beliefs.fitting import read_paths
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.hidden import HiddenChain
@@ -26,6 +25,7 @@ from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.origins import grid_of, shown_moments
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.states import Label
+from quiltwork.beliefs.transition_counts import read_paths
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 LAGS = (1, 2, 5, 10, 20, 50, 100)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from quiltwork.arguments import hashable, listed
 from quiltwork.beliefs import evolution
-from quiltwork.beliefs.base import Initial, SimulatedBelief, read_field
+from quiltwork.beliefs.belief import Initial, SimulatedBelief, read_field
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.grids import Grid, read_grid
 from quiltwork.beliefs.matrices import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.beliefs import graphs as read
 from quiltwork.beliefs import moral
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.elimination import Weights, eliminate, sum_to, table
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen

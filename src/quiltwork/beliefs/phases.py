@@ -14,10 +14,10 @@ import numpy as np
 
 from quiltwork.arguments import listed
 from quiltwork.beliefs.contexts import told
-from quiltwork.beliefs.fitting import read_paths, read_smoothing
 from quiltwork.beliefs.grids import Grid, duration
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.beliefs.states import Label
+from quiltwork.beliefs.transition_counts import read_paths, read_smoothing
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 from quiltwork.wording import argument

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.documents import labels_from_json, labels_to_json
 from quiltwork.beliefs.matrices import BoolArray
 from quiltwork.beliefs.states import Label, read_label

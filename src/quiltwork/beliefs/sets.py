@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quiltwork import files
-from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
+from quiltwork.beliefs.evolution import ordered_product
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.beliefs.products import ordered_product
 from quiltwork.errors import UnsupportedError
 
 _UNIT_ROUNDOFF = 2.0**-53

@@ -34,7 +34,7 @@ from quiltwork.exact import (
     written_fraction,
 )
 from quiltwork.queries import Query
-from quiltwork.queries.base import read_query
+from quiltwork.queries.query import read_query
 
 Composition: TypeAlias = Literal["levels", "squares", "general", "nothing"]
 """By which theorem a release may be combined with others.

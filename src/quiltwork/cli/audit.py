@@ -103,7 +103,7 @@ def audit(
 
 def _certificate(path: str, members: tuple[Belief, ...]) -> None:
     """Check a certificate, and that it is about these beliefs."""
-    from quiltwork.audit.certificates import check_certificate, speaks_of
+    from quiltwork.audit.certificate_claims import check_certificate, speaks_of
 
     claims = check_certificate(files.contents(path))
     for number, belief in enumerate(members, start=1):

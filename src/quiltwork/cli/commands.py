@@ -15,7 +15,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Time series": {
         "belief": (
-            "quiltwork.cli.belief:belief",
+            "quiltwork.cli.belief_make:belief",
             "Choose a belief by a few answers, or check one.",
         ),
         "fit": (

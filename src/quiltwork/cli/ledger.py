@@ -429,7 +429,7 @@ def largest(
 
     Nothing is spent.
     """
-    from quiltwork.cli.fitting import largest_document, largest_lines, largest_release
+    from quiltwork.cli.largest_release import largest_document, largest_lines, largest_release
     from quiltwork.cli.series import read_query, read_window
 
     opened = _opened(url)
@@ -472,7 +472,7 @@ def spend(
     time point; a mechanism that adds or removes records is debited twice its level, since to
     exchange one is to remove one and to add one.
     """
-    from quiltwork.cli.fitting import spend as debit
+    from quiltwork.cli.largest_release import spend as debit
     from quiltwork.cli.paying import spent_so_far
 
     if (epsilon is None) == (rho is None):

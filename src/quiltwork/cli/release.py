@@ -39,7 +39,7 @@ from quiltwork.cli.series import (
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quiltwork.queries.base import Query
+    from quiltwork.queries.query import Query
     from quiltwork.series import Release, Series
 
 

@@ -25,8 +25,8 @@ from quiltwork.client.records import (
 )
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, positive_fraction
-from quiltwork.queries.base import Query
 from quiltwork.queries.document import to_document
+from quiltwork.queries.query import Query
 
 if TYPE_CHECKING:
     from quiltwork.holdout.final_ranking import FinalRanking

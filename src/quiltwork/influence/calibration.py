@@ -40,7 +40,7 @@ from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.influence.gaussian_noise import GaussianCalibration
-    from quiltwork.queries.base import Query
+    from quiltwork.queries.query import Query
     from quiltwork.report.charts import LineChart
 
 

@@ -23,7 +23,7 @@ from quiltwork.influence.sweep_bound import SweepBound
 from quiltwork.wording import argument
 
 if TYPE_CHECKING:
-    from quiltwork.queries.base import Query
+    from quiltwork.queries.query import Query
 
 NoiseKind: TypeAlias = Literal["geometric", "gaussian"]
 NOISES: tuple[NoiseKind, ...] = get_args(NoiseKind)

@@ -21,7 +21,7 @@ import numpy as np
 
 from quiltwork import files
 from quiltwork.audit import certificate_checker as checker
-from quiltwork.audit.certificates import chain_numbers
+from quiltwork.audit.certificate_claims import chain_numbers
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction
 from quiltwork.influence.kernel.programs import FloatArray, IntArray, KeptTrees, solve

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.audit.misfits import Misfit, misfit
+from quiltwork.audit.misspecification import Misspecification, misspecification
 from quiltwork.beliefs import (
     Belief,
     Candidate,
@@ -64,7 +64,7 @@ class BeliefCheck(ResultBase):
     Attributes:
         members: every belief beside the sample.
         candidates: what was fitted on the sample, the likeliest first.
-        misfit: what the histogram tells under the likeliest; None if it would have no noise.
+        misspecification: the leakage of the histogram under the likeliest; None without noise.
         sample: the sample.
         length: of the series that would be released.
         epsilon: the level that it would be made for.
@@ -77,7 +77,7 @@ class BeliefCheck(ResultBase):
 
     members: tuple[Comparison, ...]
     candidates: tuple[Candidate, ...]
-    misfit: Misfit | None
+    misspecification: Misspecification | None
     sample: Sample
     length: int
     epsilon: Number
@@ -111,9 +111,13 @@ class BeliefCheck(ResultBase):
     @property
     def level(self) -> float:
         """What the release would tell: exactly where that is known, else at most."""
-        if self.misfit is None:
+        if self.misspecification is None:
             return math.inf
-        return self.misfit.bound if self.misfit.exact is None else self.misfit.exact
+        return (
+            self.misspecification.bound
+            if self.misspecification.exact is None
+            else self.misspecification.exact
+        )
 
     def contradictions(self) -> list[str]:
         """Return what differs most between the best belief and the sample, loudest first."""
@@ -125,9 +129,9 @@ class BeliefCheck(ResultBase):
         told = f"a release made for {float(self.epsilon):g} "
         name = _NAMES.get(self.candidates[0].name, self.candidates[0].name)
         likeliest = f"if what fits the sample best were true ({name})"
-        if self.misfit is None:
+        if self.misspecification is None:
             told += "would have no noise at all, since the belief leaves nothing open"
-        elif self.misfit.keeps:
+        elif self.misspecification.keeps:
             told += f"would keep that {likeliest}"
         else:
             told += f"would tell up to {self.level:.3g} {likeliest}"
@@ -135,7 +139,7 @@ class BeliefCheck(ResultBase):
             own = " the sample that it was fitted on" if self.fitted else ""
             return f"It fits{own}; {told}."
         loud = [*self.contradictions(), "the order of states is likelier under another belief"]
-        yet = "yet " if self.misfit is not None and self.misfit.keeps else ""
+        yet = "yet " if self.misspecification is not None and self.misspecification.keeps else ""
         beside = ", though none that was tried is much likelier" if self.likely else ""
         return f"It does not fit{beside}: {loud[0]}; {yet}{told}."
 
@@ -154,13 +158,13 @@ class BeliefCheck(ResultBase):
                 )
                 + "Check it on a sample that it was not fitted on."
             )
-        if self.misfit is not None:
-            lines += self.misfit.explain().splitlines()
+        if self.misspecification is not None:
+            lines += self.misspecification.explain().splitlines()
         return "\n".join(lines)
 
     def body(self) -> dict[str, Any]:
         """Return everything as JSON values; what is not finite is null."""
-        told = self.misfit
+        told = self.misspecification
         return {
             "verdict": self.verdict(),
             "fits": self.fits,
@@ -227,7 +231,7 @@ def check_belief(
     compared = tuple(compare(one, sample) for one in members)
     tried = tuple(candidates(sequences, states=sample.states, grid=grid))
     made = calibrate(members, points, level, query=histogram())
-    told = misfit(made, tried[0].belief) if made.exact_scale > 0 else None
+    told = misspecification(made, tried[0].belief) if made.exact_scale > 0 else None
     fitted = [one.fitted_on(sequences) for one in members]
     scores = [
         _held_out(one.belief, tried) if own else one.per_step
@@ -240,7 +244,7 @@ def check_belief(
     return BeliefCheck(
         members=compared,
         candidates=tried,
-        misfit=told,
+        misspecification=told,
         sample=sample,
         length=points,
         epsilon=epsilon,

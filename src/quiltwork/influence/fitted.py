@@ -13,11 +13,11 @@ import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label, MarkovChain
 from quiltwork.beliefs.alternatives import Candidate, judged, nats_allowed
-from quiltwork.beliefs.fitting import Tally, smoothed_rows, tally
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.origins import by_position, parts_by_clock
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import as_beliefs
+from quiltwork.beliefs.transition_counts import Tally, smoothed_rows, tally
 from quiltwork.errors import InvalidInputError, QuiltworkError
 from quiltwork.exact import Number, to_fraction
 from quiltwork.influence.calibration import Calibration, calibrate

@@ -44,7 +44,7 @@ from quiltwork.results import ResultBase
 from quiltwork.wording import argument
 
 if TYPE_CHECKING:
-    from quiltwork.queries.base import Query
+    from quiltwork.queries.query import Query
 
 GaussianMethod = Literal["f-sweep", "group", "gaussian"]
 MOST_RELEASES = 10**9

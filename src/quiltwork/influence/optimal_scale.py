@@ -40,7 +40,7 @@ from quiltwork.queries import Count
 from quiltwork.wording import argument
 
 if TYPE_CHECKING:
-    from quiltwork.queries.base import Query
+    from quiltwork.queries.query import Query
 
 METHOD = "optimal-scale"
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.exact import Number
-from quiltwork.queries.base import Query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Top, Transitions
 from quiltwork.queries.custom import CustomQuery, Function
 from quiltwork.queries.days import ByHour, TimePerDay
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.queries.lipschitz import Violation, check_lipschitz
 from quiltwork.queries.numbers import Mean, Sum
+from quiltwork.queries.query import Query
 
 __all__ = [
     "ByHour",

@@ -20,7 +20,7 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.states import Label, list_states, read_label, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
-from quiltwork.queries.base import (
+from quiltwork.queries.query import (
     IntArray,
     Integers,
     Moves,

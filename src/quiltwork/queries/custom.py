@@ -26,8 +26,8 @@ from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened
-from quiltwork.queries.base import IntArray, Integers, Moves, Query, States
 from quiltwork.queries.identity import digest_of
+from quiltwork.queries.query import IntArray, Integers, Moves, Query, States
 
 _STEPS_BITS = 16
 _LARGEST_ANSWER = int(1e300)

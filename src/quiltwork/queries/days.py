@@ -21,8 +21,8 @@ from quiltwork.beliefs.grids import seconds_of
 from quiltwork.beliefs.zones import local_seconds, read_zone
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
-from quiltwork.queries.base import IntArray, Integers, States, as_integers, counts_of
 from quiltwork.queries.cells import Count, Histogram
+from quiltwork.queries.query import IntArray, Integers, States, as_integers, counts_of
 from quiltwork.wording import either
 
 HOURS = 24

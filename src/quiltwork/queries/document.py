@@ -14,11 +14,11 @@ from typing import Any
 from quiltwork.beliefs.documents import labels_from_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import written_fraction
-from quiltwork.queries.base import Query, read_query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Top, Transitions
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.days import ByHour, TimePerDay
 from quiltwork.queries.numbers import Mean, NumericMean, NumericSum, Sum
+from quiltwork.queries.query import Query, read_query
 
 _PLACES = ("kind", "window", "runs")
 

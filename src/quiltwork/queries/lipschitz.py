@@ -18,8 +18,8 @@ from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
-from quiltwork.queries.base import IntArray, States
 from quiltwork.queries.custom import CustomQuery, real_numbers
+from quiltwork.queries.query import IntArray, States
 from quiltwork.results import ResultBase
 
 _STATES_TRIED = 8

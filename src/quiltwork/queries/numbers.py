@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_down, float_up, integer, to_fraction
-from quiltwork.queries.base import IntArray, Integers, Moves, Query, States, counts_of
+from quiltwork.queries.query import IntArray, Integers, Moves, Query, States, counts_of
 
 _FINENESS_BITS = 10
 _ONCE_BITS = 20

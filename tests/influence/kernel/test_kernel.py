@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from quiltwork.beliefs.products import ordered_product
+from quiltwork.beliefs.evolution import ordered_product
 from quiltwork.influence import kernel
 from quiltwork.influence.kernel import KeptTrees, KernelError, building, library, programs, sweeps
 from quiltwork.influence.kernel.library import MORE, in_parts

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
-from quiltwork.beliefs.products import ordered_product
+from quiltwork.beliefs.evolution import ordered_product
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Count

@@ -12,7 +12,7 @@ from quiltwork.arguments import instance, listed
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Query
-from quiltwork.queries.base import read_query
+from quiltwork.queries.query import read_query
 
 _MOST = 20_000
 """Of queries in one plan, which takes seconds: half-hourly ones of a year are fewer."""

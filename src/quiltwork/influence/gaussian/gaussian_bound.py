@@ -26,8 +26,8 @@ from quiltwork.influence.quilts.protocol import FloatArray, IntArray, quilt_fami
 from quiltwork.influence.sweep import Leak
 
 if TYPE_CHECKING:
-    from quiltwork.queries.base import Query
     from quiltwork.queries.numbers import Sum
+    from quiltwork.queries.query import Query
 
 
 _ROUNDING = 1 + Fraction(1, 2**40)

@@ -19,7 +19,7 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
-    from quiltwork.queries.base import Query
+    from quiltwork.queries.query import Query
 
 UP = 1 + 2.0**-51
 _MANY = 1 << 24

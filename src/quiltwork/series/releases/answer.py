@@ -23,8 +23,8 @@ from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedErr
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.influence.calibration_arguments import NoiseKind, read_noise
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric, exponential_mechanism
-from quiltwork.queries.base import Integers, Query, States, read_query
 from quiltwork.queries.custom import CustomQuery
+from quiltwork.queries.query import Integers, Query, States, read_query
 from quiltwork.series.reading.read import refuse_cutting
 from quiltwork.series.releases.data import (
     EncodedSeries,

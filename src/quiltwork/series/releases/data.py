@@ -44,11 +44,11 @@ from quiltwork.beliefs.sequences import (
 )
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.gaussian import no_sum
-from quiltwork.queries.base import IntArray, Integers, Query, States
 from quiltwork.queries.cells import OverStates, Top
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.days import ByHour
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
+from quiltwork.queries.query import IntArray, Integers, Query, States
 from quiltwork.series.reading.clock import Clock
 from quiltwork.wording import argument, either
 

@@ -25,9 +25,9 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import Calibration, GaussianCalibration
 from quiltwork.influence.calibration_arguments import points_asked
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
-from quiltwork.queries.base import Query, States
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import NumericSum
+from quiltwork.queries.query import Query, States
 from quiltwork.series.releases.data import RecordedPoints
 from quiltwork.series.releases.protection import Protection
 from quiltwork.wording import argument

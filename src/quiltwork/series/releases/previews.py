@@ -20,8 +20,8 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.influence.calibration_arguments import NoiseKind, read_noise
 from quiltwork.noise.exponential import expected_shortfall
-from quiltwork.queries.base import Query, States, read_query
 from quiltwork.queries.document import to_document
+from quiltwork.queries.query import Query, States, read_query
 from quiltwork.report.charts import BarChart
 from quiltwork.results import ChartedResult
 from quiltwork.series.releases.answer import believed

@@ -26,7 +26,7 @@ from quiltwork.influence import Calibration, GaussianCalibration, calibrate
 from quiltwork.influence.belief_bound import CalibrationProblem
 from quiltwork.influence.calibration_arguments import answer_unit
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
-from quiltwork.queries.base import Query
+from quiltwork.queries.query import Query
 from quiltwork.wording import argument, either
 
 Who: TypeAlias = Literal["moment", "episode", "person"]

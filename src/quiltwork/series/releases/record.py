@@ -21,8 +21,8 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
-from quiltwork.queries.base import Query, States
 from quiltwork.queries.cells import OverStates
+from quiltwork.queries.query import Query, States
 from quiltwork.results import ChartedResult
 from quiltwork.series.releases.error_bars import (
     Interval,
@@ -357,15 +357,15 @@ class Release(ChartedResult):
 
         Args:
             others: beliefs that may fit better than those of the release: what it would tell under
-                each of them is added, as `qw.audit.misfit` has it.
+                each of them is added, as `qw.audit.misspecification` has it.
         """
         from quiltwork.series.releases.explanation import explain_release
 
         if others is None:
             return explain_release(self)
-        from quiltwork.audit import misfit
+        from quiltwork.audit import misspecification
 
-        return f"{explain_release(self)}\n{misfit(self, others).explain()}"
+        return f"{explain_release(self)}\n{misspecification(self, others).explain()}"
 
     def __eq__(self, other: object) -> bool:
         """Compare as documents."""

@@ -152,9 +152,9 @@ def release_page(
     if release.protects != "person":
         sections.append(section("What it does not hide", bullets(_NOT_HIDDEN), anchor="limits"))
     if others is not None:
-        from quiltwork.audit import misfit
+        from quiltwork.audit import misspecification
 
-        told = bullets(misfit(release, others).explain().splitlines())
+        told = bullets(misspecification(release, others).explain().splitlines())
         sections.append(section("If another belief were true", told, anchor="others"))
     return page(title_of(release), f"A private answer, with noise that hides {secret}.", sections)
 

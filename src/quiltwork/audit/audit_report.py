@@ -32,7 +32,7 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
 from quiltwork.queries import Query, Sum
-from quiltwork.queries.base import States
+from quiltwork.queries.query import States
 from quiltwork.results import ResultBase
 
 

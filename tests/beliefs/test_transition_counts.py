@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork import InvalidInputError, MarkovChain
-from quiltwork.beliefs.fitting import tally
+from quiltwork.beliefs.transition_counts import tally
 
 paths = st.lists(st.sampled_from("abc"), min_size=1, max_size=20)
 
