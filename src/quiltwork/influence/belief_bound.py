@@ -24,7 +24,7 @@ from quiltwork.influence.sweep import Charge, Levels
 
 if TYPE_CHECKING:
     from quiltwork.influence.gaussian.worst_stretch import SumLevels
-    from quiltwork.queries.base import Query
+    from quiltwork.queries.query import Query
 
 
 @dataclass(frozen=True)
