@@ -23,7 +23,7 @@ _ROUNDING = 1 + 2.0**-30
 """Bounds are rounded up: a level that equals the promise may come out above it by so much."""
 
 
-class BoundedRelease(Protocol):
+class LeakageSource(Protocol):
     """A release, calibration or account whose leakage can be bounded under any beliefs."""
 
     @property
@@ -90,9 +90,7 @@ class Misspecification(ResultBase):
         return "\n".join(lines)
 
 
-def misspecification(
-    release: BoundedRelease, others: Belief | Sequence[Belief]
-) -> Misspecification:
+def misspecification(release: LeakageSource, others: Belief | Sequence[Belief]) -> Misspecification:
     """Return the leakage of a release, a calibration or an account under other beliefs.
 
     Cost: one sweep per belief, and an exact audit where its law is small enough.
