@@ -10,7 +10,7 @@ import pytest
 from pyarrow import feather
 from pyarrow import parquet as pq
 
-from quiltwork.delimited import GivenDialect, column_position, even_rows, split_line, with_csv
+from quiltwork.delimited import DialectOptions, column_position, rows_of_width, split_line, with_csv
 from quiltwork.errors import InvalidInputError
 
 TEXT = 'näme,town\nA,"Ghent, old"\nB,Bruges\n'
@@ -43,7 +43,7 @@ def test_damaged_files_say_so(tmp_path, name, content, words):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InvalidInputError, match=words):
-        with_csv(str(path), lambda rows: list(even_rows(rows, 2, str(path))))
+        with_csv(str(path), lambda rows: list(rows_of_width(rows, 2, str(path))))
 
 
 LONG = b"1" * 99_999 + b"\n"  # few rows are many bytes
@@ -100,11 +100,11 @@ def test_a_row_has_no_say_in_how_the_letters_of_others_are_read(tmp_path):
     path.write_bytes("a\nKäse\n".encode() + "Käse €\n".encode("cp1252") + b"\x81\n")
     assert with_csv(str(path), list) == [["a"], ["Käse"], ["Käse €"], ["\x81"]]
     with pytest.raises(InvalidInputError, match="not UTF-8 text near line 1"):
-        with_csv(str(path), list, GivenDialect(encoding="utf-8"))
+        with_csv(str(path), list, DialectOptions(encoding="utf-8"))
     with pytest.raises(InvalidInputError, match=r"neither UTF-8 nor .*encoding='shift_jis'"):
-        with_csv(str(path), list, GivenDialect())
+        with_csv(str(path), list, DialectOptions())
     path.write_bytes("ü\nKäse\n".encode() + b"K\xe4se\n")
-    assert with_csv(str(path), list, GivenDialect()) == [["ü"], ["Käse"], ["Käse"]]
+    assert with_csv(str(path), list, DialectOptions()) == [["ü"], ["Käse"], ["Käse"]]
     for encoding in ("utf-16-le", "utf-16-be"):  # without a mark
         path.write_bytes("a;ü\n1,5;x\n".encode(encoding))
         assert with_csv(str(path), list) == [["a", "ü"], ["1,5", "x"]]

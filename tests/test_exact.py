@@ -11,12 +11,12 @@ import quiltwork as qw
 from quiltwork.counts import release_table
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import (
+    float_nearest,
     integer,
-    nearest_float,
+    parse_stored_fraction,
     positive_fraction,
     shortened,
     to_fraction,
-    written_fraction,
 )
 
 
@@ -75,7 +75,7 @@ def test_levels_that_nobody_means_are_noticed_wherever_noise_is_chosen(name):
 
 @pytest.mark.parametrize("text", ["3", "-1/10", "0", "9" * 4000])
 def test_exact_numbers_of_files_are_read_as_they_are_written(text):
-    assert str(written_fraction(text, "x")) == text
+    assert str(parse_stored_fraction(text, "x")) == text
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_exact_numbers_of_files_are_read_as_they_are_written(text):
 )
 def test_nothing_else_is_read_from_files(text):
     with pytest.raises(InvalidInputError, match="x must be an exact number as text"):
-        written_fraction(text, "x")
+        parse_stored_fraction(text, "x")
 
 
 def test_the_nearest_float_is_infinite_beyond_the_largest():
-    assert [nearest_float(Fraction(n)) for n in (10**400, -(10**400), 3)] == [inf, -inf, 3.0]
+    assert [float_nearest(Fraction(n)) for n in (10**400, -(10**400), 3)] == [inf, -inf, 3.0]
 
 
 def test_what_cannot_be_shown_is_named_by_its_type():

@@ -248,7 +248,7 @@ def test_documents_have_the_documented_fields_and_round_trip(documents):
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/full"])
 def test_a_device_is_refused_before_it_is_read(path):
     with pytest.raises(InvalidInputError, match="is a device"):
-        files.contents(path)
+        files.read_bytes(path)
     with pytest.raises(InvalidInputError, match="is a device"):
         read_series(path, "value")
     with pytest.raises(InvalidInputError, match="is a device"):
@@ -260,10 +260,10 @@ def test_a_pipe_is_read_and_a_folder_is_not(tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(b"{}",))
     writer.start()
-    assert files.contents(pipe) == b"{}"
+    assert files.read_bytes(pipe) == b"{}"
     writer.join()
     with pytest.raises(InvalidInputError, match="Is a directory"):
-        files.contents(tmp_path)
+        files.read_bytes(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -287,12 +287,12 @@ def test_private_files_are_their_owners_only_even_where_another_was(tmp_path):
 @pytest.mark.parametrize("path", [None, 5, b"x", "", "a\0b", object(), ["x"]])
 def test_what_names_no_file_is_refused(path):
     with pytest.raises(InvalidInputError, match="name of a file"):
-        files.named(path)
+        files.as_path(path)
 
 
 def test_names_that_no_file_can_have_are_refused_in_a_sentence():
     for name in ("a\0b", "\ud800"):
-        for read in (files.contents, lambda path: tally(path, [], [])):
+        for read in (files.read_bytes, lambda path: tally(path, [], [])):
             with pytest.raises(InvalidInputError, match="no name of a file"):
                 read(name)
 

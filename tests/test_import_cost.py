@@ -35,7 +35,7 @@ def test_importing_loads_no_third_party_package_beyond_numpy():
 
 def test_importing_enters_no_room():
     own = {m for m in loaded_by("import quiltwork") if m.startswith("quiltwork")}
-    assert own == {"quiltwork", "quiltwork._offered"}
+    assert own == {"quiltwork", "quiltwork._lazy_exports"}
 
 
 def test_importing_loads_no_more_of_the_standard_library_than_numpy_does():

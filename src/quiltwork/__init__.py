@@ -4,7 +4,7 @@ Every public name is imported on first use, so that `import quiltwork` costs lit
 NumPy and a command pays only for the rooms it enters.
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)
 __all__ += ["audit", "queries"]

@@ -2,6 +2,7 @@ from . import arguments as arguments
 from . import audit as audit
 from . import beliefs as beliefs
 from . import budget as budget
+from . import caching as caching
 from . import cli as cli
 from . import client as client
 from . import counts as counts
@@ -12,7 +13,6 @@ from . import exact as exact
 from . import files as files
 from . import holdout as holdout
 from . import influence as influence
-from . import lazy as lazy
 from . import noise as noise
 from . import queries as queries
 from . import report as report

@@ -65,7 +65,7 @@ def listed(values: Any, name: str) -> list[Any]:
     raise InvalidInputError(f"{argument(name)} must be a list, not {shortened(values)}.")
 
 
-def by_column(value: Any, name: str) -> dict[str, Any]:
+def mapping_by_column(value: Any, name: str) -> dict[str, Any]:
     """Read declarations by column; none for None.
 
     Raises:

@@ -2,7 +2,7 @@
 
 The standard library reads them here; `series.reading` lets Arrow do it where that is installed, and
 comes back to these rows to say what is wrong. How a file is written is found in its first line, and
-in its first rows where these may be looked at (`found_dialect`), unless the caller says it.
+in its first rows where these may be looked at (`detect_dialect`), unless the caller says it.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class GivenDialect:
+class DialectOptions:
     """What a caller says about how a file is written; None is to be found.
 
     Raises:
@@ -178,7 +178,7 @@ class GivenDialect:
             ) from None
 
 
-def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
+def detect_dialect(sample: bytes, given: DialectOptions | None = None) -> Dialect:
     """Return how a file is written that begins with these bytes.
 
     The delimiter is found in the first line, which is public, and the decimal point in the rows
@@ -186,10 +186,10 @@ def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
     whatever its rows hold. Letters of UTF-8 files that are none are read as in cp1252, each on its
     own, be they found here or later.
 
-    >>> found_dialect(b"time;kw\\n1;0,5\\n").words
+    >>> detect_dialect(b"time;kw\\n1;0,5\\n").words
     'delimiter ;, decimal comma'
     """
-    given = given or GivenDialect()
+    given = given or DialectOptions()
     encoding = given.encoding or next((n for b, n in _BOMS if sample.startswith(b)), None)
     encoding = encoding or _guessed_encoding(sample, by_rows=given.by_rows)
     lines = sample.decode(encoding, "replace").lstrip("\ufeff").splitlines()[:200]
@@ -227,7 +227,7 @@ class CsvSource:
     """
 
     def __init__(
-        self, path: str, given: GivenDialect | None = None, whole: bytes | None = None
+        self, path: str, given: DialectOptions | None = None, whole: bytes | None = None
     ) -> None:
         """Find out how the file at `path`, or what it holds in `whole`, is written.
 
@@ -255,13 +255,13 @@ class CsvSource:
                 sample = stream.read(_SAMPLE)
         if sample.startswith(_WORKBOOKS):
             raise InvalidInputError(f"{path!r} is an Excel workbook; save it as CSV first.")
-        given = given or GivenDialect()
+        given = given or DialectOptions()
         if empty := _EMPTY_LINES.match(sample):
             self.skipped = empty.end()
         if said := _SEPARATOR.match(sample, self.skipped):  # as Excel writes it before the header
             self.skipped = said.end()
             given = replace(given, delimiter=given.delimiter or said[1].decode("latin-1"))
-        self.dialect = found_dialect(sample[self.skipped :], given)
+        self.dialect = detect_dialect(sample[self.skipped :], given)
         found = self.dialect.encoding
         letters = sample.decode(found) if given.by_rows and found == _BY_LETTER else ""
         if re.search("[\x80-\x9f]", letters):  # bytes that cp1252 has no letters for
@@ -320,7 +320,7 @@ class CsvSource:
         )
 
 
-def joined(paths: Sequence[str], given: GivenDialect) -> CsvSource | None:
+def joined(paths: Sequence[str], given: DialectOptions) -> CsvSource | None:
     """Return plain small files of one header as one; None if they are others.
 
     One line is one row in them: nothing is quoted, no line is empty, and all of it is UTF-8.
@@ -372,7 +372,7 @@ class _ReadErrors:
 def with_csv(
     path: str,
     read: Callable[[Iterator[list[str]]], Result],
-    given: GivenDialect | None = None,
+    given: DialectOptions | None = None,
 ) -> Result:
     """Call `read` with the rows of a file, the header among them.
 
@@ -384,8 +384,8 @@ def with_csv(
     Raises:
         InvalidInputError: as `CsvSource` does.
     """
-    asked = given or GivenDialect(by_rows=False)
-    paths = [path] if path == "-" else files.listed_files(path)
+    asked = given or DialectOptions(by_rows=False)
+    paths = [path] if path == "-" else files.expand_files(path)
 
     def one(place: int, reader: Callable[[Iterator[list[str]]], Any]) -> Any:
         if paths[place].endswith(files.TABLES):
@@ -408,14 +408,14 @@ def with_csv(
 
 
 def _table_rows(path: str) -> Iterator[list[str]]:
-    data = files.table_file(path)
+    data = files.open_table_file(path)
     yield list(data.schema.names)
     for batch in data.to_batches():
         columns = [column.cast("string").fill_null("").to_pylist() for column in batch.columns]
         yield from map(list, zip(*columns, strict=True))
 
 
-def even_rows(reader: Iterator[list[str]], columns: int, path: str) -> Iterator[list[str]]:
+def rows_of_width(reader: Iterator[list[str]], columns: int, path: str) -> Iterator[list[str]]:
     """Yield the rows that are not empty, all of which must have this many columns.
 
     Raises:

@@ -109,12 +109,12 @@ def privacy_level(value: object, name: str) -> Fraction:
     return level
 
 
-def typed_fraction(text: str) -> Fraction | None:
+def parse_fraction(text: str) -> Fraction | None:
     """Read a number as people type it: 1, 0.5, 1e-3 or 1/3; None if it is none.
 
     An exponent of five digits or more is none either: as an exact number it would fill the memory.
 
-    >>> typed_fraction(" 1/3 "), typed_fraction("1e99999999")
+    >>> parse_fraction(" 1/3 "), parse_fraction("1e99999999")
     (Fraction(1, 3), None)
     """
     if _ENDLESS.search(text):
@@ -125,7 +125,7 @@ def typed_fraction(text: str) -> Fraction | None:
         return None
 
 
-def written_fraction(text: object, name: str) -> Fraction:
+def parse_stored_fraction(text: object, name: str) -> Fraction:
     """Read an exact number as files hold it: "3" or "-1/10", as `str` writes a Fraction.
 
     Nothing else is read: `1e10000000` would take minutes, and no file of ours has it.
@@ -133,7 +133,7 @@ def written_fraction(text: object, name: str) -> Fraction:
     Raises:
         InvalidInputError: for any other text, and for what is no text.
 
-    >>> written_fraction("1/10", "budget")
+    >>> parse_stored_fraction("1/10", "budget")
     Fraction(1, 10)
     """
     if isinstance(text, str) and _WRITTEN.fullmatch(text):
@@ -200,26 +200,26 @@ def float_down(value: Fraction) -> float:
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
-def written_down(value: float, digits: int = 4) -> str:
+def format_down(value: float, digits: int = 4) -> str:
     """Write a number with so many digits, rounded down: for levels that must still fit.
 
     A level is kept as the largest float below it, so it is read as the next one: what is left of 2
     after 1.1 is 0.9, not 0.899999.
 
-    >>> written_down(1.99896), written_down(0.05, 2), written_down(12345.6)
+    >>> format_down(1.99896), format_down(0.05, 2), format_down(12345.6)
     ('1.998', '0.05', '12340')
-    >>> written_down(float_down(Fraction(9, 10)), 6)
+    >>> format_down(float_down(Fraction(9, 10)), 6)
     '0.9'
     """
     return _written(value and math.nextafter(value, math.inf), digits, ROUND_FLOOR)
 
 
-def written_up(value: float, digits: int = 4) -> str:
+def format_up(value: float, digits: int = 4) -> str:
     """Write a number with so many digits, rounded up: for noise that must be enough.
 
     Noise is kept as the least float above it, so it is read as the float before.
 
-    >>> written_up(33.36409), written_up(0.1)
+    >>> format_up(33.36409), format_up(0.1)
     ('33.37', '0.1')
     """
     return _written(value and math.nextafter(value, -math.inf), digits, ROUND_CEILING)
@@ -232,14 +232,14 @@ def _written(value: float, digits: int, rounding: str) -> str:
     return f"{rounded:f}" if -6 <= rounded.adjusted() < 15 else f"{rounded:e}"
 
 
-def unseen_integer(value: object, name: str) -> int:
+def private_integer(value: object, name: str) -> int:
     """Read a private integer at or above 0: what is wrong is told without showing it."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
         raise InvalidInputError(f"{argument(name)} must be an integer of at least 0.")
     return int(value)
 
 
-def nearest_float(value: Fraction) -> float:
+def float_nearest(value: Fraction) -> float:
     """Return the nearest float, for showing; infinite beyond the largest."""
     try:
         return float(value)

@@ -102,7 +102,7 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
     return dict(document)
 
 
-def contents(path: str | Path) -> bytes:
+def read_bytes(path: str | Path) -> bytes:
     """Read a small file or a pipe whole.
 
     Raises:
@@ -117,14 +117,14 @@ def contents(path: str | Path) -> bytes:
         raise InvalidInputError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
 
 
-def text_of(path: str | Path) -> str:
-    """Read a small text file whole, as `contents` does.
+def read_text(path: str | Path) -> str:
+    """Read a small text file whole, as `read_bytes` does.
 
     Raises:
         InvalidInputError: also if it is not UTF-8.
     """
     try:
-        return contents(path).decode("utf-8-sig")
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInputError(f"{str(path)!r} is not text in UTF-8.") from None
 
@@ -197,7 +197,7 @@ def check_unpacked(path: str | Path, size: int) -> None:
     )
 
 
-def listed_files(path: str) -> list[str]:
+def expand_files(path: str) -> list[str]:
     """Return the files that a path, a folder or a pattern such as `meters/*.csv` names, in order.
 
     Raises:
@@ -214,7 +214,7 @@ def listed_files(path: str) -> list[str]:
     return sorted(found)
 
 
-def table_file(path: str, columns: int | None = None) -> Any:
+def open_table_file(path: str, columns: int | None = None) -> Any:
     """Return a Parquet or Arrow file as a data set of Arrow, of which so many columns are read.
 
     Raises:
@@ -312,7 +312,7 @@ def sync_folder(folder: str | Path) -> None:
         os.close(descriptor)
 
 
-def named(path: object) -> Path:
+def as_path(path: object) -> Path:
     """Return the path that an argument names.
 
     Raises:

@@ -1,7 +1,7 @@
 """Where something that only rises, or only falls, passes what is allowed: brackets and their ends.
 
-`largest_that_fits` follows secants on logarithms that keep both ends of a bracket (Illinois), where
-an evaluation is dear; `bisected` halves a bracket, where it is cheap or has a yes or no only. Both
+`largest_within` follows secants on logarithms that keep both ends of a bracket (Illinois), where
+an evaluation is dear; `bisect` halves a bracket, where it is cheap or has a yes or no only. Both
 say which end is safe: what fits was evaluated.
 """
 
@@ -19,7 +19,7 @@ _ENOUGH = 1e12
 _LEAST = 1e-300
 
 
-def largest_that_fits(
+def largest_within(
     evaluate: Callable[[float], T],
     value: Callable[[T], float],
     start: float,
@@ -33,7 +33,7 @@ def largest_that_fits(
     x or its value is within a share of `close` of what is allowed. None where not even the start
     fits, infinite where 10^12 times the start still does. Cost: some five to ten evaluations.
 
-    >>> x, square = largest_that_fits(lambda x: x * x, float, 1.0, 2.0, 2.0**-40)
+    >>> x, square = largest_within(lambda x: x * x, float, 1.0, 2.0, 2.0**-40)
     >>> x <= 2**0.5 < x * (1 + 1e-11)
     True
     """
@@ -63,12 +63,12 @@ def largest_that_fits(
     return _between(evaluate, value, (low, best), (high, above), limit, close)
 
 
-def bisected(fits: Callable[[N], bool], low: N, high: N, steps: int) -> tuple[N, N]:
+def bisect(fits: Callable[[N], bool], low: N, high: N, steps: int) -> tuple[N, N]:
     """Halve a bracket so many times: `high` fits and `low` is taken not to, before and after.
 
     The ends may stand in any order, so that the one that fits may be the lower one.
 
-    >>> bisected(lambda x: x * x >= 2, 1.0, 2.0, 10)
+    >>> bisect(lambda x: x * x >= 2, 1.0, 2.0, 10)
     (1.4140625, 1.4150390625)
     """
     for _ in range(steps):

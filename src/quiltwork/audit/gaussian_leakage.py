@@ -21,7 +21,7 @@ from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_down
-from quiltwork.roots import bisected
+from quiltwork.roots import bisect
 
 _PLACES = 16
 """Places per standard deviation at which crossings are looked for."""
@@ -125,7 +125,7 @@ def _crossings(weights: FloatArray, values: FloatArray, sigma: float, changes: i
         def passes(place: float, before: float = float(signs[at])) -> bool:
             return _sign(weights, values, sigma, place) != before
 
-        found.append(bisected(passes, float(places[at]), float(places[at + 1]), _HALVINGS)[0])
+        found.append(bisect(passes, float(places[at]), float(places[at + 1]), _HALVINGS)[0])
     return [-math.inf, *found, math.inf]
 
 

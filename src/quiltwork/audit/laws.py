@@ -26,7 +26,7 @@ from quiltwork.audit.additive import Joint
 from quiltwork.audit.inner import InnerChain
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 from quiltwork.errors import UnsupportedError
-from quiltwork.roots import bisected
+from quiltwork.roots import bisect
 
 Weights: TypeAlias = NDArray[Any]
 """Floats, or Python integers of any size."""
@@ -366,7 +366,7 @@ def _slope(one: FloatArray, other: FloatArray, code: int) -> float:
             mean += float(weights @ np.arange(len(law)) / weights.sum())
         return mean >= code
 
-    return sum(bisected(reaches, -_STEEPEST, _STEEPEST, _HALVINGS)) / 2
+    return sum(bisect(reaches, -_STEEPEST, _STEEPEST, _HALVINGS)) / 2
 
 
 def _tilted(law: FloatArray, slope: float) -> tuple[FloatArray, float]:

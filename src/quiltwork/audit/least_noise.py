@@ -26,7 +26,7 @@ from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_down
-from quiltwork.roots import bisected
+from quiltwork.roots import bisect
 from quiltwork.wording import argument
 
 _HALVINGS = 40
@@ -119,7 +119,7 @@ def _least(fits: Callable[[float], bool], epsilon: float, low: float, safe: floa
         safe /= 2
     if safe / 2 <= _SMALLEST and low == 0 and fits(0.0):
         return 0.0
-    return bisected(fits, max(low, safe / 2 if safe / 2 > _SMALLEST else 0.0), safe, _HALVINGS)[1]
+    return bisect(fits, max(low, safe / 2 if safe / 2 > _SMALLEST else 0.0), safe, _HALVINGS)[1]
 
 
 class Search:

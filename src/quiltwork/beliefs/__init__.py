@@ -6,6 +6,6 @@ hold validated, immutable data and answer questions about it; what a belief mean
 computed in `quiltwork.influence`.
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

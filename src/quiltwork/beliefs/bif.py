@@ -42,8 +42,8 @@ Statement = list[BifToken]
 
 def read_bif(path: str | os.PathLike[str]) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:
     """Return the graph, the tables and the states of the network in a file."""
-    file = files.named(path)
-    return _Reader(files.text_of(file), file.name).network()
+    file = files.as_path(path)
+    return _Reader(files.read_text(file), file.name).network()
 
 
 def _shape(statement: Statement) -> str:

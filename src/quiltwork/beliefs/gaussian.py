@@ -23,7 +23,7 @@ from quiltwork.beliefs.gaussian_algebra import toeplitz
 from quiltwork.beliefs.grids import Grid, grid_words, read_grid
 from quiltwork.beliefs.matrices import FloatArray, frozen
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, integer, positive_fraction, to_fraction, written_fraction
+from quiltwork.exact import Number, integer, parse_stored_fraction, positive_fraction, to_fraction
 
 MOST_MEMORY = 32
 _MOST_LAGS = 10**6
@@ -207,13 +207,13 @@ def written_list(document: dict[str, Any], name: str) -> list[Fraction] | None:
     found = field(document, name)
     if found is None:
         return None
-    return [written_fraction(one, f"An entry of {name}") for one in listed(found, name)]
+    return [parse_stored_fraction(one, f"An entry of {name}") for one in listed(found, name)]
 
 
 def written_within(document: dict[str, Any]) -> Fraction | None:
     """Read `within` from a document."""
     found = field(document, "within")
-    return None if found is None else written_fraction(found, "within")
+    return None if found is None else parse_stored_fraction(found, "within")
 
 
 def _shown(numbers: Sequence[Fraction], most: int = 6) -> str:

@@ -4,6 +4,6 @@
 debit, draw, store. `accounting` adds up what was spent, `ledger` keeps it in SQLite or PostgreSQL.
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

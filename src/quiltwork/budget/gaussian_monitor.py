@@ -183,7 +183,7 @@ class GaussianMonitor(ChartedResult):
             section("In words", bullets(self.explain().splitlines()), anchor="words"),
         ]
         lead = "One release about every time point, seen by who knows how time points are tied."
-        files.write(files.named(path), page("What each time point leaks", lead, parts))
+        files.write(files.as_path(path), page("What each time point leaks", lead, parts))
 
 
 class PureBounds(NamedTuple):

@@ -180,7 +180,7 @@ class Monitor(ChartedResult):
             section("In words", bullets(self.explain().splitlines()), anchor="words"),
         ]
         lead = "Plain differential privacy at every step, seen by who knows how steps are tied."
-        files.write(files.named(path), page("What each moment leaks", lead, parts))
+        files.write(files.as_path(path), page("What each moment leaks", lead, parts))
 
 
 @overload

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from quiltwork.caching import cached_property
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
-from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.budget.ledger.records import Receipt, Status

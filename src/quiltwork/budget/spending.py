@@ -28,10 +28,10 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import (
     Number,
     integer,
+    parse_stored_fraction,
     positive_fraction,
     shortened,
     to_fraction,
-    written_fraction,
 )
 from quiltwork.queries import Query
 from quiltwork.queries.query import read_query
@@ -352,13 +352,13 @@ def as_spending(spent: HasSpending | Spending) -> Spending:
 def _exact(name: str, text: Any) -> Fraction | None:
     if text is None:
         return None
-    return _read(text, name) if isinstance(text, str) else written_fraction(text, _field(name))
+    return _read(text, name) if isinstance(text, str) else parse_stored_fraction(text, _field(name))
 
 
 @lru_cache(maxsize=4096)
 def _read(text: str, name: str) -> Fraction:
     """Read a number that many records have."""
-    return written_fraction(text, _field(name))
+    return parse_stored_fraction(text, _field(name))
 
 
 def _field(name: str) -> str:

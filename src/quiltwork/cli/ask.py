@@ -23,7 +23,7 @@ from quiltwork.cli.command import (
 from quiltwork.cli.count import show_table
 from quiltwork.cli.output import Targets
 from quiltwork.cli.release import check_delivery, released_lines
-from quiltwork.cli.series import QUERY_HELP, read_query
+from quiltwork.cli.series_options import QUERY_HELP, read_query
 
 if TYPE_CHECKING:
     from quiltwork.client import AnswerPreview, Curator, Dataset

@@ -13,7 +13,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import argument, command, option
 from quiltwork.cli.output import emit
-from quiltwork.cli.series import read_beliefs, read_query, read_window
+from quiltwork.cli.series_options import read_beliefs, read_query, read_window
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_up
 
@@ -105,7 +105,7 @@ def _certificate(path: str, members: tuple[Belief, ...]) -> None:
     """Check a certificate, and that it is about these beliefs."""
     from quiltwork.audit.certificate_claims import check_certificate, speaks_of
 
-    claims = check_certificate(files.contents(path))
+    claims = check_certificate(files.read_bytes(path))
     for number, belief in enumerate(members, start=1):
         if not any(speaks_of(one, belief) for one in claims):
             raise InvalidInputError(
@@ -163,7 +163,7 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
 
     if members is None:
         raise click.UsageError("a release names its beliefs by a digest only: give --belief")
-    released = Release.from_json(files.contents(path))
+    released = Release.from_json(files.read_bytes(path))
     notes = []
     if digest(members) != released.belief_digest:
         notes.append(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quiltwork import files
 from quiltwork.cli.command import argument, belief_option, command, option, option_group
 from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
-from quiltwork.cli.series import Reading, read, read_beliefs
+from quiltwork.cli.series_options import Reading, read, read_beliefs
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:

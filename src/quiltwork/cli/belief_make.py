@@ -192,7 +192,7 @@ def _lines(
     noise: Sequence[tuple[float, float]],
     output: str | None,
 ) -> Iterator[str]:
-    from quiltwork.cli.series import step_lines
+    from quiltwork.cli.series_options import step_lines
 
     yield repr(made)
     yield from step_lines([made])

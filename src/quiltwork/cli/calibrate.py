@@ -11,7 +11,7 @@ import click
 
 from quiltwork.cli.command import belief_option, command, level_number, option
 from quiltwork.cli.output import emit, text_table
-from quiltwork.cli.series import (
+from quiltwork.cli.series_options import (
     QUERY_HELP,
     pairs_option,
     protect_option,

@@ -50,9 +50,9 @@ def _look_at_series(
     reading: ReadingOptions,
     columns: tuple[str | None, str | None, str | None, str | None],
 ) -> None:
-    from quiltwork.delimited import GivenDialect
+    from quiltwork.delimited import DialectOptions
     from quiltwork.series.reading.columns import only_column
-    from quiltwork.series.reading.look import look_at_series
+    from quiltwork.series.reading.series_check import look_at_series
 
     time, value, subject, timezone = columns
     if len(files) != 1 or reading.rename or reading.each:
@@ -66,6 +66,6 @@ def _look_at_series(
         time=time,
         subject=subjects or None,
         timezone=timezone,
-        given=GivenDialect(reading.delimiter, encoding=reading.encoding, na_values=said),
+        given=DialectOptions(reading.delimiter, encoding=reading.encoding, na_values=said),
     )
     emit(seen.to_json(), seen.explain().splitlines())

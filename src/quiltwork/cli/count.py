@@ -27,8 +27,8 @@ from quiltwork.cli.paying import (
     TypedLedger,
     telling_what_is_left,
 )
-from quiltwork.cli.series import read_beliefs
-from quiltwork.delimited import GivenDialect
+from quiltwork.cli.series_options import read_beliefs
+from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import float_up
 
@@ -146,7 +146,7 @@ def count(
         raise click.UsageError("A column is named twice with --by: name each once")
     conditions = [read_condition(text) for text in where]
     limit = None if subject is None else Contributor(subject, at_most or 1)
-    given = GivenDialect(delimiter, encoding=encoding, by_rows=False)
+    given = DialectOptions(delimiter, encoding=encoding, by_rows=False)
     released = partial(
         release_table,
         epsilon=epsilon,
@@ -212,7 +212,7 @@ def _cells(
     categories: tuple[str, ...],
     from_data: bool,
     limit: Contributor | None,
-    given: GivenDialect,
+    given: DialectOptions,
 ) -> tuple[dict[object, int], int]:
     """Count the declared cells, with text for one column and tuples for more, and all people."""
     from quiltwork.cli import tabulate

@@ -22,7 +22,7 @@ from quiltwork.cli.command import (
     split_list,
 )
 from quiltwork.cli.output import check_targets, emit, progress, text_table
-from quiltwork.cli.series import Reading, read, with_reading
+from quiltwork.cli.series_options import Reading, read, with_reading
 from quiltwork.errors import QuiltworkWarning
 
 if TYPE_CHECKING:

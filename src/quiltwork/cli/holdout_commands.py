@@ -21,9 +21,9 @@ from quiltwork.cli.command import (
 )
 from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.scoring import read_scoring
-from quiltwork.cli.series import read_beliefs
+from quiltwork.cli.series_options import read_beliefs
 from quiltwork.errors import BudgetExceeded
-from quiltwork.exact import nearest_float
+from quiltwork.exact import float_nearest
 from quiltwork.results import plain
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ def transcript(
         [
             entry.number,
             entry.label or "-",
-            "interrupted" if entry.value is None else f"{nearest_float(entry.value):.6g}",
+            "interrupted" if entry.value is None else f"{float_nearest(entry.value):.6g}",
             "holdout" if entry.overfit else "training",
             entry.remaining,
         ]
@@ -384,7 +384,7 @@ def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
 
     answered = [entry for entry in found.entries if entry.value is not None]
     bars = tuple(
-        (f"{entry.number}. {entry.label or 'question'}", nearest_float(entry.value))
+        (f"{entry.number}. {entry.label or 'question'}", float_nearest(entry.value))
         for entry in answered
         if entry.value is not None
     )

@@ -15,7 +15,7 @@ from quiltwork.cli.table_options import (
     read_constraint,
     read_table,
 )
-from quiltwork.files import contents, dump
+from quiltwork.files import dump, read_bytes
 
 if TYPE_CHECKING:
     from quiltwork.tables.constraints import Constraint
@@ -55,7 +55,7 @@ def joint(
         read_boxes(boxes, split_list(source.quasi), split_list(source.text)),
         constraint,
         m,
-        contents(salt).strip(),
+        read_bytes(salt).strip(),
     )
     step = take_step(agreed, me, read_table(source, **declared), folder, left_out)
     lines = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.exact import float_down, written_down, written_up
+from quiltwork.exact import float_down, format_down, format_up
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger, Receipt, Spending, Status
@@ -115,20 +115,20 @@ def largest_lines(found: LargestRelease) -> Iterator[str]:
     if not found.level:
         yield f"Nothing fits on time points {where} of {found.dataset!r} any more."
         return
-    level = written_down(found.level)
+    level = format_down(found.level)
     if found.delta:
         yield f"On time points {where} of {found.dataset!r} Gaussian noise of level μ = {level}"
         yield "still fits."
         if found.epsilon:
-            yield f"This query asked with epsilon {written_down(found.epsilon)} and delta "
+            yield f"This query asked with epsilon {format_down(found.epsilon)} and delta "
             yield f"{found.delta:g} has it."
     else:
-        epsilon = written_down(found.epsilon or 0)
+        epsilon = format_down(found.epsilon or 0)
         yield f"On time points {where} of {found.dataset!r} a dp_epsilon of {level} still fits:"
         yield f"a release with epsilon {epsilon} has it."
     if found.scale is not None and found.query is not None:
         error = "" if found.error is None else f", an expected error of {found.error:.4g}"
-        yield f"For a {found.query.kind} that is noise of scale {written_up(found.scale)}{error}."
+        yield f"For a {found.query.kind} that is noise of scale {format_up(found.scale)}{error}."
 
 
 def spend(

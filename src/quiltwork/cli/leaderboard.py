@@ -72,7 +72,7 @@ def create(
     Half of the rows are kept for the end unless --final says otherwise: teams predict all, and are
     not told which.
     """
-    from quiltwork.cli.series import read_beliefs
+    from quiltwork.cli.series_options import read_beliefs
     from quiltwork.holdout.folders import create_board
     from quiltwork.holdout.transcript import Columns
 
@@ -216,7 +216,7 @@ def verify(
     """Check a certificate offline: its signature, and that of whom and about what it is."""
     from quiltwork.holdout.board_certificates import verify_certificate
 
-    found = verify_certificate(files.contents(file), public_key, log)
+    found = verify_certificate(files.read_bytes(file), public_key, log)
     whose = "" if public_key else " Whose key it is, nothing here tells: compare it."
     emit(found.to_json(), [*found.explain().splitlines(), f"The signature fits.{whose}"])
 

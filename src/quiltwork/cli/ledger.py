@@ -19,7 +19,7 @@ from quiltwork.cli.command import (
     option_group,
 )
 from quiltwork.cli.output import emit
-from quiltwork.cli.series import (
+from quiltwork.cli.series_options import (
     Reading,
     pairs_option,
     protect_option,
@@ -430,7 +430,7 @@ def largest(
     Nothing is spent.
     """
     from quiltwork.cli.largest_release import largest_document, largest_lines, largest_release
-    from quiltwork.cli.series import read_query, read_window
+    from quiltwork.cli.series_options import read_query, read_window
 
     opened = _opened(url)
     status = opened.status(dataset)
@@ -506,7 +506,7 @@ def _read_checkpoint(path: str | None) -> Checkpoint | None:
         return None
     from quiltwork.budget import Checkpoint
 
-    return Checkpoint.from_json(files.contents(path))
+    return Checkpoint.from_json(files.read_bytes(path))
 
 
 _COMMANDS = (create, extend, register, allot, spend, show, largest, history, notes, plan, verify)

@@ -10,8 +10,8 @@ import click
 
 from quiltwork.budget.people import PEOPLE
 from quiltwork.cli.output import text_table
-from quiltwork.cli.series import read_query
-from quiltwork.exact import written_down, written_up
+from quiltwork.cli.series_options import read_query
+from quiltwork.exact import format_down, format_up
 
 if TYPE_CHECKING:
     from quiltwork.budget import Debit, Planned, Status
@@ -32,7 +32,7 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
             s.debits,
             f"{s.total:.6g}",
             f"{s.budget:.6g}" + (f", δ {s.delta:g}" if s.delta else ""),
-            written_down(100 * s.remaining, 6) + " %" if s.delta else f"{s.remaining:.6g}",
+            format_down(100 * s.remaining, 6) + " %" if s.delta else f"{s.remaining:.6g}",
             "open" if s.retired is None else f"retired: {s.retired}",
         ]
         for s in statuses
@@ -57,7 +57,7 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
         yield f"keeps apart {kept}; other pairs of states are not protected"
     if status.delta:
         yield (
-            f"{written_up(100 * status.used, 6)} % of the squares that a time point may spend is "
+            f"{format_up(100 * status.used, 6)} % of the squares that a time point may spend is "
             "used where most is; ε and δ are claimed whole from the first release on"
         )
     for name in sorted({*status.shares, *status.charged}):

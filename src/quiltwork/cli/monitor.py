@@ -17,7 +17,7 @@ from quiltwork.cli.command import (
     option_group,
 )
 from quiltwork.cli.output import Targets
-from quiltwork.cli.series import protect_option, read_beliefs, read_episode
+from quiltwork.cli.series_options import protect_option, read_beliefs, read_episode
 from quiltwork.errors import InvalidInputError
 
 
@@ -113,7 +113,7 @@ def monitor(
 
 
 def _listed(path: str) -> list[Fraction]:
-    lines = [line.strip() for line in files.text_of(path).splitlines()]
+    lines = [line.strip() for line in files.read_text(path).splitlines()]
     found = []
     for number, line in enumerate(lines, start=1):
         try:

@@ -12,7 +12,7 @@ import click
 
 from quiltwork.cli.command import option
 from quiltwork.cli.output import note
-from quiltwork.exact import written_up
+from quiltwork.exact import format_up
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger, Spending, Status
@@ -83,7 +83,7 @@ def spent_so_far(status: Status) -> str:
     if not status.delta:
         return f"The total of {status.dataset!r} is {status.total:.6g} of {status.budget:.6g}"
     return (
-        f"{written_up(100 * status.used, 6)} % of what ε = {status.budget:.6g} and δ = "
+        f"{format_up(100 * status.used, 6)} % of what ε = {status.budget:.6g} and δ = "
         f"{status.delta:g} allow is used of {status.dataset!r}"
     )
 

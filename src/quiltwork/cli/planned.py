@@ -64,6 +64,6 @@ def read_plan(path: str, beliefs: tuple[Belief, ...]) -> CarriedPlan:
     """Read a plan for these beliefs."""
     from quiltwork.budget.accounting.stored_plan import StoredPlan
 
-    plan = StoredPlan.from_json(files.contents(path))
+    plan = StoredPlan.from_json(files.read_bytes(path))
     plan.check(beliefs)
     return CarriedPlan(plan)

@@ -24,7 +24,7 @@ from quiltwork.cli.command import (
 from quiltwork.cli.output import Targets, interval_table, note, progress
 from quiltwork.cli.paying import TypedLedger, tell_quote, telling_what_is_left
 from quiltwork.cli.planned import read_plan
-from quiltwork.cli.series import (
+from quiltwork.cli.series_options import (
     QUERY_HELP,
     Reading,
     pairs_option,

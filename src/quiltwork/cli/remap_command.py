@@ -17,9 +17,9 @@ from quiltwork import files
 from quiltwork.cli.command import argument, command, confidence_option, option
 from quiltwork.cli.output import as_json, check_targets, emit, progress, text_table
 from quiltwork.cli.tabulate import header_of
-from quiltwork.delimited import column_position, csv_text, even_rows, with_csv
+from quiltwork.delimited import column_position, csv_text, rows_of_width, with_csv
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
-from quiltwork.exact import integer, typed_fraction, written_fraction
+from quiltwork.exact import integer, parse_fraction, parse_stored_fraction
 
 if TYPE_CHECKING:
     from quiltwork.counts.consumers.gains import Gain
@@ -73,7 +73,7 @@ def _chain(rest: str, text: str) -> Any:
     path, _, state = rest.rpartition(":")
     if not path:
         raise InvalidInputError(f"Cannot read the prior {text!r}; write chain:FILE:STATE.")
-    chain = MarkovChain.from_json(files.text_of(path))
+    chain = MarkovChain.from_json(files.read_text(path))
     named = {str(label): label for label in chain.states}
     if state not in named:
         raise InvalidInputError(f"The chain has no state {state!r}; it has {', '.join(named)}.")
@@ -84,7 +84,7 @@ def _numbers(path: str, known: str) -> list[list[Fraction]]:
     """Read a file of numbers: JSON lists, or lines with commas; a header line is skipped."""
     if not Path(path).exists():
         raise InvalidInputError(f"{path!r} is no file and none of: {known}.")
-    text = files.text_of(path)
+    text = files.read_text(path)
     rows = _json_rows(text, path) if text.lstrip()[:1] in ("[", "{") else _csv_rows(text)
     found = [[_number(cell, path) for cell in row] for row in rows]
     if not any(found):
@@ -108,13 +108,13 @@ def _json_rows(text: str, path: str) -> list[list[str]]:
 def _csv_rows(text: str) -> list[list[str]]:
     """Split lines at commas; a first line without any number is a header and is skipped."""
     rows = [line.split(",") for line in text.splitlines() if line.strip()]
-    if rows and all(typed_fraction(cell) is None for cell in rows[0]):
+    if rows and all(parse_fraction(cell) is None for cell in rows[0]):
         rows = rows[1:]
     return rows
 
 
 def _number(text: str, where: str) -> Fraction:
-    number = typed_fraction(text)
+    number = parse_fraction(text)
     if number is None:
         raise InvalidInputError(f"{text!r} in {where!r} is not a number such as 1, 0.5 or 1/3.")
     return number
@@ -236,14 +236,14 @@ def _written_counts(path: str) -> ReleasedColumn:
     """Read what `quiltwork count -o` wrote: the numbers with noise, not what was made of them."""
     from quiltwork.counts import CountTable
 
-    text = files.contents(path)
+    text = files.read_bytes(path)
     if not text.lstrip().startswith(b"{"):
         raise click.UsageError("Name the column of FILE that holds the counts, with --column")
     try:
         if files.parse(text).get("schema") == "quiltwork/count":
             body = files.load(text, "count", (1,))
             counts, people = [integer(body["value"], "value", 0)], integer(body["n"], "n", 1)
-            alpha = written_fraction(body["alpha"], "alpha")
+            alpha = parse_stored_fraction(body["alpha"], "alpha")
             return ReleasedColumn(["count"], [[str(counts[0])]], counts, alpha, people)
         table = CountTable.from_json(json.dumps(files.load(text, "counts", (1,))["table"]))
         counts = [integer(one, "A count", -(2**62), 2**62) for one in table.noisy]
@@ -266,7 +266,7 @@ def _released(path: str, column: str) -> ReleasedColumn:
         header = header_of(reader, path)
         place = column_position(header, column, path)
         found = ReleasedColumn(header, [], [])
-        for row in even_rows(reader, len(header), path):
+        for row in rows_of_width(reader, len(header), path):
             count = _count(row[place])
             if count is None:
                 raise InvalidInputError(

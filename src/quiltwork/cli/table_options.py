@@ -25,7 +25,7 @@ from quiltwork.cli.command import (
     option_group,
     split_list,
 )
-from quiltwork.delimited import GivenDialect
+from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ReadingOptions:
             words = [*split_list(self.na_values or "")]
             words += [word for name, value in own if name == "na" for word in split_list(value)]
             renamed = [*self.rename, *(value for name, value in own if name == "rename")]
-            dialect = GivenDialect(
+            dialect = DialectOptions(
                 named.get("delimiter", self.delimiter),
                 encoding=named.get("encoding", self.encoding),
                 na_values=tuple(words),

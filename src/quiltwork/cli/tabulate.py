@@ -20,9 +20,9 @@ from typing import NamedTuple, TypeAlias, cast
 from quiltwork import files
 from quiltwork.counts.contributors import first_rows
 from quiltwork.delimited import (
-    GivenDialect,
+    DialectOptions,
     column_position,
-    even_rows,
+    rows_of_width,
     split_line,
     with_csv,
 )
@@ -138,7 +138,7 @@ def tally(
     conditions: Sequence[Condition],
     subject: Contributor | None = None,
     among: Iterable[tuple[str, ...]] | None = None,
-    given: GivenDialect | None = None,
+    given: DialectOptions | None = None,
 ) -> CellCounts:
     """Count the rows of a CSV file that satisfy all conditions, by the values of `by`.
 
@@ -153,7 +153,7 @@ def tally(
         asked += [] if subject is None else [subject.column]
         wanted = [column_position(header, column, path, asked) for column in by]
         tests = [(column_position(header, c.column, path, asked), c.test()) for c in conditions]
-        rows = even_rows(reader, len(header), path)
+        rows = rows_of_width(reader, len(header), path)
         if subject is not None:
             place = column_position(header, subject.column, path, asked)
             everyone: set[str] = set()
@@ -214,7 +214,7 @@ def _addressed(text: str, columns: Sequence[str]) -> tuple[str, str]:
 
 def _listed(values: str, column: str) -> tuple[str, ...]:
     if values.startswith("@"):
-        found = [line for line in files.text_of(values[1:]).splitlines() if line]
+        found = [line for line in files.read_text(values[1:]).splitlines() if line]
     else:
         found = split_line(values)
     if not found or len(set(found)) < len(found):

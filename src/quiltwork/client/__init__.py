@@ -3,6 +3,6 @@
 `Curator` asks one, `records` is what it tells, `connection` how it is reached.
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

@@ -271,7 +271,7 @@ class Curator:
         the name is free again.
         """
         given = {"train": train, "holdout": holdout}
-        sent = {side: files.contents(file) for side, file in given.items() if file is not None}
+        sent = {side: files.read_bytes(file) for side, file in given.items() if file is not None}
         self._at.told("POST", "/v1/holdouts", {"name": name, **asked}, again=True)
         try:
             for side, content in sent.items():
@@ -366,7 +366,7 @@ class Curator:
 
     def _sent(self, method: str, where: str, file: str | Path) -> dict[str, Any]:
         kind = _MEDIA_TYPES.get(Path(file).suffix, "text/csv")
-        return dict(self._at.told(method, where, files.contents(file), media_type=kind))
+        return dict(self._at.told(method, where, files.read_bytes(file), media_type=kind))
 
 
 def _number(value: Number, name: str) -> str:

@@ -7,6 +7,6 @@ depend on each other. `consumers` holds a reader's prior and loss, `remaps` the 
 for states along a Markov chain.
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, unseen_integer
+from quiltwork.exact import integer, private_integer
 
 Cell = Hashable
 Row = TypeVar("Row")
@@ -113,7 +113,7 @@ def read_count(count: object, n: int, ledger: object) -> int:
 
     Where a ledger pays, one above n counts as n: an error would tell about it for free.
     """
-    value = unseen_integer(count, "count")
+    value = private_integer(count, "count")
     if value > n and ledger is None:
         raise InvalidInputError(f"count must lie in 0..n = 0..{n}; is n right?")
     return min(value, n)

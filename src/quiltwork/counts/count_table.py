@@ -29,9 +29,9 @@ from quiltwork.exact import (
     Number,
     float_up,
     integer,
+    parse_stored_fraction,
+    private_integer,
     shortened,
-    unseen_integer,
-    written_fraction,
 )
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.results import ChartedResult, Interval, plain
@@ -184,7 +184,7 @@ class CountTable(ChartedResult):
         """Write a page to forward: counts, a picture, what they protect."""
         from quiltwork.counts.count_table_page import table_page
 
-        files.write(files.named(path), table_page(self, confidence))
+        files.write(files.as_path(path), table_page(self, confidence))
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per cell: its label, its count and its 0.95 interval."""
@@ -206,8 +206,8 @@ class CountTable(ChartedResult):
             | {name: tuple(body[name]) for name in ("values", "noisy", "dimensions")}
             | {
                 "cells": tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
-                "alphas": tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
-                "dp_epsilon": written_fraction(body["dp_epsilon"], "dp_epsilon"),
+                "alphas": tuple(parse_stored_fraction(alpha, "alpha") for alpha in body["alphas"]),
+                "dp_epsilon": parse_stored_fraction(body["dp_epsilon"], "dp_epsilon"),
             }
         )
 
@@ -276,7 +276,7 @@ def release_table(
         raise InvalidInputError(
             f"Counts are a mapping from cells to integers, not {type(counts).__name__}."
         )
-    exact = {cell: unseen_integer(n, f"count of {cell!r}") for cell, n in counts.items()}
+    exact = {cell: private_integer(n, f"count of {cell!r}") for cell, n in counts.items()}
     total = None if total is None else integer(total, "total", 0)
     most, limit, subject = _limit(counts, at_most)
     _check(exact, adjacency, total, most)

@@ -26,7 +26,7 @@ from quiltwork.counts.contributors import read_count
 from quiltwork.counts.exact_draws import draw_index
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, written_fraction
+from quiltwork.exact import Number, parse_stored_fraction
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.results import ResultBase
 
@@ -65,9 +65,9 @@ class LevelledCount(ResultBase):
         body = files.load(text, "levelled-count", (1,))
         return cls(
             body["n"],
-            tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
+            tuple(parse_stored_fraction(alpha, "alpha") for alpha in body["alphas"]),
             tuple(body["noisy"]),
-            written_fraction(body["dp_epsilon"], "dp_epsilon"),
+            parse_stored_fraction(body["dp_epsilon"], "dp_epsilon"),
         )
 
 

@@ -10,6 +10,6 @@ things are, `studies` read tables and predictions, `certificates` sign how a boa
 plugs a holdout into scikit-learn.
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer, nearest_float, shortened, to_fraction
+from quiltwork.exact import float_nearest, integer, shortened, to_fraction
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.wording import argument
 
@@ -95,7 +95,7 @@ class AlgorithmSettings:
             bits += 1
         if scale and not _STEPS_PER_SCALE <= scale * rows * (1 << bits) <= _LARGEST_SCALE // 4:
             raise InvalidInputError(
-                f"noise {nearest_float(scale):g} is out of range for {rows:,} rows: it must be "
+                f"noise {float_nearest(scale):g} is out of range for {rows:,} rows: it must be "
                 f"between about {1 / (rows * 2.0**20):.2g} and {2.0**26 / rows:.2g}."
             )
         return cls(rows, limit, scale, rounds, bits if scale else _LEAST_BITS, grid)
@@ -141,7 +141,7 @@ class AlgorithmSettings:
 
         The two-sided geometric law of scale 4σ has it to 12 digits, at 2^20 steps to a scale.
         """
-        return math.sqrt(2) * 4 * nearest_float(self.noise)
+        return math.sqrt(2) * 4 * float_nearest(self.noise)
 
     def shown(self, value: Fraction) -> Fraction:
         """Round an answer from the holdout, half up, to the public values, if there are such."""

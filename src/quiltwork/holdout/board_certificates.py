@@ -86,7 +86,7 @@ def certify(folder: str, key: str | Path) -> Certificate:
     found = read_transcript(text)
     if not found.entries:
         raise InvalidInputError("Nothing was submitted yet, so there is nothing to certify.")
-    private = _private_key(files.named(key))
+    private = _private_key(files.as_path(key))
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     unsigned = {
@@ -184,7 +184,7 @@ def verify_certificate(
     if signed_by is not None and signed_by != found.public_key:
         raise StorageError(f"The certificate is signed by {found.public_key}, another key.")
     if log is not None:
-        lines = split_lines(files.text_of(files.named(log)))
+        lines = split_lines(files.read_text(files.as_path(log)))
         read_chained(lines)
         if found.digest not in map(line_hash, lines):
             raise StorageError("No line of the log has the digest that is certified.")
@@ -234,7 +234,7 @@ def _private_key(path: Path) -> Any:
         kind = (pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
         files.write(path, made.private_bytes(*kind), files.OWNER_ONLY)
         return made
-    found = _loaded(files.contents(path))
+    found = _loaded(files.read_bytes(path))
     if not isinstance(found, Ed25519PrivateKey):
         raise InvalidInputError(f"{str(path)!r} holds no Ed25519 key in PEM without a password.")
     return found
@@ -266,7 +266,7 @@ def _public_key(given: str | Path) -> str:
                 f"public_key is {shortened(text)}, which is neither 64 hexadecimal digits, nor a "
                 "key in PEM, nor a file with one. Nothing was compared."
             )
-        text = files.text_of(files.named(text))
+        text = files.read_text(files.as_path(text))
     if _is_hex(text):
         return text.strip().lower()
     try:

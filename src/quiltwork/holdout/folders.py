@@ -79,7 +79,7 @@ class FolderFiles:
 
     def kept(self, number: int) -> bytes:
         """Return what was predicted."""
-        return files.contents(Path(self.folder) / _KEPT / f"{number:06}")
+        return files.read_bytes(Path(self.folder) / _KEPT / f"{number:06}")
 
     def payer(self) -> AbstractContextManager[Ledger | None]:
         """Open the ledger that pays for rounds, if there is one."""
@@ -118,7 +118,7 @@ def create_board(
     from quiltwork.holdout.board import Board
 
     refuse_password(ledger)
-    files.named(labels)
+    files.as_path(labels)
     paths = HoldoutPaths(train and os.path.abspath(train), os.path.abspath(labels), ledger)
     is_new = not os.path.lexists(_named(folder))
     make_folder(folder)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import shortened, to_fraction, written_fraction
+from quiltwork.exact import parse_stored_fraction, shortened, to_fraction
 from quiltwork.holdout.concentration import Concentration
 from quiltwork.results import Interval
 from quiltwork.wording import argument
@@ -211,10 +211,10 @@ def read_scoring(body: Mapping[str, Any]) -> Scoring:
     if ends is not None and (not isinstance(ends, list) or len(ends) != 2):
         raise InvalidInputError("limits must be two numbers.")
     numbers = {
-        name: None if body[name] is None else written_fraction(body[name], name)
+        name: None if body[name] is None else parse_stored_fraction(body[name], name)
         for name in ("variance", "floor")
     }
-    limits = None if ends is None else tuple(written_fraction(end, "limits") for end in ends)
+    limits = None if ends is None else tuple(parse_stored_fraction(end, "limits") for end in ends)
     labels = None if classes is None else tuple(classes)
     found = Scoring(**{**body, **numbers, "limits": limits, "classes": labels})
     if not isinstance(found.metric, str) or not isinstance(found.positive, str):

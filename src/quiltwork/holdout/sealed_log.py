@@ -76,7 +76,7 @@ class SealedLog:
     @classmethod
     def create(cls, path: str | Path, header: str, secret: Secret) -> tuple[SealedLog, Secret]:
         """Start the two files; return the secret that seals the first line."""
-        target = files.named(path)
+        target = files.as_path(path)
         if os.path.lexists(secret_path(target)):
             raise StorageError(
                 f"{str(secret_path(target))!r} exists already, the secret of another transcript "
@@ -180,7 +180,7 @@ def open_log(
     interruption left without a seal is sealed now. Also returns whether the last line was cut off;
     it is gone then.
     """
-    target = files.named(path)
+    target = files.as_path(path)
     try:
         handle = open(target, "r+b", buffering=0)  # noqa: SIM115  (kept locked)
     except FileNotFoundError:
@@ -233,7 +233,7 @@ def open_log(
 
 def whole_lines(path: Path) -> str:
     """Read a transcript as far as its lines are whole: another process may be adding one."""
-    return files.contents(path).rpartition(b"\n")[0].decode(errors="replace")
+    return files.read_bytes(path).rpartition(b"\n")[0].decode(errors="replace")
 
 
 def sealed_lines(path: Path) -> str:

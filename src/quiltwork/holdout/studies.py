@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork import files
-from quiltwork.delimited import column_position, columns_of, even_rows, with_csv
+from quiltwork.delimited import column_position, columns_of, rows_of_width, with_csv
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import counted, shortened
 from quiltwork.holdout.arrays import kind_of
@@ -314,7 +314,7 @@ def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
 
     def read(reader: Iterator[list[str]]) -> tuple[list[str], list[list[str]]]:
         header = next(reader, [])
-        return header, list(even_rows(reader, len(header), path))
+        return header, list(rows_of_width(reader, len(header), path))
 
     header, rows = with_csv(path, read)
     if not rows:
@@ -354,7 +354,7 @@ def read_predictions_of(paths: Sequence[str], identity: str) -> dict[str, str]:
 
 
 def _from_json(path: str, identity: str) -> dict[str, str]:
-    document = files.parse(files.contents(path))
+    document = files.parse(files.read_bytes(path))
     pairs: list[tuple[Any, Any]] | None = None
     if isinstance(document, dict):
         pairs = list(document.items())

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from quiltwork import files
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.exact import integer, nearest_float, written_fraction
+from quiltwork.exact import float_nearest, integer, parse_stored_fraction
 from quiltwork.holdout.algorithm import AlgorithmSettings, read_count
 from quiltwork.holdout.guarantee import read_share
 from quiltwork.holdout.metrics import MEAN, Metric, Scoring, read_scoring
@@ -154,8 +154,8 @@ class Rounds:
         bits = integer(written["bits"], "bits", 0, _MOST_BITS)
         settings = AlgorithmSettings.choose(
             read_count(document["rows"], "rows"),
-            written_fraction(written["threshold"], "threshold"),
-            written_fraction(written["noise"], "noise"),
+            parse_stored_fraction(written["threshold"], "threshold"),
+            parse_stored_fraction(written["noise"], "noise"),
             written["budget"],
             written["values"],
         )
@@ -331,9 +331,9 @@ class BoardEntry:
         value = self.value or Fraction()
         noise, step = 0.0, 0.0
         if self.overfit:
-            unit = 1.0 if sensitivity is None else nearest_float(sensitivity * settings.rows)
+            unit = 1.0 if sensitivity is None else float_nearest(sensitivity * settings.rows)
             noise, step = settings.answer_sd * unit, 1 / settings.values if settings.values else 0.0
-        return Answer(nearest_float(value), self.overfit, self.remaining, value, noise, step)
+        return Answer(float_nearest(value), self.overfit, self.remaining, value, noise, step)
 
 
 @dataclass(frozen=True)
@@ -499,7 +499,7 @@ def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
 def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcript:
     """Read and verify a transcript file."""
     try:
-        text = files.contents(path).decode()
+        text = files.read_bytes(path).decode()
     except UnicodeDecodeError:
         raise StorageError(f"{str(path)!r} is no transcript: it is no text.") from None
     return read_transcript(text, checkpoint)
@@ -541,7 +541,7 @@ class _Replay:
         entry = BoardEntry(
             integer(body["number"], "number", 1),
             text_of(body, "label"),
-            None if value is None else written_fraction(value, "value"),
+            None if value is None else parse_stored_fraction(value, "value"),
             outcome,
             before - (outcome != TRAINING),
             _read_note(body),
@@ -681,7 +681,7 @@ def _read_note(body: Mapping[str, Any]) -> SubmissionNote:
 
 
 def _read_grid(text: object, name: str, steps: int) -> Fraction:
-    score = written_fraction(text, name)
+    score = parse_stored_fraction(text, name)
     if not 0 <= score <= 1 or (score * steps).denominator != 1:
         raise InvalidInputError(f"the {name} is off the grid.")
     return score

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.beliefs import Belief
+from quiltwork.caching import cached_property
 from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
 from quiltwork.influence.belief_bound import BeliefBound, CalibrationProblem
 from quiltwork.influence.calibration_arguments import bounds_for, refuse_entry
 from quiltwork.influence.gaussian import no_sum
-from quiltwork.lazy import cached_property
 from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, DatedChain, MarkovChain
 from quiltwork.beliefs.structure import boolean_product, class_period
+from quiltwork.caching import cached_by_owner
 from quiltwork.influence.kernel import product
 from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray, product_margin, row_ratios
-from quiltwork.lazy import kept_with_first
 
 _GOOD_DIAMETER = 4.0
 _MOST_STEPS = 1 << 16
@@ -32,7 +32,7 @@ _MOST_IN_SETS = 12
 _BOX_WORK = 1 << 24
 
 
-@kept_with_first
+@cached_by_owner
 def diameters(belief: Belief) -> list[tuple[int, float]]:
     """Return (s, Δ of s steps) for s = 1, 2, 4, …, as far as finite, until one is small.
 

@@ -17,11 +17,11 @@ import numpy as np
 from quiltwork.beliefs import CyclicChain, DatedChain, MarkovChain
 from quiltwork.beliefs.stationary import irreducible_stationary, relative_error
 from quiltwork.beliefs.structure import class_period
+from quiltwork.caching import cached_property
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.kernel import product as product_of
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import BoolArray, product_margin
-from quiltwork.lazy import cached_property
 
 _SUPPORT_STEPS = 4096
 MARGINAL_STEPS = 1 << 16

@@ -13,7 +13,7 @@ from typing import Any
 
 from quiltwork.beliefs.documents import labels_from_json
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import written_fraction
+from quiltwork.exact import parse_stored_fraction
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Top, Transitions
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.days import ByHour, TimePerDay
@@ -71,7 +71,7 @@ def _same(value: Any) -> Any:
 
 
 def _exact(text: Any) -> Fraction:
-    return written_fraction(text, "A number of the query")
+    return parse_stored_fraction(text, "A number of the query")
 
 
 _KINDS: dict[str, type[Query]] = {

@@ -5,6 +5,6 @@ edges, gaps, many subjects. `releases` answers a query, tells its error beforeha
 polishes an answer at no cost (`nonnegative` and its siblings).
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

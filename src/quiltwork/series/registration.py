@@ -1,9 +1,9 @@
-"""Registered data: rows are checked once, by their owner, and no release refuses them later.
+"""Registered data: the owner's rows are validated once, and no later release refuses them.
 
-A ledger keeps a mark: a salted digest of where the files are, how large they are, when they and
-what is noted about them were last changed, and how they are to be read; of nothing that is in
-them, since who tries all short series would find the one. Files that were changed have another
-mark, and are refused by one sentence before a row is looked at.
+The ledger keeps a *mark* for each dataset: a salted digest of the files' paths, sizes and times of
+change, the public options by which they are read, and the pattern of public gaps. The mark holds no
+digest of the rows: anybody could find a short series by trying all of them. Files that have changed
+get another mark, and a release refuses them before a row is read.
 """
 
 from __future__ import annotations
@@ -16,36 +16,45 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
+from quiltwork.beliefs.cyclic import refuse_misplaced
 from quiltwork.budget.payment import read_payer
 from quiltwork.budget.people import PEOPLE
-from quiltwork.delimited import GivenDialect, even_rows, with_csv
+from quiltwork.delimited import DialectOptions, rows_of_width, with_csv
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.queries import histogram
 from quiltwork.series.reading.read import Series, read_series
 from quiltwork.series.releases.data import encode_cells, read_source, states_are_all
 from quiltwork.series.releases.gap_patterns import with_pattern, without_pattern
 from quiltwork.series.releases.protection import any_series
+from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
 
-_PLAIN: tuple[Any, ...] = ("error", None, (), [])
+_DEFAULTS: tuple[Any, ...] = ("error", None, (), [])
 _NOT_READING = ("beliefs",)
 
 
 def register_series(
     ledger: Ledger, dataset: str, source: Any, value: str, **options: Any
 ) -> Series:
-    """Read files as `read_series` does, under the beliefs of a dataset, and register them for it.
+    """Validate files as series of a dataset's beliefs, and register them as its data.
 
-    What is wrong with a row is told here, to who registers. From then on `read_registered`, and
-    `quiltwork release` with this ledger, take these files, unchanged and read in this way. A
-    dataset of people knows no states: name the public ones with `states`.
+    Errors in rows are reported here, to the owner. From then on `read_registered`, and
+    `quiltwork release` with this ledger, accept these files alone, unchanged and read with the same
+    options. A dataset of people has no states of its own: name the public ones with `states`.
+
+    Args:
+        ledger: the ledger of the dataset.
+        dataset: its name.
+        source: a path, a folder or a pattern of files.
+        value: the column with states or numbers.
+        options: as for `read_series`.
 
     Raises:
-        InvalidInputError: as `read_series` and `release` do, and for a series that is longer than
-            the dataset.
-        UnsupportedError: for what is no file, and for beliefs without states.
+        InvalidInputError: as `read_series` and `release` do, for a series that is longer than the
+            dataset, and for beliefs about the time of day that were made for another first moment.
+        UnsupportedError: for anything but files, and for beliefs without states.
     """
     read_payer(ledger, dataset)
     mark = _mark(source, value, options, secrets.token_hex(8))
@@ -64,20 +73,25 @@ def register_series(
             f"The series has {max(series.lengths):,} time points, dataset {dataset!r} has "
             f"{status.length:,}; extend the dataset first."
         )
-    encode_cells(read_source(series.data, beliefs, None), beliefs, histogram())
-    ledger.register(dataset, with_pattern(mark, series.data.coded.values()))
+    validated = read_source(series.data, beliefs, None)
+    refuse_misplaced(beliefs, validated.given)
+    encode_cells(validated, beliefs, histogram())
+    pattern = with_pattern(mark, series.data.coded.values())
+    ledger.register(dataset, f"{pattern} {_reading_text(value, options)}")
     return series
 
 
 def register_rows(
     ledger: Ledger, dataset: str, path: str, options: Mapping[str, str | None]
 ) -> int:
-    """Check the rows of a file for counts, `quiltwork count`, and register it; return how many."""
+    """Validate the rows of a file for `quiltwork count`, register it, and return their number."""
     read_payer(ledger, dataset)
     mark = _mark(path, "", options, secrets.token_hex(8))
-    given = GivenDialect(options["delimiter"], encoding=options["encoding"], by_rows=False)
+    dialect = DialectOptions(options["delimiter"], encoding=options["encoding"], by_rows=False)
     rows = with_csv(
-        path, lambda reader: sum(1 for _ in even_rows(reader, len(next(reader, [])), path)), given
+        path,
+        lambda reader: sum(1 for _ in rows_of_width(reader, len(next(reader, [])), path)),
+        dialect,
     )
     ledger.register(dataset, mark)
     return rows
@@ -86,11 +100,10 @@ def register_rows(
 def read_registered(
     ledger: Ledger, dataset: str, source: Any, value: str, **options: Any
 ) -> Series:
-    """Read files as `read_series` does; if a dataset has registered ones, these and no others.
+    """Read files as `read_series` does; if the dataset has registered files, only those.
 
     Raises:
-        InvalidInputError: by one sentence, if they are not the registered ones, or are to be read
-            in another way.
+        InvalidInputError: if they are not the registered files, or are read with other options.
     """
     read_payer(ledger, dataset)
     refuse_unregistered(ledger, dataset, source, value, options)
@@ -100,32 +113,75 @@ def read_registered(
 def refuse_unregistered(
     ledger: Ledger, dataset: str, source: Any, value: str, options: Mapping[str, Any]
 ) -> None:
-    """Refuse all but the registered files, if there are any, read in the registered way."""
-    known = ledger.registered(dataset)
-    salt = "" if known is None else known.partition(":")[0]
-    if known is not None and without_pattern(known) != _mark(source, value, options, salt):
-        raise InvalidInputError(
-            f"These are not the files registered for dataset {dataset!r}, or they were changed or "
-            "are to be read in another way; whoever owns them registers them again (quiltwork "
-            "ledger register)."
-        )
+    """Refuse all but the registered files, if there are any, read with the registered options.
+
+    The refusal depends on file metadata and public options, never on a row.
+    """
+    mark = ledger.registered(dataset)
+    if mark is None:
+        return
+    salt = mark.partition(":")[0]
+    if without_pattern(mark) == _mark(source, value, options, salt):
+        return
+    registered = registered_reading(ledger, dataset)
+    if registered:
+        _refuse_other_reading(dataset, registered, json.loads(_reading_text(value, options)))
+    raise InvalidInputError(
+        f"These are not the files registered for dataset {dataset!r}, or they were changed or "
+        "are to be read in another way; whoever owns them registers them again (quiltwork "
+        "ledger register)."
+    )
+
+
+def registered_reading(ledger: Ledger, dataset: str) -> dict[str, Any]:
+    """Return the options that a dataset's files were registered with, defaults left out.
+
+    Empty if no series is registered. A number is written as text, as `str` writes it.
+    """
+    text = (ledger.registered(dataset) or "").partition(" ")[2]
+    return dict(json.loads(text)) if text else {}
+
+
+def _refuse_other_reading(
+    dataset: str, registered: Mapping[str, Any], requested: Mapping[str, Any]
+) -> None:
+    for name in sorted({*registered, *requested}):
+        if registered.get(name) != requested.get(name):
+            then, now = (
+                argument(name, options[name]) if name in options else f"no {argument(name)}"
+                for options in (registered, requested)
+            )
+            raise InvalidInputError(
+                f"The files of dataset {dataset!r} were registered with {then}, and are now to be "
+                f"read with {now}. Read them as they were registered, or register them again "
+                "(quiltwork ledger register)."
+            )
+
+
+def _chosen(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that say how to read, where they are not the defaults."""
+    return {
+        name: option
+        for name, option in options.items()
+        if option not in _DEFAULTS and name not in _NOT_READING
+    }
+
+
+def _reading_text(value: str, options: Mapping[str, Any]) -> str:
+    return json.dumps({"value": value, **_chosen(options)}, default=str, sort_keys=True)
 
 
 def _mark(source: Any, value: str, options: Mapping[str, Any], salt: str) -> str:
     if not isinstance(source, (str, os.PathLike)) or os.fspath(source) == "-":
         raise UnsupportedError("Only files are registered: give a path, a folder or a pattern.")
-    places = []
-    for path in files.listed_files(os.fspath(source)):
+    versions = []
+    for path in files.expand_files(os.fspath(source)):
         try:
-            found = os.stat(path)
+            metadata = os.stat(path)
         except OSError:
             raise InvalidInputError(f"There is no file {path!r}.") from None
-        times = [found.st_mtime_ns, found.st_ctime_ns]  # who puts the first back moves the second
-        places.append([os.path.realpath(path), found.st_size, *times, found.st_ino])
-    told = {
-        name: option
-        for name, option in options.items()
-        if option not in _PLAIN and name not in _NOT_READING
-    }
-    text = json.dumps([salt, places, value, told], default=str, sort_keys=True)
+        # Setting the time of modification back changes the time of the inode.
+        times = [metadata.st_mtime_ns, metadata.st_ctime_ns]
+        versions.append([os.path.realpath(path), metadata.st_size, *times, metadata.st_ino])
+    text = json.dumps([salt, versions, value, _chosen(options)], default=str, sort_keys=True)
     return f"{salt}:{hashlib.sha256(text.encode()).hexdigest()}"

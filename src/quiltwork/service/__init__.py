@@ -6,6 +6,6 @@ feature is a module with its tables (`storage.py`), its routes (`routes.py`) and
 table of rights (`rights.py`).
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

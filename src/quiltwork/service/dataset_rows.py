@@ -22,7 +22,7 @@ from quiltwork.beliefs import Grid
 from quiltwork.beliefs.documents import labels_from_json, labels_to_json
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin
 from quiltwork.budget.ledger.log import now
-from quiltwork.delimited import even_rows, with_csv
+from quiltwork.delimited import rows_of_width, with_csv
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.queries import histogram
 from quiltwork.service.datasets import (
@@ -290,7 +290,7 @@ def _read_counts(path: str, about: CountsOf) -> _Piece:
         places = {name: header.index(name) for name in tables}
         codes = {name: array("i") for name in tables}
         subjects: list[str] = []
-        for number, row in enumerate(even_rows(rows, len(header), "the file"), start=1):
+        for number, row in enumerate(rows_of_width(rows, len(header), "the file"), start=1):
             for name, place in places.items():
                 code = tables[name].get(row[place])
                 if code is None:

@@ -27,8 +27,8 @@ from msgspec import Meta
 
 from quiltwork.client.records import Score
 from quiltwork.errors import BudgetExceeded, InvalidInputError
-from quiltwork.exact import to_fraction, typed_fraction
-from quiltwork.files import contents
+from quiltwork.exact import parse_fraction, to_fraction
+from quiltwork.files import read_bytes
 from quiltwork.holdout.board import (
     Board,
     SubmissionVerdict,
@@ -161,7 +161,7 @@ def _scoring(asked: NewHoldout, name: Any) -> Scoring:
 
 def _end(value: int | float | str) -> Fraction:
     """Read a public end of a target exactly; the lower one is often 0 or below."""
-    return to_fraction(typed_fraction(value) if isinstance(value, str) else value, "limits")
+    return to_fraction(parse_fraction(value) if isinstance(value, str) else value, "limits")
 
 
 @dataclass(frozen=True)
@@ -367,7 +367,7 @@ def transcript_of(service: Service, stored: HoldoutRecord) -> Transcript | None:
     if "transcript" not in stored.made:
         return None
     if "deleted" in stored.made:  # with its secret, so nothing seals the log any more
-        return read_log(contents(path_of(service, stored)).decode())
+        return read_log(read_bytes(path_of(service, stored)).decode())
     return board_of(service, stored).transcript
 
 

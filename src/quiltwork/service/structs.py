@@ -18,7 +18,7 @@ import msgspec
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import positive_fraction, typed_fraction
+from quiltwork.exact import parse_fraction, positive_fraction
 from quiltwork.service.problems import Problem
 
 Item = TypeVar("Item")
@@ -73,7 +73,7 @@ def shown_as(kind: type[Kind], source: Any, /, **others: Any) -> Kind:
 
 def exact_number(value: Number, name: str) -> Fraction:
     """Read a positive number of a document exactly."""
-    found = typed_fraction(value) if isinstance(value, str) else value
+    found = parse_fraction(value) if isinstance(value, str) else value
     if found is None:
         raise InvalidInputError(f"{name} is written as a number, or as text such as 1/3.")
     return positive_fraction(found, name)

@@ -62,7 +62,7 @@ class Upload:
             text = io.TextIOWrapper(kept, "utf-8", newline="")
             writer = csv.writer(text)
             writer.writerow(columns)
-            for row in delimited.even_rows(rows, len(header), "the file"):
+            for row in delimited.rows_of_width(rows, len(header), "the file"):
                 writer.writerow([row[place] for place in places])
             text.detach()
 

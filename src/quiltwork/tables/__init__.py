@@ -7,6 +7,6 @@ and `risk` assess what a table keeps and reveals, `providers` is what providers 
 and `spark` does the same where records do not fit one machine.
 """
 
-from quiltwork._offered import offered
+from quiltwork._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = offered(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

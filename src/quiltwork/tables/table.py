@@ -13,8 +13,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.arguments import by_column, choice, flag, hashable, listed
-from quiltwork.delimited import GivenDialect, columns_of
+from quiltwork.arguments import choice, flag, hashable, listed, mapping_by_column
+from quiltwork.delimited import DialectOptions, columns_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
 from quiltwork.tables.codes.encoding import (
@@ -123,9 +123,9 @@ class Table:
         put(self, "sensitive", _names(sensitive, "sensitive"))
         put(self, "subject", subject)
         put(self, "ordinal", read_orders(ordinal))
-        put(self, "hierarchies", by_column(hierarchies, "hierarchies"))
+        put(self, "hierarchies", mapping_by_column(hierarchies, "hierarchies"))
         put(self, "missing", missing)
-        put(self, "levels", by_column(levels, "levels"))
+        put(self, "levels", mapping_by_column(levels, "levels"))
         put(self, "count_missing", count_missing)
         put(self, "carried", _listed(carried, "carried"))
         _check(self, self.data.names)
@@ -338,10 +338,10 @@ def _opened_alike(
     na_values: Sequence[str],
 ) -> list[ArrowFrame]:
     """Open frames and files, those of one kind alike."""
-    declared: dict[str, ColumnType] = by_column(types, "types")
+    declared: dict[str, ColumnType] = mapping_by_column(types, "types")
     for kind in declared.values():
         choice(kind, get_args(ColumnType), "A type")
-    reading = FileReading(GivenDialect(na_values=tuple(listed(na_values, "na_values"))))
+    reading = FileReading(DialectOptions(na_values=tuple(listed(na_values, "na_values"))))
     return opened_alike(frames, _listed(text, "text"), [reading] * len(frames), declared)
 
 
@@ -376,7 +376,9 @@ def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
 
 def read_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
     """Return declared orders as lists."""
-    return {name: _order(order, name) for name, order in by_column(value, "ordinal").items()}
+    return {
+        name: _order(order, name) for name, order in mapping_by_column(value, "ordinal").items()
+    }
 
 
 def _order(order: Any, name: str) -> list[Any]:

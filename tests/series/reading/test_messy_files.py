@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, dataset, feather
 
 from quiltwork import Clusters, MarkovChain
-from quiltwork.delimited import GivenDialect, found_dialect
+from quiltwork.delimited import DialectOptions, detect_dialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.series import read_series
 from quiltwork.series.reading import columns
@@ -87,7 +87,7 @@ def test_plain_files_have_nothing_to_say(tmp_path):
     ],
 )
 def test_how_a_file_is_written_is_found_or_given(text, given, words):
-    assert found_dialect(text.encode(), GivenDialect(**given)).words == words
+    assert detect_dialect(text.encode(), DialectOptions(**given)).words == words
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_how_a_file_is_written_is_found_or_given(text, given, words):
 )
 def test_what_no_file_has_is_refused(given):
     with pytest.raises(InvalidInputError):
-        GivenDialect(**given)
+        DialectOptions(**given)
 
 
 def test_rows_of_beliefs_without_states_have_no_say_in_how_others_are_read(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from quiltwork.delimited import GivenDialect
+from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.tables import KAnonymity, Table, anonymize
 from quiltwork.tables.input.csv_files import read_texts, typed
@@ -175,7 +175,7 @@ def test_an_encoding_is_found_and_told(tmp_path):
     path.write_bytes("alter,ort\n31,Köln\n".encode("latin-1"))
     with pytest.warns(QuiltworkWarning, match="read with encoding cp1252"):
         assert read_texts(path)["ort"].to_pylist() == ["Köln"]
-    assert read_texts(path, GivenDialect(encoding="latin-1"))["ort"].to_pylist() == ["Köln"]
+    assert read_texts(path, DialectOptions(encoding="latin-1"))["ort"].to_pylist() == ["Köln"]
 
 
 def test_a_file_with_semicolons_is_a_table_too(tmp_path):

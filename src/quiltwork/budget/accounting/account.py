@@ -19,10 +19,10 @@ from typing import Any, Literal, TypeAlias, get_args
 from quiltwork.budget.accounting.usage import Usage, least_span
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Composition, Spending
+from quiltwork.caching import cached_property
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, positive_fraction, written_fraction
+from quiltwork.exact import Number, parse_stored_fraction, positive_fraction
 from quiltwork.influence.belief_bound import WorstPoint
-from quiltwork.lazy import cached_property
 
 History: TypeAlias = "tuple[Spending, History] | Callable[[], tuple[Spending, ...]] | None"
 """Releases, the latest first, shared by all accounts that have them; those before may be kept
@@ -167,7 +167,7 @@ class Account:
         Raises:
             ArithmeticError, KeyError, TypeError, ValueError: if it is something else.
         """
-        others, latest = written_fraction(body["others"], "others"), body["latest"]
+        others, latest = parse_stored_fraction(body["others"], "others"), body["latest"]
         if latest not in (None, *get_args(Composition)):
             raise ValueError(latest)
         usage = Usage.from_body(body["usage"])

@@ -22,10 +22,10 @@ from quiltwork.budget.accounting.squares import SquareRun, Squares, least_room, 
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
+from quiltwork.caching import cached_property
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import float_down, float_up, written_up
+from quiltwork.exact import float_down, float_up, format_up
 from quiltwork.influence.tradeoffs.curves import pure_of_level
-from quiltwork.lazy import cached_property
 
 _MOST = 10**12
 _NOTHING = 1e-8
@@ -251,7 +251,7 @@ def noise_that_fits(
     if most < _NOTHING:
         return "Nothing fits on this window any more."
     which = "this" if len(refused) == 1 else "their"
-    return f"With {written_up(math.sqrt(1 / most) * (1 + 2.0**-50))} times {which} noise it fits."
+    return f"With {format_up(math.sqrt(1 / most) * (1 + 2.0**-50))} times {which} noise it fits."
 
 
 def worst_run(account: GaussianAccount) -> int:

@@ -36,10 +36,10 @@ from quiltwork.exact import (
     float_down,
     float_up,
     integer,
+    parse_stored_fraction,
     privacy_level,
     proper_fraction,
     to_fraction,
-    written_fraction,
 )
 from quiltwork.queries import Query
 from quiltwork.results import ChartedResult
@@ -341,7 +341,7 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
 
     @classmethod
     def _read(cls, body: Mapping[str, Any], beliefs: tuple[Belief, ...]) -> GaussianAccountant:
-        delta, pure = (written_fraction(body[name], name) for name in ("delta", "pure"))
+        delta, pure = (parse_stored_fraction(body[name], name) for name in ("delta", "pure"))
         secrets = Secrets.read(beliefs, body["length"], body["episode"])
         room = Room.of(secrets, read_budget(body), delta, pure)
         spendings = [Spending.from_body(one) for one in body["spendings"]]

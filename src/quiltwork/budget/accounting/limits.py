@@ -15,10 +15,10 @@ from quiltwork.exact import (
     Number,
     float_down,
     float_up,
+    format_down,
+    format_up,
     positive_fraction,
     to_fraction,
-    written_down,
-    written_up,
 )
 from quiltwork.noise.geometric import MAX_SCALE_BITS
 from quiltwork.queries import Query
@@ -81,12 +81,12 @@ def what_fits(
     factor = largest_granted(largest_factor(account, budget, refused), refused, grants)
     if factor < _NOTHING:
         return "Nothing fits on this window any more."
-    noise = f"{written_up(1 / factor)} times"
+    noise = f"{format_up(1 / factor)} times"
     if len(refused) > 1:
         return f"Together they fit with {noise} their noise."
     fitting = refused[0].times(factor)
-    level = written_down(float_down(fitting.dp_epsilon or Fraction(0)))
-    alone = written_down(float_down(level_alone(account.secrets, fitting)))
+    level = format_down(float_down(fitting.dp_epsilon or Fraction(0)))
+    alone = format_down(float_down(level_alone(account.secrets, fitting)))
     return (
         f"On this window a dp_epsilon of {level} fits, with {noise} this noise; a release with "
         f"epsilon {alone} has it."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.budget.accounting.schedule import Planned
 from quiltwork.budget.spending import Spending
-from quiltwork.exact import written_down, written_up
+from quiltwork.exact import format_down, format_up
 from quiltwork.results import ChartedResult
 
 if TYPE_CHECKING:
@@ -172,11 +172,11 @@ def _row(kind: str, points: int, items: list[PlannedRelease]) -> tuple[str, ...]
         kind,
         str(len(items)),
         str(points),
-        written_up(worst.scale),
+        format_up(worst.scale),
         f"{worst.expected_error:.4g}",
         f"{worst.signal_range:.4g}",
         worst.verdict,
-        written_down(min(item.cost_alone for item in items)),
+        format_down(min(item.cost_alone for item in items)),
         f"{max(item.naive_scale for item in items):.4g}",
         f"{max(item.naive_error for item in items):.4g}",
     )
@@ -222,7 +222,7 @@ def _gaussian_words(plan: ReleasePlan) -> str:
         f"{float(plan.delta):g} together, for every time point."
     ]
     if plan.spent:
-        lines.append(f"Before them {written_up(100 * plan.spent)} % of the caps was used.")
+        lines.append(f"Before them {format_up(100 * plan.spent)} % of the caps was used.")
     gain = plan.gain
     if not math.isfinite(gain):
         lines.append("There is no geometric noise to compare: what was released before has no ε.")

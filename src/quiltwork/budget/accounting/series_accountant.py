@@ -16,7 +16,7 @@ from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError
-from quiltwork.exact import Number, float_up, written_fraction
+from quiltwork.exact import Number, float_up, parse_stored_fraction
 from quiltwork.results import Charted
 
 
@@ -213,7 +213,7 @@ class SeriesAccountant(Charted, Generic[A]):
 
 def read_budget(body: Mapping[str, Any]) -> Fraction | None:
     """The budget in a written account; None without one."""
-    return None if body["budget"] is None else written_fraction(body["budget"], "budget")
+    return None if body["budget"] is None else parse_stored_fraction(body["budget"], "budget")
 
 
 def stated_spending(

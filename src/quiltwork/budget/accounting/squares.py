@@ -23,7 +23,7 @@ from quiltwork.beliefs import Gaussian
 from quiltwork.budget.accounting.usage import Usage, least_span
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
-from quiltwork.exact import float_up, written_fraction
+from quiltwork.exact import float_up, parse_stored_fraction
 from quiltwork.influence.gaussian import no_sum
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.tradeoffs.curves import level_of_pure
@@ -217,7 +217,7 @@ class SecretSquares:
             history = (Spending.from_body(one), history)
         return SecretSquares(
             self.secrets,
-            None if span is None else written_fraction(span, "narrowest"),
+            None if span is None else parse_stored_fraction(span, "narrowest"),
             np.array(body["first"], dtype=np.int64),
             np.array(body["square"], dtype=np.float64),
             history,

@@ -27,7 +27,7 @@ from quiltwork.budget.accounting.release_plan import ReleasePlan
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, positive_fraction, shortened, written_fraction
+from quiltwork.exact import integer, parse_stored_fraction, positive_fraction, shortened
 from quiltwork.influence import calibrate
 from quiltwork.influence.calibration_arguments import as_problem
 from quiltwork.influence.gaussian_noise import epsilon_under
@@ -121,7 +121,7 @@ class StoredPlan:
         """
         body = files.load(text, SCHEMA, (VERSION,))
         try:
-            delta = written_fraction(body.get("delta", "0"), "delta")
+            delta = parse_stored_fraction(body.get("delta", "0"), "delta")
             lines = tuple(_line(one, delta) for one in body["releases"])
             length, episode = (integer(body[name], name, 1) for name in ("length", "episode"))
             named = str(body["dataset"]), length, episode, str(body["belief_digest"])

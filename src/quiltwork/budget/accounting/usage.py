@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.budget.spending import Spending
-from quiltwork.exact import float_up, written_fraction
+from quiltwork.caching import cached_property
+from quiltwork.exact import float_up, parse_stored_fraction
 from quiltwork.influence.gaussian import SumLevels
 from quiltwork.influence.sweep import Levels
-from quiltwork.lazy import cached_property
 
 Times: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[Any]
@@ -194,7 +194,7 @@ class Usage:
         large = max((abs(one) for column in columns for one in column), default=0) >= _SAFE
         rises: Integers = np.array(columns, dtype=object if large else np.int64).reshape(4, -1).T
         times = np.cumsum(np.array(steps, dtype=np.int64))
-        narrowest = None if span is None else written_fraction(span, "narrowest")
+        narrowest = None if span is None else parse_stored_fraction(span, "narrowest")
         return cls.of_rises(int(body["over"]), times, rises, narrowest)
 
     def highest(self, first: int, last: int) -> Fraction:

@@ -21,13 +21,13 @@ from quiltwork.beliefs import Gaussian, as_beliefs
 from quiltwork.beliefs.secrets import SecretPairs, read_pairs
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.spending import Spending
+from quiltwork.caching import cached_property
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_down, float_up, integer
 from quiltwork.influence.belief_bound import BeliefBound, WorstPoint
 from quiltwork.influence.calibration_arguments import bounds_for
 from quiltwork.influence.gaussian import no_sum
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
-from quiltwork.lazy import cached_property
 from quiltwork.results import ResultBase
 from quiltwork.wording import argument
 

@@ -6,7 +6,13 @@ import sys
 from fractions import Fraction
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, positive_fraction, shortened, to_fraction, written_fraction
+from quiltwork.exact import (
+    integer,
+    parse_stored_fraction,
+    positive_fraction,
+    shortened,
+    to_fraction,
+)
 
 _SMALLEST = Fraction(sys.float_info.min)
 _LARGEST = Fraction(sys.float_info.max)
@@ -56,7 +62,7 @@ def read_amount(text: object, name: str) -> Fraction:
     Raises:
         InvalidInputError: for any other text, and for what `amount` refuses.
     """
-    return amount(written_fraction(text, name), name)
+    return amount(parse_stored_fraction(text, name), name)
 
 
 def points(length: object) -> int:
@@ -69,19 +75,17 @@ def points(length: object) -> int:
     return found
 
 
-def identifier(value: object, name: str) -> str:
+def identifier(value: object, name: str, longest: int = _LONGEST_NAME) -> str:
     """Read the name of a dataset, an analyst or a request.
 
     Raises:
-        InvalidInputError: for anything but 1 to 200 printable characters.
+        InvalidInputError: for anything but 1 to `longest` printable characters.
     """
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InvalidInputError(
             f"{name} must be text of printable characters, not {shortened(value)}; give a name "
             "such as 'power-2024'."
         )
-    if len(value) > _LONGEST_NAME:
-        raise InvalidInputError(
-            f"{name} has {len(value)} characters; give at most {_LONGEST_NAME}."
-        )
+    if len(value) > longest:
+        raise InvalidInputError(f"{name} has {len(value)} characters; give at most {longest}.")
     return value

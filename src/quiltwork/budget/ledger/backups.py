@@ -149,7 +149,7 @@ def read_backup(
         StorageError: if it is cut or changed, not of the checkpoint's ledger, or lacks entries
             while nothing is said to be lost of a dataset that is to stay open.
     """
-    lines = files.text_of(path).splitlines()
+    lines = files.read_text(path).splitlines()
     first = files.load(lines[0] if lines else "", SCHEMA, (VERSION,))
     try:
         ledger_id = _text(first["ledger"])

@@ -35,9 +35,9 @@ from quiltwork.exact import (
     Number,
     float_down,
     float_up,
+    parse_stored_fraction,
     proper_fraction,
     to_fraction,
-    written_fraction,
 )
 
 AnyAccountant: TypeAlias = Accountant | GaussianAccountant
@@ -79,10 +79,10 @@ class Claim:
         Raises:
             KeyError, TypeError, ValueError: if it is something else.
         """
-        budget = written_fraction(body["budget"], "budget")
+        budget = parse_stored_fraction(body["budget"], "budget")
         if "delta" not in body:
             return cls(budget)
-        delta, pure = (written_fraction(body[name], name) for name in ("delta", "pure"))
+        delta, pure = (parse_stored_fraction(body[name], name) for name in ("delta", "pure"))
         return cls(budget, Room(budget, delta, pure, _read_cap(body["cap"])))
 
     def to_body(self) -> dict[str, Any]:

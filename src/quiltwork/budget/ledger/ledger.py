@@ -50,6 +50,9 @@ from quiltwork.exact import Number, integer, privacy_level
 
 Result = TypeVar("Result")
 
+_LONGEST_MARK = 5_000
+"""Characters: a mark of registered files also has the options by which they are read."""
+
 
 class Ledger(ReadableLedger):
     """Budgets of datasets in one database; open it with `Ledger.open(url)`.
@@ -212,7 +215,7 @@ class Ledger(ReadableLedger):
 
     def register(self, dataset: str, mark: str) -> Status:
         """Note by a mark which data the dataset is, once their rows were checked."""
-        body = {"mark": identifier(mark, "mark")}
+        body = {"mark": identifier(mark, "mark", _LONGEST_MARK)}
         return self._change(dataset, "register", lambda _: body)
 
     def debit(
@@ -346,7 +349,7 @@ class Ledger(ReadableLedger):
             InvalidInputError: if there was a last backup, and something was begun since.
             StorageError: if the ledger or the file cannot be written.
         """
-        target = files.named(path)
+        target = files.as_path(path)
         self._store.write_together(lambda log: backups.close_all(log, self._states))
         return self._store.read(lambda log: backups.write_backup(log, target, last=True))
 
@@ -381,7 +384,7 @@ class Ledger(ReadableLedger):
                 entries while nothing is said to be lost of a dataset.
         """
         found = backups.read_lost(lost)
-        backup = backups.read_backup(files.named(path), read_checkpoint(checkpoint), found)
+        backup = backups.read_backup(files.as_path(path), read_checkpoint(checkpoint), found)
         ledger = cls.open(url)
         ledger._store.begin(lambda log: backup.insert(log, ledger._states, found), backup.ledger_id)
         return ledger

@@ -185,7 +185,7 @@ class ReadableLedger:
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
-        target = files.named(path)
+        target = files.as_path(path)
         return self._store.read(lambda log: backups.write_backup(log, target))
 
     def check(self, dataset: str, spending: Any) -> None:

@@ -16,7 +16,7 @@ from quiltwork.beliefs.secrets import SecretPairs, pairs_to_json
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.entries import Entry, reading
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import float_down, float_up, written_fraction
+from quiltwork.exact import float_down, float_up, parse_stored_fraction
 from quiltwork.results import ResultBase, plain
 from quiltwork.wording import either
 
@@ -281,8 +281,8 @@ def share_body(analyst: str, share: Share) -> dict[str, Any]:
 
 def read_share(body: Mapping[str, Any]) -> Share:
     """Read what `share_body` wrote."""
-    cap = None if body["cap"] is None else written_fraction(body["cap"], "cap")
-    return Share(cap, written_fraction(body["reserved"], "reserved"))
+    cap = None if body["cap"] is None else parse_stored_fraction(body["cap"], "cap")
+    return Share(cap, parse_stored_fraction(body["reserved"], "reserved"))
 
 
 def read_debit(entry: Entry, *, released: bool) -> Debit:
@@ -302,7 +302,7 @@ def read_debit(entry: Entry, *, released: bool) -> Debit:
             state="released" if released else "debited",
             mechanism=body["mechanism"],
             analyst=body["analyst"],
-            charge=None if charge is None else written_fraction(charge, "charge"),
+            charge=None if charge is None else parse_stored_fraction(charge, "charge"),
             key=body["key"],
             request=body["request"],
             hash=entry.hash,

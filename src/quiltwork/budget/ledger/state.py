@@ -39,7 +39,7 @@ from quiltwork.budget.ledger.shares import (
     unused_by_others,
 )
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.exact import integer, written_fraction
+from quiltwork.exact import integer, parse_stored_fraction
 
 
 @dataclass(frozen=True)
@@ -360,8 +360,10 @@ class DatasetState:
             who: Analyst(
                 read(one["account"], secrets),
                 None if one["share"] is None else read_share(one["share"]),
-                written_fraction(one["charged"], "charged"),
-                None if one["held_to"] is None else written_fraction(one["held_to"], "held_to"),
+                parse_stored_fraction(one["charged"], "charged"),
+                None
+                if one["held_to"] is None
+                else parse_stored_fraction(one["held_to"], "held_to"),
             )
             for who, one in body["analysts"].items()
         }
@@ -458,7 +460,7 @@ class _Fold:
         self._spent.setdefault(None, []).append(spending)
         if body["analyst"] is not None:
             name = _analyst(body["analyst"])
-            known, charge = self._known(name), written_fraction(body["charge"], "charge")
+            known, charge = self._known(name), parse_stored_fraction(body["charge"], "charge")
             self._analysts[name] = replace(known, charged=known.charged + charge, held_to=known.cap)
             self._spent.setdefault(name, []).append(spending)
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, positive_fraction, shortened, to_fraction, typed_fraction
+from quiltwork.exact import Number, parse_fraction, positive_fraction, shortened, to_fraction
 
 _LARGEST_FLOAT = sys.float_info.max
 _LARGEST_LOG = math.log(_LARGEST_FLOAT) - 1e-9
@@ -280,7 +280,7 @@ def read_loss(loss: Any) -> Loss:
 
 def _named(text: str) -> Loss:
     kind, *arguments = text.split(":")
-    read = [typed_fraction(argument) for argument in arguments]
+    read = [parse_fraction(argument) for argument in arguments]
     numbers = [number for number in read if number is not None]
     if kind == "power" and len(numbers) == len(read) == 1:
         return power(numbers[0])

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, DatedChain, HiddenChain, MarkovChain
+from quiltwork.caching import cached_by_owner
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts.exact_chains import ExactWork
 from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily
@@ -28,7 +29,6 @@ from quiltwork.influence.quilts.powers import Powers
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily, quilt_families
 from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.influence.ratios import BoolArray
-from quiltwork.lazy import kept_with_first
 
 
 class BothWays(Powers):
@@ -48,7 +48,7 @@ def _both(ratios: FloatArray) -> FloatArray:
     return np.where(total > 0, np.nextafter(total, np.inf), 0.0)
 
 
-@kept_with_first
+@cached_by_owner
 def both_ways(chain: MarkovChain) -> BothWays:
     """Return the symmetric log-ratios of a chain's matrix, kept as long as the chain."""
     return BothWays(chain.transition)

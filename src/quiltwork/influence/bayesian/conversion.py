@@ -49,7 +49,7 @@ from quiltwork.influence.quilts.quilt_bound import default_quilts
 from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
 from quiltwork.influence.sweep.construction import sweep_of
 from quiltwork.influence.sweep.leakage import Sweep
-from quiltwork.roots import bisected
+from quiltwork.roots import bisect
 
 _SLACK = Fraction(1, 2**39)
 _BISECTIONS = 60
@@ -263,7 +263,7 @@ def _lemma_4_leak(seen: AdversaryBound, level: Fraction, known: float) -> float:
     def allows(epsilon: Fraction) -> bool:
         return _lemma_4(seen, epsilon) >= level
 
-    return float_up(bisected(allows, Fraction(0), high, _BISECTIONS)[1])
+    return float_up(bisect(allows, Fraction(0), high, _BISECTIONS)[1])
 
 
 def reads_up(value: Fraction) -> float:

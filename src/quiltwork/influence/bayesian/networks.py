@@ -20,6 +20,7 @@ import numpy as np
 from quiltwork.beliefs import Network
 from quiltwork.beliefs.elimination import Weights, sum_to
 from quiltwork.beliefs.moral import boundary
+from quiltwork.caching import cached_by_owner
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.bayesian.adversary_quilts import PAPER_FACTOR, Bound, adversary_families
 from quiltwork.influence.network.exact_networks import (
@@ -35,7 +36,6 @@ from quiltwork.influence.network.separators import Quilt, connected_parts, quilt
 from quiltwork.influence.quilts.families import ListedFamily
 from quiltwork.influence.quilts.protocol import QuiltFamily
 from quiltwork.influence.ratios import row_ratios
-from quiltwork.lazy import kept_with_first
 
 _MOST_PARTS = 256
 _MOST_KNOWN = 6
@@ -48,7 +48,7 @@ def _(belief: Network, length: int, reach: int, bound: Bound) -> Iterator[QuiltF
     return iter(_families(belief, bound))
 
 
-@kept_with_first
+@cached_by_owner
 def _families(network: Network, bound: Bound) -> list[QuiltFamily]:
     return [_family(network, node, bound) for node in range(network.length)]
 

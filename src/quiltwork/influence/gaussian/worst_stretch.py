@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quiltwork.beliefs import GaussianRows
+from quiltwork.caching import cached_property
 from quiltwork.influence.gaussian.reach import Reach
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.sweep import Leak
-from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.queries.numbers import Sum

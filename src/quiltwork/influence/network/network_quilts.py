@@ -15,6 +15,7 @@ import numpy as np
 
 from quiltwork.beliefs import Network
 from quiltwork.beliefs.elimination import MOST_ENTRIES
+from quiltwork.caching import cached_by_owner
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.network.exact_networks import (
     around,
@@ -29,7 +30,6 @@ from quiltwork.influence.quilts.families import ListedFamily
 from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
 from quiltwork.influence.quilts.quilt_bound import default_quilts
 from quiltwork.influence.ratios import BoolArray, log_ratios
-from quiltwork.lazy import kept_with_first
 from quiltwork.wording import argument
 
 _FEW_NODES = 12
@@ -56,7 +56,7 @@ def _(belief: Network) -> InfluenceMethod:
     return "exact" if belief.largest_table <= MOST_ENTRIES else "approx"
 
 
-@kept_with_first
+@cached_by_owner
 def network_families(network: Network, method: str) -> list[ListedFamily]:
     """Return one family per node, kept as long as the network.
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.structure import boolean_product
+from quiltwork.caching import cached_by_owner
 from quiltwork.influence.kernel import product
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import BoolArray, equal_rows, row_ratios, with_margin
-from quiltwork.lazy import kept_with_first
 
 _KEPT_ENTRIES = 1 << 25
 _BATCH_ENTRIES = 1 << 22
@@ -101,7 +101,7 @@ def _product(one: Power, other: Power) -> Power:
     return product(value, more), boolean_product(support, further)
 
 
-@kept_with_first
+@cached_by_owner
 def powers_of(chain: MarkovChain) -> Powers:
     """Return the powers of a chain's matrix, kept as long as the chain."""
     return Powers(chain.transition)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quiltwork.caching import cached_property
 from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray
 from quiltwork.influence.sweep.step import Exact, Side
-from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.influence.sweep.leakage import Sweep

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.caching import cached_property
 from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.horizon import SMALL_PIECE, InfiniteHorizon
 from quiltwork.influence.sweep.levels import Levels
@@ -24,7 +25,6 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.runs import Followed
 from quiltwork.influence.sweep.step import Contracted, Exact, Side
 from quiltwork.influence.timeline import Timeline
-from quiltwork.lazy import cached_property
 
 _CELLS = 1 << 22
 _MOST_WORK = 1 << 32

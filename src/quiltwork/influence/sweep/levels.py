@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quiltwork.caching import cached_property
 from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.queries.query import Query

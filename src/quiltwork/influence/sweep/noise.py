@@ -20,7 +20,7 @@ from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.step import Contracted, Exact
-from quiltwork.roots import largest_that_fits
+from quiltwork.roots import largest_within
 
 _CLOSE = 2.0**-32
 _FAIR, _OFTEN, _SETTLES = 2.0**-20, 16, 512
@@ -95,7 +95,7 @@ def largest_factor(
     guess = best[0] if best[0] > low else None
     much = isinstance(sweep, Sweep) and sweep.affordable(min(unit.length, _SETTLES)) < _OFTEN
     close, least = _FAIR if much else _CLOSE, low * (1 - _CLOSE)
-    found = largest_that_fits(leak_at, leak_of, least, epsilon, close, guess) or (least, best[1])
+    found = largest_within(leak_at, leak_of, least, epsilon, close, guess) or (least, best[1])
     return _short(found[0]), found[1]
 
 
@@ -111,7 +111,7 @@ def _endless(sweep: Sweep, unit: Levels, epsilon: float) -> tuple[float, Leak] |
     low = epsilon / unit.total
     about = _balanced(sweep, unit, epsilon * (1 - _CLOSE / 4))
     guess = None if about is None else max(about[0], low / 4)
-    return largest_that_fits(leak_at, lambda one: one.leak, low / 4, epsilon, _CLOSE, guess)
+    return largest_within(leak_at, lambda one: one.leak, low / 4, epsilon, _CLOSE, guess)
 
 
 def _balanced(sweep: Sweep, unit: Levels, epsilon: float) -> Balance | None:

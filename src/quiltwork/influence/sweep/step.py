@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from quiltwork.caching import cached_property
 from quiltwork.influence.kernel import sweep, sweep_two
 from quiltwork.influence.sweep.fixed_point import Homogeneous, periodic_bounds
 from quiltwork.influence.sweep.program import (
@@ -27,8 +28,7 @@ from quiltwork.influence.sweep.program import (
     Program,
 )
 from quiltwork.influence.timeline import Timeline
-from quiltwork.lazy import cached_property
-from quiltwork.roots import bisected
+from quiltwork.roots import bisect
 
 _LONGEST_SPAN, _BISECTIONS = 64, 80
 _ORDINARY = 64.0
@@ -304,4 +304,4 @@ def _fixed_point(span: int, diameter: float, level: float) -> float:
         image = (span - 1) * level + contracted(diameter, level + bound)
         return image * (1 + 2.0**-46) <= bound
 
-    return bisected(is_above, 0.0, most, _BISECTIONS)[1] * (1 + 2.0**-40)
+    return bisect(is_above, 0.0, most, _BISECTIONS)[1] * (1 + 2.0**-40)

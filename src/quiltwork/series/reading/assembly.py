@@ -21,7 +21,7 @@ from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, index_step
 from quiltwork.beliefs.sequences import label_array, position_of
 from quiltwork.beliefs.states import Label, show_labels, sorted_labels
-from quiltwork.delimited import MISSING_WORDS, GivenDialect, joined
+from quiltwork.delimited import MISSING_WORDS, DialectOptions, joined
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import Clock
@@ -121,7 +121,7 @@ class ReadingRules:
     """
 
     wanted: Wanted
-    given: GivenDialect
+    given: DialectOptions
     bins: Bins | None
     grid: Grid
     clock: Clock
@@ -138,7 +138,7 @@ class ReadingRules:
         named = FILE_NAME in self.wanted.subjects and isinstance(source, (str, os.PathLike))
         if not named or self.public is None:
             return self._read_one(source).regular()
-        sources = files.listed_files(os.fspath(source))
+        sources = files.expand_files(os.fspath(source))
         if len(sources) == 1:
             return self._read_one(source).regular()
         alike = self.grid.step is not None or self.wanted.time is None

@@ -24,9 +24,9 @@ from quiltwork import files
 from quiltwork.delimited import (
     CsvSource,
     Dialect,
-    GivenDialect,
+    DialectOptions,
     column_position,
-    even_rows,
+    rows_of_width,
 )
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.series.reading.times import AmbiguousTimesError
@@ -49,7 +49,7 @@ _WORDS = ("-", "--", "k.A.", "n.d.", "#N/A")
 def read_columns(
     source: Any,
     collectors: Sequence[Collector],
-    given: GivenDialect | None = None,
+    given: DialectOptions | None = None,
     begins: dict[str, int] | None = None,
 ) -> str:
     """Show every row to the collectors, and return a sentence on how a file was written.
@@ -59,11 +59,11 @@ def read_columns(
     or Arrow table, or what can be read as one, such as a relation of DuckDB. The sentence is empty
     if there is nothing to say. `begins` gets how many rows are before each of several files.
     """
-    given = given or GivenDialect()
+    given = given or DialectOptions()
     if not isinstance(source, (str, os.PathLike, CsvSource)):
         _read_frame(source, collectors)
         return ""
-    found = [source] if isinstance(source, CsvSource) else files.listed_files(os.fspath(source))
+    found = [source] if isinstance(source, CsvSource) else files.expand_files(os.fspath(source))
     notes: dict[str, str] = {}
     for path in found:
         for one in collectors:
@@ -238,7 +238,7 @@ def _read_rows(opened: CsvSource, collectors: Sequence[Collector]) -> None:
     def read(reader: Iterator[list[str]]) -> None:
         next(reader, None)
         lines = (row or [""] for row in reader) if len(header) == 1 else reader
-        rows = even_rows(lines, len(header), opened.path)
+        rows = rows_of_width(lines, len(header), opened.path)
         while some := list(islice(rows, _ROWS)):
             columns = {o.name: [row[p] for row in some] for o, p in zip(own, places, strict=True)}
             _give(collectors, columns, opened.parts or [(opened.path, len(some))], len(some))
@@ -248,7 +248,7 @@ def _read_rows(opened: CsvSource, collectors: Sequence[Collector]) -> None:
 
 def _read_table_file(path: str, collectors: Sequence[Collector]) -> None:
     """Read a Parquet or Arrow file."""
-    data = files.table_file(path, len(collectors))
+    data = files.open_table_file(path, len(collectors))
     names = data.schema.names
     own = [one for one in collectors if not _is_file_name(one, names)]
     for one in own:
@@ -330,13 +330,13 @@ class AwareMoments:
         self.moments = moments
 
 
-def header_of(source: Any, given: GivenDialect | None = None) -> list[str]:
+def header_of(source: Any, given: DialectOptions | None = None) -> list[str]:
     """Return the names of the columns of a file or frame."""
     if not isinstance(source, (str, os.PathLike)):
         return _columns_of(source)
-    path = files.listed_files(os.fspath(source))[0]
+    path = files.expand_files(os.fspath(source))[0]
     if path.endswith(files.TABLES):
-        return list(files.table_file(path, 1).schema.names)
+        return list(files.open_table_file(path, 1).schema.names)
     return CsvSource(path, given).rows(lambda reader: next(reader, []))
 
 

@@ -136,7 +136,7 @@ def read_fleet(session: Any, source: Any, value: str, **options: Any) -> Series:
     known = believed and all(one.states is not None for one in as_beliefs(believed))
     if not known and options.get("edges") is None and options.get("states") is None:
         raise InvalidInputError("On Spark states must be known: by edges, states or beliefs.")
-    paths = files.listed_files(os.fspath(source))
+    paths = files.expand_files(os.fspath(source))
     task = _Task(value, options)
     places = session.sparkContext.parallelize(paths, min(len(paths), _tasks(session)))
     outlines: Sequence[Series | str] = places.map(task.outline).collect()

@@ -25,7 +25,7 @@ from quiltwork.beliefs.grids import duration as duration_words
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, resolved
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.beliefs.zones import read_zone
-from quiltwork.delimited import GivenDialect
+from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.series.reading.assembly import Paths, ReadingRules, refuse_gaps, sequences
 from quiltwork.series.reading.binning import Bins, agreed_grid, asked_grid
@@ -266,7 +266,7 @@ def read_series(
     grid = agreed_grid(asked, members, named=named, timed=timed)
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
     said = delimiter, decimal, encoding, na_values, date_format
-    given = GivenDialect(*said, by_rows=not free, declared=missing == "public")
+    given = DialectOptions(*said, by_rows=not free, declared=missing == "public")
     timezone = _agreed_zone(timezone, members) if timed else timezone
     wanted = Wanted(value, time, subject, duration, end, timezone)
     clock = series_clock(timezone, grid.step)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs.zones import RowsBefore, local_seconds, read_zone, utc_seconds
-from quiltwork.delimited import GivenDialect
+from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import Clock
@@ -85,7 +85,7 @@ class Records:
 def read_records(
     source: Any,
     wanted: Wanted,
-    given: GivenDialect,
+    given: DialectOptions,
     bins: Bins | None,
     step: int | None,
     clock: Clock,

@@ -40,7 +40,6 @@ from quiltwork.series.releases.data import (
     recorded_points,
     states_are_all,
 )
-from quiltwork.series.releases.explanation import FITTED
 from quiltwork.series.releases.gap_patterns import refuse_other_gaps
 from quiltwork.series.releases.noise_plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
@@ -50,6 +49,7 @@ from quiltwork.series.releases.protection import (
     read_protection,
 )
 from quiltwork.series.releases.record import Release
+from quiltwork.series.releases.release_text import FITTED
 from quiltwork.wording import argument
 
 if TYPE_CHECKING:

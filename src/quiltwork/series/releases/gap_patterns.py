@@ -43,8 +43,8 @@ def with_pattern(mark: str, sequences: Iterable[Any]) -> str:
 
 
 def without_pattern(mark: str) -> str:
-    """Return what a mark says of files alone."""
-    return mark.partition(f":{_MARK}:")[0]
+    """Return the part of a mark that is about files: without gap pattern and reading options."""
+    return mark.partition(" ")[0].partition(f":{_MARK}:")[0]
 
 
 def refuse_other_gaps(payer: Payer, sequences: Iterable[Any]) -> None:
@@ -53,7 +53,7 @@ def refuse_other_gaps(payer: Payer, sequences: Iterable[Any]) -> None:
     Raises:
         InvalidInputError: whatever the rows are, by where they are missing alone.
     """
-    mark = payer.ledger.registered(payer.dataset) or ""
+    mark = (payer.ledger.registered(payer.dataset) or "").partition(" ")[0]
     _, _, known = mark.partition(f":{_MARK}:")
     if not known:
         raise InvalidInputError(

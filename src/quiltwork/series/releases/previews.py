@@ -32,7 +32,6 @@ from quiltwork.series.releases.data import (
     recorded_points,
 )
 from quiltwork.series.releases.error_bars import shortfall
-from quiltwork.series.releases.explanation import gap_claim, stretch
 from quiltwork.series.releases.noise_plan import NoisePlan, make_plan
 from quiltwork.series.releases.protection import (
     WHO,
@@ -41,6 +40,7 @@ from quiltwork.series.releases.protection import (
     any_series,
     read_protection,
 )
+from quiltwork.series.releases.release_text import gap_claim, stretch
 from quiltwork.series.releases.usefulness import advice, signal_of
 from quiltwork.wording import argument
 
@@ -146,7 +146,7 @@ class Preview(ChartedResult):
             section("In words", bullets(said), anchor="words"),
         ]
         files.write(
-            files.named(path),
+            files.as_path(path),
             page(f"Before releasing: {self.query.words}", "Nothing was released or spent.", parts),
         )
 

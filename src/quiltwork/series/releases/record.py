@@ -350,7 +350,7 @@ class Release(ChartedResult):
         from quiltwork import files
         from quiltwork.series.releases.release_page import release_page
 
-        files.write(files.named(path), release_page(self, confidence, others))
+        files.write(files.as_path(path), release_page(self, confidence, others))
 
     def explain(self, others: Belief | Sequence[Belief] | None = None) -> str:
         """Say in plain words what was released, how, and what it protects.
@@ -359,7 +359,7 @@ class Release(ChartedResult):
             others: beliefs that may fit better than those of the release: what it would tell under
                 each of them is added, as `qw.audit.misspecification` has it.
         """
-        from quiltwork.series.releases.explanation import explain_release
+        from quiltwork.series.releases.release_text import explain_release
 
         if others is None:
             return explain_release(self)

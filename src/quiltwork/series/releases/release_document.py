@@ -16,7 +16,7 @@ from quiltwork import files
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.secrets import pairs_from_json, pairs_to_json
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, written_fraction
+from quiltwork.exact import integer, parse_stored_fraction
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.series.releases.record import Release
 
@@ -136,4 +136,4 @@ def _number(value: Any) -> Any:
 
 
 def _fraction(text: Any) -> Fraction:
-    return written_fraction(text, "A number of the release")
+    return parse_stored_fraction(text, "A number of the release")

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice, listed
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction, shortened, to_fraction
-from quiltwork.files import text_of, write
+from quiltwork.files import read_text, write
 from quiltwork.tables.input.canonical_values import number, ordered_key
 
 _DIGITS = 20
@@ -269,7 +269,7 @@ def _rows(source: Any) -> list[list[str]]:
 
 def _file_rows(path: Path) -> list[list[str]]:
     """Read with the first separator that parts all lines alike; labels may contain the others."""
-    text = text_of(path)
+    text = read_text(path)
     likeliest = max((";", ",", "\t"), key=text.partition("\n")[0].count)
     for separator in (";", "\t", ",", likeliest):
         found = list(filter(None, csv.reader(io.StringIO(text, ""), delimiter=separator)))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from quiltwork.delimited import MISSING_WORDS, WHOLE, CsvSource, GivenDialect, even_rows
+from quiltwork.delimited import MISSING_WORDS, WHOLE, CsvSource, DialectOptions, rows_of_width
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.tables.input.canonical_values import number, ordered_key
 from quiltwork.wording import argument
@@ -28,12 +28,12 @@ from quiltwork.wording import argument
 ColumnType: TypeAlias = Literal["number", "date", "time", "text"]
 
 
-def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
+def read_texts(path: Path, given: DialectOptions | None = None) -> Any:
     """Read a CSV file as an Arrow table of texts.
 
     The empty cell is missing, and what `given.na_values` names.
     """
-    given = given or GivenDialect()
+    given = given or DialectOptions()
     opened = CsvSource(str(path), given)
     header: list[str] = opened.rows(lambda reader: next(reader, []))
     found = _by_arrow(opened, header)
@@ -90,7 +90,7 @@ def _say_where(opened: CsvSource, header: Sequence[str]) -> NoReturn:
 
     def every_row(reader: Iterator[list[str]]) -> None:
         next(reader, None)
-        deque(even_rows(reader, len(header), opened.path), maxlen=0)
+        deque(rows_of_width(reader, len(header), opened.path), maxlen=0)
 
     opened.rows(every_row)
     raise InvalidInputError(

@@ -16,10 +16,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.delimited import GivenDialect
+from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
-from quiltwork.files import TABLES, Unpacked, listed_files, refuse_device, table_file
+from quiltwork.files import TABLES, Unpacked, expand_files, open_table_file, refuse_device
 from quiltwork.tables.input.csv_files import ColumnType, read_texts, typed
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
@@ -196,7 +196,7 @@ class FileReading:
             have are no mistake, as files of several providers may differ.
     """
 
-    written: GivenDialect = field(default_factory=GivenDialect)
+    written: DialectOptions = field(default_factory=DialectOptions)
     rename: Mapping[str, str] = field(default_factory=dict)
 
     def renamed(self, table: Any, path: str) -> Any:
@@ -254,12 +254,12 @@ def read_files(paths: Sequence[str], readings: Sequence[FileReading] = ()) -> li
 
 def is_table_file(path: str) -> bool:
     """Tell whether a file has columns with types, as Parquet files have."""
-    return listed_files(path)[0].endswith(TABLES)
+    return expand_files(path)[0].endswith(TABLES)
 
 
-def _read(path: Path, given: GivenDialect | None) -> Any:
+def _read(path: Path, given: DialectOptions | None) -> Any:
     """Read a file, or those of a folder or pattern, as an Arrow table; of CSV, texts yet."""
-    paths = listed_files(str(path))
+    paths = expand_files(str(path))
     parts = [_read_one(Path(one), given) for one in paths]
     for one, part in zip(paths, parts, strict=True):
         if part.column_names != parts[0].column_names:
@@ -267,7 +267,7 @@ def _read(path: Path, given: GivenDialect | None) -> Any:
     return parts[0] if len(parts) == 1 else arrow().concat_tables(parts)
 
 
-def _read_one(path: Path, given: GivenDialect | None) -> Any:
+def _read_one(path: Path, given: DialectOptions | None) -> Any:
     pa = arrow()
     if str(path) == "-":
         return read_texts(path, given)
@@ -276,7 +276,7 @@ def _read_one(path: Path, given: GivenDialect | None) -> Any:
         raise InvalidInputError(f"There is no file {shortened(str(path))}.")
     try:
         if is_table_file(str(path)):
-            return table_file(str(path)).to_table()
+            return open_table_file(str(path)).to_table()
         _refuse_bomb(path)
     except (OSError, EOFError, pa.ArrowException, UnicodeError) as error:
         reason = " ".join(str(error).split())

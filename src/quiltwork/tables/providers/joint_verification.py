@@ -239,7 +239,7 @@ def take_step(
     if me not in agreed.providers:
         raise InvalidInputError(f"{me!r} is none of the providers: {', '.join(agreed.providers)}.")
     counts = agreed.counted(read_table(own), integer(left_out, "left_out", 0))
-    target, others = files.named(f"{folder}/{me}").parent, sorted({*agreed.providers} - {me})
+    target, others = files.as_path(f"{folder}/{me}").parent, sorted({*agreed.providers} - {me})
     with suppress(OSError):  # what cannot be written says so
         target.mkdir(0o700, exist_ok=True)
     run = _Run(agreed.digest(own), me, target, others)
@@ -278,7 +278,7 @@ class _Run:
         return path
 
     def _read(self, path: Path, kind: str, field: str) -> str:
-        document = files.load(files.contents(path), "joint", (1,))
+        document = files.load(files.read_bytes(path), "joint", (1,))
         if (document.get("kind"), document.get("agreed")) != (kind, self.digest):
             raise InvalidInputError(
                 f"{path.name!r} was made for other boxes, columns, providers, constraints or salt."

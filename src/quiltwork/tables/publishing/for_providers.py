@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.files import named
+from quiltwork.files import as_path
 from quiltwork.results import ResultBase
 from quiltwork.tables.codes.group import count_groups
 from quiltwork.tables.constraints import Constraint, KAnonymity
@@ -169,7 +169,7 @@ def write_row_groups(
     for name in row_groups:
         if not name or Path(name).name != name or "\0" in name or name.startswith("."):
             raise InvalidInputError(f"Provider {name!r} cannot name a file; call it otherwise.")
-    target = named(folder)
+    target = as_path(folder)
     try:
         target.mkdir(0o700)
     except OSError as error:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from quiltwork.arguments import choice
 from quiltwork.delimited import FORMULA, NO_FORMULA, escape_formula
 from quiltwork.errors import InvalidInputError
-from quiltwork.files import named, replacing
+from quiltwork.files import as_path, replacing
 from quiltwork.tables.input.frames import arrow, unpacked
 
 ENDINGS = (".csv", ".parquet")
@@ -21,7 +21,7 @@ Formulas: TypeAlias = Literal["keep", "escape"]
 
 def check_ending(path: Any) -> Path:
     """Return the path of a published table."""
-    target = named(path)
+    target = as_path(path)
     if target.suffix not in ENDINGS:
         raise InvalidInputError(
             f"Cannot write {str(path)!r}: the name must end in .csv or .parquet."

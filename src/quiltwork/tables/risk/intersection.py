@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.arguments import by_column
+from quiltwork.arguments import mapping_by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
 from quiltwork.tables.codes.distinct import concatenated_ranges
@@ -140,7 +140,7 @@ def intersection(
     4
     """
     check_alike(read_table(earlier), read_table(later))
-    orders, trees = read_orders(ordinal), by_column(hierarchies, "hierarchies")
+    orders, trees = read_orders(ordinal), mapping_by_column(hierarchies, "hierarchies")
     for name in (*orders, *trees):
         if name not in earlier.quasi_identifiers:
             raise InvalidInputError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from quiltwork.arguments import instance
 from quiltwork.exact import percent
-from quiltwork.files import named, write
+from quiltwork.files import as_path, write
 from quiltwork.report import (
     BarChart,
     Html,
@@ -272,7 +272,7 @@ class TableReport(ResultBase):
 
 def write_page(path: str | Path, text: str) -> Path:
     """Write a page to a file."""
-    target = named(path)
+    target = as_path(path)
     write(target, text)
     return target
 

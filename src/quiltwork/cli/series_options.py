@@ -181,7 +181,7 @@ def _belief_document(path: str) -> bytes:
     """Return a file of beliefs whole, read once per command: a pipe has nothing left after that."""
     documents = click.get_current_context().meta.setdefault("quiltwork.belief_documents", {})
     if path not in documents:
-        documents[path] = files.contents(path)
+        documents[path] = files.read_bytes(path)
     return bytes(documents[path])
 
 

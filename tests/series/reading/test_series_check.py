@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from quiltwork.cli.boundary import run
-from quiltwork.delimited import GivenDialect
-from quiltwork.series.reading.look import look_at_series
+from quiltwork.delimited import DialectOptions
+from quiltwork.series.reading.series_check import look_at_series
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_words_among_numbers_are_named_and_states_are_counted(meters, tmp_path):
     assert ("offline", 1, 101) in [(one.text, one.count, one.row) for one in seen.words]
     many = tmp_path / "many.csv"
     many.write_text("s\n" + "\n".join(map(str, range(100))) + "\nn.d.\n\nNA\n")
-    seen = look_at_series(str(many), "s", given=GivenDialect(na_values=["x"]))
+    seen = look_at_series(str(many), "s", given=DialectOptions(na_values=["x"]))
     assert seen.numbers == (100, 0.0, 49.0, 99.0)
     assert [(one.text, one.row) for one in seen.words] == [("n.d.", 101)]
     assert seen.missing == 2

@@ -1,7 +1,7 @@
 """Rooms that import what they offer on first use, so that a command pays for what it needs.
 
 The stub `__init__.pyi` beside a room's `__init__.py` is the one list of what it offers: type
-checkers and editors read it, and so does `offered`.
+checkers and editors read it, and so does `lazy_exports`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def offered(
+def lazy_exports(
     room: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a room, from its stub's relative imports.

@@ -37,7 +37,7 @@ else:
             return found
 
 
-def kept_with_first(function: Function) -> Function:
+def cached_by_owner(function: Function) -> Function:
     """Keep what a function finds as long as its first argument lives, for all others it had."""
     known: WeakKeyDictionary[Any, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
 
@@ -51,4 +51,4 @@ def kept_with_first(function: Function) -> Function:
     return kept  # type: ignore[return-value]
 
 
-__all__ = ["cached_property", "kept_with_first"]
+__all__ = ["cached_by_owner", "cached_property"]

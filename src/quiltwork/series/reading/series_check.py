@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.grids import duration
-from quiltwork.delimited import Dialect, GivenDialect
+from quiltwork.delimited import Dialect, DialectOptions
 from quiltwork.errors import InvalidInputError
 from quiltwork.results import ResultBase
 from quiltwork.series.reading.clock import Clock, series_clock
@@ -193,7 +193,7 @@ def look_at_series(
     time: str | None = None,
     subject: str | Sequence[str] | None = None,
     timezone: str | None = None,
-    given: GivenDialect | None = None,
+    given: DialectOptions | None = None,
 ) -> SeriesLook:
     """Look at a file of series, as `read_series` would read it, and refuse as little as can be.
 
@@ -201,7 +201,7 @@ def look_at_series(
         InvalidInputError: for columns that are not there, and times that cannot be read at all.
     """
     wanted = Wanted(value, time, subject, None, None, timezone)
-    dialect, unread = given or GivenDialect(), None
+    dialect, unread = given or DialectOptions(), None
     clock = series_clock(timezone, None)
     try:
         rows = _rows_of(read_all := _read(source, wanted, dialect, clock))
@@ -238,7 +238,7 @@ def look_at_series(
     )
 
 
-def _read(source: Any, wanted: Wanted, given: GivenDialect, clock: Clock) -> Records:
+def _read(source: Any, wanted: Wanted, given: DialectOptions, clock: Clock) -> Records:
     return read_records(
         source, wanted, given, None, None, clock, quietly=True, apart=True, begins={}
     )
