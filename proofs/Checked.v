@@ -1,7 +1,7 @@
 (* Every statement of Statements.v, proved, with what its proof assumes. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Quiltwork Require Import Statements Sides TwoSides Levels Chain Certificates Releases
-  Shown Contraction Influence Coalitions Counting.
+  Shown Episodes Contraction Tradeoffs Influence Coalitions Counting.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -36,9 +36,38 @@ move=> R S V shows m P a ch a1 T i k Tik occurs so no FR FL fR fL rR rL g x x'.
 exact: (shown_sweep ch a1 Tik so no rR rL).
 Qed.
 
+Theorem episode_checked : episode_statement.
+Proof.
+move=> R S m P ch P1 T i n k levels Tink ok occurs so no FR FL fR fL rR rL CL CR g w w'.
+exact: (episode_windows ok ch P1 Tink so no rR rL).
+Qed.
+
+Theorem episode_shown_checked : episode_shown_statement.
+Proof.
+move=> R S V shows m P a ch P1 a1 T i n k Tink occurs so no FR FL fR fL rR rL CL CR g w w'.
+exact: (episode_inner a1 ch P1 Tink so no rR rL).
+Qed.
+
 Theorem contraction_checked : contraction_statement.
 Proof.
 by move=> R S p q u d e d1 e1 p0 q0 p1 q1 cross u0 limits; exact: contraction.
+Qed.
+
+Theorem tradeoff_rules_checked : tradeoff_rules_statement.
+Proof. by move=> R O P Q U a b; split; [exact: composition | exact: complement]. Qed.
+
+Theorem tradeoff_checked : tradeoff_statement.
+Proof.
+move=> R S O m P ch P1 T i k Tik g r l M levels recR recL x x' ne px px'.
+exact: (tradeoff_node ch P1 Tik levels recR recL ne px px').
+Qed.
+
+Theorem scalar_checked : scalar_statement.
+Proof.
+move=> R S p q u c J J1 above below eta b value u01; split.
+- exact: value_eta.
+- exact: coupling.
+- exact: scalar.
 Qed.
 
 Theorem quilt_checked : quilt_statement.

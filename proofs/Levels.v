@@ -126,26 +126,54 @@ split=> //; rewrite /paid_right; try by move=> *; exact: prod_ge0.
   by rewrite /= !(subSn lt) !(subSn lt') !subn1 /=.
 Qed.
 
-(* A node with i nodes before it and k after it: a window lies on one side or holds it. *)
+(* What a change of the time points from i to j pays at most. *)
+Definition touching i j : R :=
+  \prod_(w <- levels | (first w <= j)%N && (i <= last w)%N) factor w.
+
+Lemma touching_prod i n :
+  touching i (i + n) = own levels i * \prod_(i.+1 <= t < (i + n).+1) forward levels t.
+Proof.
+elim: n => [|n IH]; first by rewrite addn0 big_geq // mulr1.
+rewrite addnS big_nat_recr ?ltnS ?leq_addr //= mulrA -IH /touching /forward.
+rewrite (bigID (fun w => (first w <= i + n)%N)) /=; congr (_ * _).
+  by apply: eq_bigl => w; rewrite andbC andbA; case: leqP => //= le; rewrite leqW.
+rewrite big_seq_cond [RHS]big_seq_cond; apply: eq_bigl => w.
+case win: (w \in levels) => //=; rewrite -ltnNge [RHS]eqn_leq.
+case: (ltnP (i + n) (first w)) => lt; rewrite ?andbF ?andbT //.
+by rewrite [(i <= _)%N](_ : _ = true) ?andbT // (leq_trans _ (window_le win)) // ltnW // (leq_ltn_trans (leq_addr n i)).
+Qed.
+
+(* A block with i nodes before it and k after it: a window lies on one side or meets it. *)
+Lemma paid_around i n k b b' l l' r r' : T = (i + (n + k).+1)%N ->
+    size b = n.+1 -> size b' = n.+1 ->
+    size l = i -> size l' = i -> size r = k -> size r' = k ->
+  paid levels (rev l ++ b ++ r) (rev l' ++ b' ++ r')
+    <= touching i (i + n) * paid_left l l' * paid_right r r'.
+Proof.
+move=> Tik sb sb' sl sl' sr sr'; rewrite -mulrA.
+pose B w := ((last w < size l)%N && changed w (rev l) (rev l')) ||
+  ((T <= first w + size r)%N && changed (shifted (size r) w) r r').
+apply: le_trans (_ : _ <= touching i (i + n) * \prod_(w <- levels | B w) factor w) _.
+  apply: prod_sub => // w win c /=; rewrite /B sl sr.
+  case: (ltnP (last w) i) c => [lt|ge] /=.
+    by rewrite /changed !content_catl ?size_rev ?sl ?sl' // => ->; rewrite orbT.
+  rewrite andbT; case: (leqP (first w) (i + n)) => //= gt; rewrite /changed /=.
+  have wle := window_le win.
+  rewrite !catA !content_catr ?size_cat ?size_rev ?sl ?sl' ?sb ?sb' ?addnS //.
+  have Tb : T = ((i + n).+1 + k)%N by rewrite Tik addnS addnA addSn.
+  rewrite Tb leq_add2r gt /= /shifted /first /last /=.
+  by rewrite Tb !subnDr.
+by apply: ler_wpmul2l; [exact: prod_ge0 | exact: prod_sub].
+Qed.
+
 Lemma paid_across i k x x' l l' r r' : T = (i + k.+1)%N ->
     size l = i -> size l' = i -> size r = k -> size r' = k ->
   paid levels (rev l ++ x :: r) (rev l' ++ x' :: r')
     <= own levels i * paid_left l l' * paid_right r r'.
 Proof.
-move=> Tik sl sl' sr sr'; rewrite -mulrA.
-pose B w := ((last w < size l)%N && changed w (rev l) (rev l')) ||
-  ((T <= first w + size r)%N && changed (shifted (size r) w) r r').
-apply: le_trans (_ : _ <= own levels i * \prod_(w <- levels | B w) factor w) _.
-  apply: prod_sub => // w win c /=; rewrite /B sl sr.
-  case: (ltnP (last w) i) c => [lt|ge] /=.
-    by rewrite /changed !content_catl ?size_rev ?sl ?sl' // => ->; rewrite orbT.
-  rewrite andbT; case: (leqP (first w) i) => //= gt; rewrite /changed /=.
-  have wle := window_le win.
-  rewrite -[x :: r]cat1s -[x' :: r']cat1s !catA.
-  rewrite !content_catr ?size_cat ?size_rev ?sl ?sl' /= ?addn1 //.
-  rewrite Tik addnS -addSn leq_add2r gt /= /shifted /first /last /=.
-  by rewrite Tik addnS -addSn !subnDr.
-by apply: ler_wpmul2l; [exact: prod_ge0 | exact: prod_sub].
+move=> Tik sl sl' sr sr'.
+have := @paid_around i 0 k [:: x] [:: x'] l l' r r'; rewrite addn0 add0n.
+by apply.
 Qed.
 
 End Charges.

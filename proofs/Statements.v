@@ -360,7 +360,77 @@ Definition shown_statement : Prop :=
   partial_mean m P T i g x
     <= level_shown shows a i x x' * FL i x x' * FR k x x' * partial_mean m P T i g x'.
 
-(** * 6. Sets of matrices: the contraction step *)
+(** * 6. Episodes *)
+
+Section Episodes.
+Variables (R : realFieldType) (S : finType) (m : S -> R) (P : nat -> S -> S -> R).
+
+(* The episode that begins at time point i has the states w: its probability, and the
+   conditional mean of g over all series of T states with this episode. *)
+Definition episode_probability (T i : nat) (w : seq S) : R :=
+  \sum_(s : T.-tuple S | content i (i + (size w).-1) s == w) law m P s.
+Definition episode_mean (T i : nat) (g : seq S -> R) (w : seq S) : R :=
+  (\sum_(s : T.-tuple S | content i (i + (size w).-1) s == w) law m P s * g s)
+    / episode_probability T i w.
+
+(* CL is at least max(0, max B'_i), CR at least max(0, max R_j), as factors; each maximum is over
+   the pairs of different possible states at its own end of the episode i..j. *)
+Definition end_bounds (T i j k : nat) (FL FR : nat -> S -> S -> R) (finL finR : nat -> rel S)
+    (CL CR : R) : Prop :=
+  [/\ 1 <= CL, 1 <= CR,
+    forall x x', x != x' -> 0 < probability m P T i x -> 0 < probability m P T i x' ->
+      finL i x x' /\ FL i x x' * (probability m P T i x' / probability m P T i x) <= CL &
+    forall z z', z != z' -> 0 < probability m P T j z -> 0 < probability m P T j z' ->
+      finR k z z' /\ FR k z z' <= CR].
+
+End Episodes.
+
+(* docs/theory/sweep.md, Episodes: "leak <= d({i..j}) + max(0, max B'_i) + max(0, max R_j)", with
+   "d({i..j}) = a_i + f_{i+1} + ... + f_j". The secret is all of X_i..X_j, j = i + n, and any two
+   assignments of positive probability are compared; they may agree at either end. *)
+Definition episode_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (m : S -> R) (P : nat -> S -> S -> R),
+    chain m P -> (forall t x, \sum_z P t x z = 1) ->
+  forall (T i n k : nat) (levels : seq (window R)),
+    T = (i + (n + k).+1)%N -> all (@valid R) levels ->
+  forall (occurs : nat -> pred S),
+    (forall x, ~~ occurs 0%N x -> m x = 0) ->
+    (forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0) ->
+  forall (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S),
+    recursion (kernel_right P T) (fun=> 1) (fun j _ _ => begins levels T j)
+      (begins levels T) (fun=> predT) FR finR ->
+    recursion (kernel_left P) m (fun j _ _ => backward levels j) (backward levels)
+      occurs FL finL ->
+  forall (CL CR : R) (g : seq S -> R) (w w' : seq S),
+    end_bounds m P T i (i + n) k FL FR finL finR CL CR ->
+    within T levels g -> size w = n.+1 -> size w' = n.+1 ->
+    0 < episode_probability m P T i w -> 0 < episode_probability m P T i w' ->
+  episode_mean m P T i g w
+    <= own levels i * (\prod_(i.+1 <= t < (i + n).+1) forward levels t) * CL * CR *
+       episode_mean m P T i g w'.
+
+(* docs/theory/functions-of-a-state.md, Episodes: "every pair of inner states counts" at the ends.
+   Every point of the episode may pay, whatever it shows. *)
+Definition episode_shown_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V)
+    (m : S -> R) (P : nat -> S -> S -> R) (a : nat -> R),
+    chain m P -> (forall t x, \sum_z P t x z = 1) -> (forall j, 1 <= a j) ->
+  forall (T i n k : nat), T = (i + (n + k).+1)%N ->
+  forall (occurs : nat -> pred S),
+    (forall x, ~~ occurs 0%N x -> m x = 0) ->
+    (forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0) ->
+  forall (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S),
+    recursion (kernel_right P T) (fun=> 1) (level_shown shows (fun j => a (T - j.+1)%N))
+      (fun j => a (T - j.+1)%N) (fun=> predT) FR finR ->
+    recursion (kernel_left P) m (level_shown shows a) a occurs FL finL ->
+  forall (CL CR : R) (g : seq S -> R) (w w' : seq S),
+    end_bounds m P T i (i + n) k FL FR finL finR CL CR ->
+    within_shown shows a T g -> size w = n.+1 -> size w' = n.+1 ->
+    0 < episode_probability m P T i w -> 0 < episode_probability m P T i w' ->
+  episode_mean m P T i g w
+    <= (\prod_(i <= t < (i + n).+1) a t) * CL * CR * episode_mean m P T i g w'.
+
+(** * 7. Sets of matrices: the contraction step *)
 
 (* docs/theory/sweep.md, Sets of matrices: tanh(L/4) <= tanh(Delta/4) tanh(alpha/4). With
    d = e^(Delta/2) and e = e^(alpha/2) this is e^L <= ((1 + d e) / (d + e))^2. All cross-ratios of
@@ -373,7 +443,115 @@ Definition contraction_statement : Prop :=
     (forall z, 0 <= u z) -> (forall z z', u z <= e ^+ 2 * u z') ->
   \sum_z p z * u z <= ((1 + d * e) / (d + e)) ^+ 2 * \sum_z q z * u z.
 
-(** * 7. Quilts: the influence curve *)
+(** * 8. Trade-offs: Gaussian noise and (epsilon, delta) *)
+
+(* A curve bounds H_c(P || Q), the largest P(E) - c Q(E) over all events E, for every c > 0. *)
+Definition divergence_le (R : realFieldType) (O : finType) (P Q : O -> R) (a : R -> R) : Prop :=
+  forall (E : pred O) (c : R), 0 < c -> \sum_(o | E o) P o - c * (\sum_(o | E o) Q o) <= a c.
+
+(* p - c q <= (a o b)(c) for all c > 0: "(a o b)(c) = min over c1 c2 = c of a(c1) + c1 b(c2)". *)
+Definition composed (R : realFieldType) (a b : R -> R) (p q : R) : Prop :=
+  forall c1 c2, 0 < c1 -> 0 < c2 -> p - c1 * c2 * q <= a c1 + c1 * b c2.
+
+(* docs/theory/f-sweep.md, the two rules: composition, and complement. *)
+Definition tradeoff_rules_statement : Prop :=
+  forall (R : realFieldType) (O : finType) (P Q U : O -> R) (a b : R -> R),
+    (divergence_le P Q a -> divergence_le Q U b ->
+      forall E : pred O, composed a b (\sum_(o | E o) P o) (\sum_(o | E o) U o)) /\
+    (\sum_o P o = 1 -> \sum_o Q o = 1 -> divergence_le Q P b ->
+      divergence_le P Q (fun c => 1 - c + c * b c^-1)).
+
+Section Program.
+Variables (R : realFieldType) (S : finType) (occurs : pred S).
+
+(* What a program constrains: u_z in [0, 1], u_z <= c u_w + J[z,w](c) with J the lesser of g o r
+   and r o g, between states that occur. *)
+Definition constrained (g r : S -> S -> R -> R) (u : S -> R) : Prop :=
+  (forall z, occurs z -> 0 <= u z <= 1) /\
+  (forall z w, occurs z -> occurs w -> z != w ->
+     composed (g z w) (r z w) (u z) (u w) /\ composed (r z w) (g z w) (u z) (u w)).
+
+(* The program ( * ): `value` is at least its optimum at c. *)
+Definition program_le (g r : S -> S -> R -> R) (p q : S -> R) (c value : R) : Prop :=
+  forall u, constrained g r u ->
+    \sum_(z | occurs z) p z * u z - c * (\sum_(z | occurs z) q z * u z) <= value.
+
+End Program.
+
+(* r k bounds the futures (or the pasts) of a node with k nodes beyond it: "r_T = 0 (equal laws:
+   H_c = (1 - c)^+)", and a step of the program otherwise. A single curve above its own step is
+   the case where r k is the same for all k. *)
+Definition tradeoff_recursion (R : realFieldType) (S : finType) (K : nat -> S -> S -> R)
+    (occurs : nat -> pred S) (g r : nat -> S -> S -> R -> R) : Prop :=
+  forall k x x' c, occurs k x -> occurs k x' -> x != x' -> 0 < c ->
+    if k is j.+1 then program_le (occurs j) (g j) (r j) (K j x) (K j x') c (r k x x' c)
+    else 0 <= r 0%N x x' c /\ 1 - c <= r 0%N x x' c.
+
+Section TradeoffChain.
+Variables (R : realFieldType) (S O : finType) (m : S -> R) (P : nat -> S -> S -> R).
+
+(* m_t, and the kernels to the left, m_t(z) P_t(z,x) / m_{t+1}(x). *)
+Fixpoint law_at (t : nat) (x : S) : R :=
+  if t is j.+1 then \sum_z law_at j z * P j z x else m x.
+Definition kernel_past (j : nat) (x z : S) : R := law_at j z * P j z x / law_at j.+1 x.
+
+(* M s: the law of all releases together on the data s. "For any two sequences that differ at t
+   only, z there in the one and w in the other". *)
+Definition tradeoff_levels (T : nat) (g : nat -> S -> S -> R -> R) (M : seq S -> O -> R) : Prop :=
+  [/\ forall s o, size s = T -> 0 <= M s o,
+      forall s, size s = T -> \sum_o M s o = 1 &
+      forall b s z w, (size b + (size s).+1)%N = T -> z != w ->
+        divergence_le (M (b ++ z :: s)) (M (b ++ w :: s)) (g (size b) z w)].
+
+(* What is released if X_i = x. *)
+Definition released (T i : nat) (M : seq S -> O -> R) (x : S) (o : O) : R :=
+  conditional_mean m P T i (fun s => M s o) x.
+
+(* H(A || B) <= a o b o d. *)
+Definition composed3 (a b d : R -> R) (A B : O -> R) : Prop :=
+  forall (E : pred O) c1 c2 c3, 0 < c1 -> 0 < c2 -> 0 < c3 ->
+    \sum_(o | E o) A o - c1 * c2 * c3 * (\sum_(o | E o) B o)
+      <= a c1 + c1 * b c2 + c1 * c2 * d c3.
+
+End TradeoffChain.
+
+(* docs/theory/f-sweep.md, Theorem: "the least over the six orders of (g_i o r_i o l_i)", for any
+   event of any releases together, adaptive ones included, whose levels are fixed beforehand. *)
+Definition tradeoff_statement : Prop :=
+  forall (R : realFieldType) (S O : finType) (m : S -> R) (P : nat -> S -> S -> R),
+    chain m P -> (forall t x, \sum_z P t x z = 1) ->
+  forall (T i k : nat), T = (i + k.+1)%N ->
+  forall (g r l : nat -> S -> S -> R -> R) (M : seq S -> O -> R),
+    tradeoff_levels T g M ->
+    tradeoff_recursion (kernel_right P T) (fun=> predT) (fun j => g (T - j.+1)%N) r ->
+    tradeoff_recursion (kernel_past m P) (fun t x => 0 < law_at m P t x) g l ->
+  forall (x x' : S), x != x' -> 0 < law_at m P i x -> 0 < law_at m P i x' ->
+  let A := released m P T i M x in
+  let B := released m P T i M x' in
+  let own := g i x x' in let right := r k x x' in let left := l i x x' in
+  [/\ composed3 own right left A B /\ composed3 own left right A B,
+      composed3 right own left A B /\ composed3 left own right A B &
+      composed3 right left own A B /\ composed3 left right own A B].
+
+(* docs/theory/f-sweep.md, Product coupling: with eta = sum of (p - c q)^+ and b = sum of
+   (p - c q)^-, (p - c q).u <= sum over z, w of (c_z^+ c_w^- / b) J[z,w](b / eta), at most eta
+   whatever is released later; and with one curve J for all pairs eta J(1 + (c - 1) / eta). *)
+Definition scalar_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (p q u : S -> R) (c : R) (J : S -> S -> R) (J1 : R),
+    let above z := Num.max (p z - c * q z) 0 in
+    let below z := Num.max (c * q z - p z) 0 in
+    let eta := \sum_z above z in
+    let b := \sum_z below z in
+    let value := \sum_z p z * u z - c * (\sum_z q z * u z) in
+    (forall z, 0 <= u z <= 1) ->
+  [/\ value <= eta,
+      0 < eta -> 0 < b -> (forall z w, z != w -> u z - b / eta * u w <= J z w) ->
+        value <= \sum_z \sum_w (above z * below w / b * J z w) &
+      \sum_z p z = 1 -> \sum_z q z = 1 -> 1 <= c -> 0 < eta ->
+        (forall z w, z != w -> u z - (1 + (c - 1) / eta) * u w <= J1) ->
+        value <= eta * J1].
+
+(** * 9. Quilts: the influence curve *)
 
 (* docs/theory/influence-curve.md, Theorem 1. The data are (x_i, the rest n of the nearby set,
    the quilt q, the remote nodes r) under a law `mu`; M is the probability of one transcript.
@@ -406,7 +584,7 @@ Definition curve_statement : Prop :=
     (forall x, 0 <= x -> 0 <= f x) ->
   forall x y, 0 <= x -> 0 <= y -> f (x + y) <= f x + f y.
 
-(** * 8. m-privacy *)
+(** * 10. m-privacy *)
 
 Section Privacy.
 Variables (P Rec : finType) (owner : Rec -> P) (group : {set Rec}).
@@ -449,7 +627,7 @@ Definition k_anonymity_statement : Prop :=
   (withstands owner group m (fun T => (k <= #|T|)%N) <->
    (k <= #|left_by owner group largest|)%N).
 
-(** * 9. The holdout by counting *)
+(** * 11. The holdout by counting *)
 
 (* Answers so far: None from the training set, Some v from the holdout, one of #|G| values. *)
 Definition rounds (G : finType) (t : seq (option G)) : nat := count isSome t.
