@@ -94,7 +94,7 @@ def test_a_stored_chart_for_phones_has_every_line_within_its_width():
 
 def test_a_notebook_has_the_code_of_its_page(site):
     found = list((site / "tutorials").glob("*.ipynb"))
-    assert len(found) == 2
+    assert len(found) == 3
     for path in found:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]

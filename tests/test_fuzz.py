@@ -27,6 +27,7 @@ PARTIAL = {
     *("Ladder.interval", "Calibration.active_quilts"),
     *("holdout.create_board", "holdout.board_of", "holdout.Board.create"),
     *("holdout.certify", "holdout.verify_certificate"),
+    *("budget.spendings_of", "CyclicChain.beginning"),
     *("series.read_fleet", "series.register_series", "Ledger.verify_since"),
 }
 """What needs more than one ordinary value for each parameter."""

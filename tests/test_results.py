@@ -30,6 +30,7 @@ from quiltwork.holdout.metrics import read_metric
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
+from quiltwork.series.reading.look import look_at_series
 from quiltwork.tables.file_check import look_at
 from quiltwork.tables.providers.joint_verification import JointVerdict
 
@@ -109,6 +110,13 @@ def chain_mechanism():
     return qw.optimal_for_chain(CHAIN, 2, 1, consumer(), COUNT)
 
 
+def series_look():
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "meter.csv"
+        path.write_text("time,kw\n0,low\n60,high\n60,low\n")
+        return look_at_series(str(path), "kw", time="time")
+
+
 def published():
     return qw.anonymize(table(), qw.KAnonymity(2), m=1)
 
@@ -162,6 +170,7 @@ MAKERS = {
         qw.Table(published().frame, None, ["age"], "ill"), table(), qw.KAnonymity(2), m=1
     ),
     "Quote": quote,
+    "SeriesLook": series_look,
     "Release": lambda: qw.release([0, 1] * 10, qw.queries.histogram(), CHAIN, epsilon=1),
     "ReleasePlan": lambda: qw.plan(CHAIN, length=20, budget=1, queries=[COUNT] * 2),
     "Remap": lambda: qw.GeometricMechanism(2, alpha=0.5).remap(consumer()),
@@ -256,6 +265,7 @@ def test_intervals_are_pairs_of_one_kind():
 
 
 OTHERS = {
+    "ReusableHoldout",  # a session, whose guarantee is a result
     "Accountant",  # its explanation is a result of its own
     "GaussianAccountant",  # as is that
     "LedgerAccountant",
@@ -290,6 +300,7 @@ def test_every_interval_is_of_one_kind_and_every_plot_inherited():
 
 
 ELSEWHERE = {
+    *("Cell", "Double", "Hole", "SubjectLook"),  # parts of SeriesLook
     "ChartedResult",  # what results with a chart are made from
     "ExactMechanism",  # what OptimalMechanism and ChainMechanism are made from
     "GroupView",  # a part of OwnView

@@ -78,6 +78,10 @@ def _accountant() -> Any:
     return accountant
 
 
+def _certificate() -> str:
+    return qw.influence.certificate(qw.calibrate(CHAIN, 9, 1))
+
+
 ORDINARY: dict[str, Callable[[], Any]] = {
     "session": lambda: None,
     "checkpoint": lambda: Checkpoint("0" * 32, 0, "0" * 64),
@@ -108,6 +112,8 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "d": lambda: 2,
     "data": lambda: DAY,
     "dataset": lambda: "d",
+    "largest": lambda: 1,
+    "moment": lambda: 0,
     "ledger": _ledger,
     "mark": lambda: "0:0",
     "dimension": lambda: "sex",
@@ -256,11 +262,18 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("compose.count_divergence", "first"): lambda: (qw.queries.count("rest").on(1, 3), 5.0),
     ("compose.count_divergence", "second"): lambda: (qw.queries.count("walk").on(2, 5), 5.0),
     ("counts.Derivation", "remap"): lambda: ((Fraction(1),),),
+    ("budget.least_gdp", "profile"): lambda: lambda epsilon: max(0.0, 0.2 - epsilon),
+    ("budget.deployment", "name"): lambda: "google_mobility",
+    ("audit.check_certificate", "text"): lambda: qw.influence.certificate(
+        qw.calibrate(CHAIN, 9, 1)
+    ),
+    ("monitor", "levels"): lambda: [0.1, 0.2],
     ("plan_holdout", "overfits"): lambda: 2,
     ("plan_holdout", "tolerance"): lambda: 0.2,
     ("plan_holdout", "beliefs"): lambda: None,
     ("ReusableHoldout", "beliefs"): lambda: None,
     ("ReusableHoldout", "budget"): lambda: 3,
+    ("ReusableHoldout", "noise"): lambda: 0.01,
     ("Ladder", "beliefs"): lambda: None,
     ("sklearn.HoldoutScorer", "holdout"): _holdout,
     ("guard", "holdout"): _holdout,

@@ -344,7 +344,7 @@ def test_a_belief_on_steps_needs_times(cli, meters):
     assert cli(*FIT, "--every", "1h", "-o", "hour.json").code == 0
     ran = cli("release", "home.csv", "--value", "kw", "--epsilon", "1", "--belief", "hour.json")
     assert ran.code == 2
-    assert "name the time column (--time" in ran.err
+    assert "name the time column, --time" in ran.err
 
 
 def test_what_a_time_point_is_is_said_wherever_a_length_is_asked_for(cli, meters):

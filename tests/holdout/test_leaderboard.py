@@ -159,7 +159,7 @@ def make_again(**options):
     ("change", "words"),
     [
         ({"mode": "best"}, "rule must be"),
-        ({"scoring": Scoring("f1", classes=("0", "1"))}, "floor="),
+        ({"scoring": Scoring("f1", classes=("0", "1"))}, "at least, floor"),
         ({"scoring": Scoring()}, "give the classes"),
         ({"scoring": Scoring(classes=("0",))}, "at least two classes"),
         (

@@ -44,6 +44,8 @@ def least_gdp(profile: Callable[[float], float], largest: Number) -> float:
     >>> round(least_gdp(laplace, 1), 3)
     1.032
     """
+    if not callable(profile):
+        raise InvalidInputError("profile must be a function from ε to δ.")
     end = float_up(positive_fraction(largest, "largest"))
     places = [end * n / _PLACES for n in range(_PLACES + 1)]
     told = [_probability(profile(place), place) for place in places]

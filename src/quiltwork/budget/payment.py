@@ -21,6 +21,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
 
 if TYPE_CHECKING:
+    from quiltwork.beliefs.secrets import SecretPairs
     from quiltwork.budget.ledger.records import Receipt, Status
     from quiltwork.budget.spending import Spending
 
@@ -98,6 +99,11 @@ class Payer:
     def check(self, asked: Asked) -> None:
         """Refuse what is not about the dataset, before any private cell is looked at."""
         self.ledger.check(self.dataset, asked)
+
+    def secrets(self) -> tuple[SecretPairs | None, int]:
+        """Return what the dataset hides: pairs of values (None: all) of how many time points."""
+        status = self.ledger.status(self.dataset)
+        return status.pairs, status.episode
 
     def debit(self, asked: Asked) -> Receipt:
         """Debit it, or find what its key stands for."""

@@ -300,7 +300,12 @@ class AnswerPayer(Payer):
     """Pays for one answer, and keeps what was stored of it: nothing has to be read back."""
 
     holds_rows: ClassVar[bool] = True
+    episode: int = 1
     stored: list[tuple[Receipt, str]] = field(default_factory=list)
+
+    def secrets(self) -> tuple[None, int]:
+        """Return what was read with the question: a curator keeps all values of a point apart."""
+        return None, self.episode
 
     def check(self, asked: Any) -> None:
         """Do nothing: rows and beliefs were read in one transaction with those of the ledger."""
@@ -369,7 +374,9 @@ def _answer(call: Call, looked: Looked) -> Released:
         if asked is None:
             raise BudgetExceeded("The rows of this dataset were deleted: nothing more is released.")
         try:
-            payer = AnswerPayer(service.ledger, asked.dataset, call.key, call.who, mark)
+            payer = AnswerPayer(
+                service.ledger, asked.dataset, call.key, call.who, mark, asked.episode
+            )
             with remembering(service.plans):
                 answer = asked.answer(payer)
         except InvalidInputError:

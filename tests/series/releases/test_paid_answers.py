@@ -26,8 +26,8 @@ class Watched(qw.Ledger):
         self.events.append("check")
         super().check(dataset, spending)
 
-    def debit(self, dataset, spending, key=None, analyst=None):
-        receipt = super().debit(dataset, spending, key, analyst)
+    def debit(self, dataset, spending, key=None, analyst=None, mark=None):
+        receipt = super().debit(dataset, spending, key, analyst, mark)
         self.events.append("debit")
         self.requests.append(spending)
         return receipt

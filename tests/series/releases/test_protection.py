@@ -112,14 +112,6 @@ def test_rows_of_clusters_are_no_persons():
         qw.release([0, 1], queries.count(1), qw.Clusters([1, 2]), protect="person")
 
 
-def test_pieces_of_one_person_are_refused():
-    data = {("ann", 1): [0, 1], ("ann", 2): [1, 1], ("bob", 1): [0]}
-    with pytest.raises(InvalidInputError, match="missing='state'"):
-        qw.release(data, queries.histogram(), CHAIN, protect="person")
-    del data["ann", 2]
-    assert qw.release(data, queries.histogram(), CHAIN, protect="person").subjects == 2
-
-
 def test_moment_and_episode_are_what_they_were():
     data = [0, 1] * 20
     for given, older in (

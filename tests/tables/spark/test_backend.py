@@ -62,7 +62,7 @@ def test_missing_values_and_chapters_count_as_on_one_machine(spark):
     shown = collected(there.frame).fillna("")
     assert sorted_rows(shown) == sorted_rows(local.frame.fillna(""))
     assert there.report()["distinct_l"] == 2
-    again = roles(there.frame, missing="value", hierarchies={"ill": tree}, levels={"ill": 1})
+    again = Table(there.frame, None, KNOWN, "ill", **more)
     assert not verify_spark(again, KAnonymity(8) & LDiversity(3), 0).private
 
 

@@ -53,7 +53,7 @@ def test_what_is_wrong_is_said_by_file_and_place(spark, folder):
         read_fleet(spark, folder, "kw", **OPTIONS)
     assert "secret" not in str(refused.value)
     (folder / "m3.csv").write_text("time,kw\n0,\n3600,2\n")
-    with pytest.raises(InvalidInputError, match=r"m3.csv: Time points are missing .*'split'"):
+    with pytest.raises(InvalidInputError, match=r"m3.csv: Time points .*missing='public'"):
         read_fleet(spark, folder, "kw", **OPTIONS, missing="state")
     labels = folder / "labels"
     labels.mkdir()

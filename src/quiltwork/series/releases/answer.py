@@ -138,9 +138,9 @@ def release(
             "pairs out, and name them when the dataset is created."
         )
     if payer is not None and protect in (None, "moment", "episode"):
-        status = payer.ledger.status(payer.dataset)
-        pairs = status.pairs if episode in (None, 1) else None
-        episode = status.episode if episode is None and protect != "moment" else episode
+        kept_apart, stretch = payer.secrets()
+        pairs = kept_apart if episode in (None, 1) else None
+        episode = stretch if episode is None and protect != "moment" else episode
     episode = 1 if episode is None else episode
     protection = read_protection(protect, method, secrets, episode, members, left, pairs)
     found = prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
