@@ -30,7 +30,7 @@ from quiltwork.holdout.metrics import read_metric
 from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
-from quiltwork.series.reading.look import look_at_series
+from quiltwork.series.reading.series_check import look_at_series
 from quiltwork.tables.file_check import look_at
 from quiltwork.tables.providers.joint_verification import JointVerdict
 
