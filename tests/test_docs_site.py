@@ -22,6 +22,7 @@ sys.path.append(str(DOCS / "_ext"))
 
 from examples import blocks  # noqa: E402
 from narrow import narrow  # noqa: E402
+from notebooks import code_of  # noqa: E402
 
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
 
@@ -99,7 +100,8 @@ def test_a_notebook_has_the_code_of_its_page(site):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         page = (DOCS / "tutorials" / path.name).with_suffix(".md").read_text(encoding="utf-8")
-        assert code == [block.text.rstrip() for block in blocks(page) if block.language == "python"]
+        assert code == [code_of(block.text) for block in blocks(page) if block.language == "python"]
+        assert ">>>" not in "".join(code)
         text = "".join("".join(cell["source"]) for cell in cells)
         assert not any(left in text for left in ("](../", "{picture}", "```"))
 

@@ -1,11 +1,12 @@
 """The directive `notebook`: a link to the page as a Jupyter notebook, made from its Markdown.
 
-Code is taken over as it is; what it printed, pictures and links within the site are left out,
-since a notebook prints and draws by itself.
+Code is taken over without prompts; what it printed, pictures and links within the site are left
+out, since a notebook prints and draws by itself.
 """
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,23 @@ from sphinx.util.docutils import SphinxDirective
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
+def code_of(text: str) -> str:
+    """The statements of a block; of a doctest those behind its prompts."""
+    statements = doctest.DocTestParser().get_examples(text)
+    return (
+        "".join(example.source for example in statements).rstrip() if statements else text.rstrip()
+    )
+
+
+def _kept(block: re.Match[str]) -> str:
+    if block["language"] != "python":
+        return "\0"
+    return f"```python\n{code_of(block['body'])}\n```"
+
+
 def notebook(page: str) -> str:
     """A page as the text of a notebook."""
-    kept = FENCE.sub(lambda found: found[0] if found["language"] == "python" else "\0", page)
+    kept = FENCE.sub(_kept, page)
     plain = re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", kept)
     made = jupytext.reads(re.sub(r"\n+\0\n+", "\n\n", plain), fmt="md")
     made.metadata["kernelspec"] = KERNEL

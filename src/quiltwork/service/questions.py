@@ -170,6 +170,7 @@ class AskedTable:
     about: CountsOf
     data: Counted
     length: None = None
+    episode: int = 1
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
