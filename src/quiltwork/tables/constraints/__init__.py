@@ -1,6 +1,12 @@
 """Privacy constraints on a group of records; joined by `&`."""
 
-from quiltwork.tables.constraints.constraint import Conjunction, Constraint, Custom, as_constraint
+from quiltwork.tables.constraints.constraint import (
+    Conjunction,
+    Constraint,
+    Custom,
+    as_constraint,
+    score,
+)
 from quiltwork.tables.constraints.entropy_l_diversity import EntropyLDiversity
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.constraints.l_diversity import LDiversity
@@ -17,4 +23,5 @@ __all__ = [
     "RecursiveLDiversity",
     "TCloseness",
     "as_constraint",
+    "score",
 ]
