@@ -37,7 +37,7 @@ from quiltwork.budget.accounting.usage import Usage
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import calibrate
 from quiltwork.influence import sweep as engine
-from quiltwork.influence.sweep.step import Exact
+from quiltwork.influence.sweep.step import ExactSide
 from quiltwork.influence.timeline import Timeline
 
 NAME = "the sweep"
@@ -134,7 +134,7 @@ def by_engine(chain: Chain, episode: int) -> engine.Sweep:
     """Chains of which the data show a function."""
     steps = np.array(chain.matrices[:1] if chain.homogeneous else chain.matrices)
     walk = Timeline(steps, chain.laws, chain.laws > 0, None, 0.0, chain.differ)
-    sides = Exact(walk, to_left=True), Exact(walk, to_left=False)
+    sides = ExactSide(walk, to_left=True), ExactSide(walk, to_left=False)
     return engine.Sweep(walk, *sides, chain.length, episode)
 
 

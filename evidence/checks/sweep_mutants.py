@@ -27,15 +27,15 @@ from quiltwork.influence import sweep_bound
 from quiltwork.influence.sweep import (
     Levels,
     Sweep,
-    beliefs,
+    construction,
     leakage,
-    shown,
+    observations,
     step,
     sweep_of,
 )
-from quiltwork.influence.sweep.fixed_point import Homogeneous
-from quiltwork.influence.sweep.program import AnyStartProgram, Bounds, ComparedRows, Program
-from quiltwork.influence.sweep.step import Contracted
+from quiltwork.influence.sweep.fixed_point import HomogeneousStep
+from quiltwork.influence.sweep.program import AnyStartProgram, Bounds, RatioProgram, RowPairs
+from quiltwork.influence.sweep.step import ContractionSide
 from quiltwork.influence.timeline import Timeline
 
 NAME = "Mutants of the sweep"
@@ -59,7 +59,7 @@ def changed(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 
 def impossible_says_nothing() -> AbstractContextManager[None]:
     """0 instead of ∞ for states that cannot occur."""
-    tilts, sweep = Timeline.tilts, step.sweep
+    tilts, sweep = Timeline.prior_log_ratios, step.sweep
 
     def nothing(found: Array) -> Array:
         return np.where(np.isinf(found), 0.0, found)
@@ -77,7 +77,7 @@ def impossible_says_nothing() -> AbstractContextManager[None]:
         return np.array(found)
 
     return changed(
-        (Timeline, "tilts", lambda self, nodes: nothing(tilts(self, nodes))),
+        (Timeline, "prior_log_ratios", lambda self, nodes: nothing(tilts(self, nodes))),
         (step, "sweep", swept),
     )
 
@@ -85,36 +85,36 @@ def impossible_says_nothing() -> AbstractContextManager[None]:
 def fixed_point_from_below() -> AbstractContextManager[None]:
     """Iterating from nothing until little changes, and taking that for the limit."""
 
-    def solve(self: Homogeneous, level: float) -> Array:
-        r = self.rest
+    def solve(self: HomogeneousStep, level: float) -> Array:
+        r = self.boundary_value
         for _ in range(1000):
             before, r = r, self.step(level, r)[0].values
             if np.abs(r - before).max() <= 0.05:
                 break
-        found = np.zeros((1, self.walk.size, self.walk.size))
+        found = np.zeros((1, self.timeline.size, self.timeline.size))
         found[0, self.x, self.y] = r
         return found
 
-    return changed((Homogeneous, "solve", solve))
+    return changed((HomogeneousStep, "solve", solve))
 
 
 def certificate_of_another_start() -> AbstractContextManager[None]:
     """The chain from its stationary law, whatever the start."""
-    honest = beliefs.timeline_of
+    honest = construction.timeline_of
 
     def timeline_of(chain: MarkovChain, length: int, *shown: Any, **kept: Any) -> Timeline:
         with suppress(InvalidInputError):  # where it has several
             return honest(MarkovChain(chain.transition), length, *shown, **kept)
         return honest(chain, length, *shown, **kept)
 
-    return changed((beliefs, "timeline_of", timeline_of))
+    return changed((construction, "timeline_of", timeline_of))
 
 
 def sides_swapped() -> AbstractContextManager[None]:
     def swapped(walk: Timeline, left: Any, right: Any, *more: int) -> Sweep:
         return Sweep(walk, right, left, *more)
 
-    return changed((beliefs, "Sweep", swapped))
+    return changed((construction, "Sweep", swapped))
 
 
 def own_level_forgotten() -> AbstractContextManager[None]:
@@ -124,7 +124,7 @@ def own_level_forgotten() -> AbstractContextManager[None]:
 def no_cap() -> AbstractContextManager[None]:
     """Without the bound by all that is spent: no bound where a matrix has zeros."""
 
-    def follow(self: Contracted, start: Array, first: int, levels: Array) -> Array:
+    def follow(self: ContractionSide, start: Array, first: int, levels: Array) -> Array:
         found, spent = start[:, 0, 0].tolist(), levels.tolist()
         for place in range(len(found), len(spent)):
             found.append(
@@ -140,17 +140,19 @@ def no_cap() -> AbstractContextManager[None]:
             )
         return np.array(found[: len(spent)]).reshape(-1, 1, 1)
 
-    return changed((Contracted, "follow", follow), levels_that(lambda one: replace(one, total=1e9)))
+    return changed(
+        (ContractionSide, "follow", follow), levels_that(lambda one: replace(one, total=1e9))
+    )
 
 
 def levels_that(change: Callable[[Levels], Levels]) -> tuple[Any, str, Any]:
     """Other levels than those given."""
-    honest = leakage.Swept.__init__
+    honest = leakage.SweptSeries.__init__
 
     def build(self: Any, sweep: Sweep, levels: Levels, *more: Any) -> None:
         honest(self, sweep, change(levels), *more)
 
-    return leakage.Swept, "__init__", build
+    return leakage.SweptSeries, "__init__", build
 
 
 def points_between_forgotten() -> AbstractContextManager[None]:
@@ -165,7 +167,9 @@ def first_node_of_the_episode() -> AbstractContextManager[None]:
 
 def ends_told_apart() -> AbstractContextManager[None]:
     """An episode whose ends differ only in what the data show."""
-    return changed((Sweep, "_pairs", lambda self, nodes: _pairs(self, nodes) & self.walk.tells))
+    return changed(
+        (Sweep, "_pairs", lambda self, nodes: _pairs(self, nodes) & self.timeline.distinguishable)
+    )
 
 
 _pairs = Sweep._pairs
@@ -180,7 +184,7 @@ def levels_swapped() -> AbstractContextManager[None]:
 
 def unseen_changes_free() -> AbstractContextManager[None]:
     """Charges that cost less together, paid only where the data tell states apart."""
-    return changed((Timeline, "all_told", True))
+    return changed((Timeline, "fully_observed", True))
 
 
 def columns_as_they_are() -> AbstractContextManager[None]:
@@ -192,9 +196,9 @@ def columns_as_they_are() -> AbstractContextManager[None]:
         with np.errstate(invalid="ignore"):
             return np.nan_to_num(rows / rows.sum(axis=-1, keepdims=True))
 
-    def solve(self: AnyStartProgram, rows: ComparedRows, limits: Array) -> Bounds:
-        compared = ComparedRows(*(uniform(one) for one in rows.given))
-        return Program(self.group, self.size).solve(compared, limits)
+    def solve(self: AnyStartProgram, rows: RowPairs, limits: Array) -> Bounds:
+        compared = RowPairs(*(uniform(one) for one in rows.given))
+        return RatioProgram(self.group, self.size).solve(compared, limits)
 
     def swept(above: Array, below: Array, *given: Any, any_start: bool, **more: Any) -> Array:
         if any_start:
@@ -213,7 +217,7 @@ def nobody_knows_rows() -> AbstractContextManager[None]:
 
 def middle_of_the_box() -> AbstractContextManager[None]:
     """A box taken for the matrix in its middle."""
-    honest = beliefs.diameters
+    honest = construction.diameters
 
     def diameters(belief: Any) -> list[tuple[int, float]]:
         if not isinstance(belief, ChainBox):
@@ -221,7 +225,7 @@ def middle_of_the_box() -> AbstractContextManager[None]:
         middle = belief.lower + belief.upper
         return honest(MarkovChain(middle / middle.sum(axis=1, keepdims=True), "any"))
 
-    return changed((beliefs, "diameters", diameters))
+    return changed((construction, "diameters", diameters))
 
 
 def phase_off_by_one() -> AbstractContextManager[None]:
@@ -240,29 +244,29 @@ def laws_of_the_wrong_phase() -> AbstractContextManager[None]:
 
 
 def _cyclic_that(change: Callable[[Timeline], Timeline]) -> tuple[Any, str, Any]:
-    honest = beliefs.cyclic_timeline
-    return beliefs, "cyclic_timeline", lambda *asked: change(honest(*asked))
+    honest = construction.cyclic_timeline
+    return construction, "cyclic_timeline", lambda *asked: change(honest(*asked))
 
 
 def law_behind_forgotten() -> AbstractContextManager[None]:
     """All states behind what a node shows taken for equally likely."""
-    honest = shown._laws
+    honest = observations._laws
 
     def laws(walk: Timeline, nodes: Array) -> tuple[Array, Array]:
         law, slack = honest(walk, nodes)
         return (law > 0).astype(float), slack
 
-    return changed((shown, "_laws", laws))
+    return changed((observations, "_laws", laws))
 
 
 def only_shown_pairs_bounded() -> AbstractContextManager[None]:
     """States that show the same taken for one and the same."""
-    honest = shown._worst
+    honest = observations._worst
 
     def worst(walk: Timeline, law: Array, limits: Array) -> Array:
-        return honest(walk, law, np.where(walk.tells, limits, 0.0))
+        return honest(walk, law, np.where(walk.distinguishable, limits, 0.0))
 
-    return changed((shown, "_worst", worst))
+    return changed((observations, "_worst", worst))
 
 
 MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {

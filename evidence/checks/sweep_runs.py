@@ -17,8 +17,8 @@ from evidence.random_sweeps import stationary
 from evidence.sweep_program import chain_law, chain_supremum, two_state_suprema
 from quiltwork.beliefs import MarkovChain
 from quiltwork.influence.sweep import Levels, Sweep, sweep_of
-from quiltwork.influence.sweep.runs import Followed
-from quiltwork.influence.sweep.step import Exact
+from quiltwork.influence.sweep.runs import SideBounds
+from quiltwork.influence.sweep.step import ExactSide
 from quiltwork.influence.timeline import sequence_timeline
 
 NAME = "runs of the sweep"
@@ -35,10 +35,10 @@ Array = np.ndarray
 def unchecked() -> AbstractContextManager[object]:
     """Bounds that may still rise serve for the rest of a run."""
 
-    def settled(self: Followed, ring: Array, place: int, *more: float) -> Array | None:
+    def settled(self: SideBounds, ring: Array, place: int, *more: float) -> Array | None:
         return ring[-self._period :] if len(ring) >= self._turns + self._period else None
 
-    return mock.patch.object(Followed, "_settled", settled)
+    return mock.patch.object(SideBounds, "_settled", settled)
 
 
 def matrix(rng: np.random.Generator, size: int) -> Array:
@@ -73,7 +73,7 @@ def series(rng: np.random.Generator, size: int, length: int) -> tuple[Sweep, Arr
     start, marks = rng.dirichlet(np.ones(size)), np.arange(1, length + 1, day)
     possible = np.ones(size, dtype=np.bool_)
     line = sequence_timeline(kinds, order, start, possible, marks if rng.random() < 0.7 else None)
-    sides = Exact(line, to_left=True), Exact(line, to_left=False)
+    sides = ExactSide(line, to_left=True), ExactSide(line, to_left=False)
     return Sweep(line, *sides, length), start, [kinds[one] for one in order]
 
 

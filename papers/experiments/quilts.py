@@ -77,11 +77,11 @@ def _rows(network: Network, quilt: Quilt) -> list[Row]:
     import math
 
     from quiltwork.influence import max_influence
-    from quiltwork.influence.bayesian.networks import NodeWork
+    from quiltwork.influence.bayesian.networks import NodeInfluences
 
     shown = _name(quilt)
     nodes = [v + 1 for v in sorted(quilt.separator)]
-    spread = NodeWork(network, quilt.node).influence(quilt, "tight", math.inf)
+    spread = NodeInfluences(network, quilt.node).influence(quilt, "tight", math.inf)
     h: Value = "∞" if spread is None else spread
     price: Value = "∞" if spread is None else len(quilt.nearby) * LEVEL + spread
     return [

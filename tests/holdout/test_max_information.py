@@ -18,7 +18,7 @@ from quiltwork.holdout.guarantee import (
     squared_leakages,
 )
 from quiltwork.holdout.max_information import max_information_bound, max_information_of_paper
-from quiltwork.influence.bayesian.conversion import told_after
+from quiltwork.influence.bayesian.conversion import leakage_given_past
 
 
 def by_all_events(joint, beta):
@@ -137,5 +137,5 @@ def test_rows_before_a_row_leave_only_what_comes_after_it(stay):
         )
         given_prefix = (sums / weight[:, None]).reshape(2, -1, told.shape[1])  # by the row's value
         worst = max(worst, float(np.abs(np.log(given_prefix[0] / given_prefix[1])).max()))
-    bound = told_after(chain, level, length)
+    bound = leakage_given_past(chain, level, length)
     assert 0.95 * bound <= worst <= bound * (1 + 1e-9)

@@ -34,7 +34,7 @@ from quiltwork.exact import (
     proper_fraction,
     to_fraction,
 )
-from quiltwork.influence.tradeoffs.one_per_point import Told, largest_step, told_per_step
+from quiltwork.influence.tradeoffs.one_per_point import Told, largest_step, leakage_per_step
 from quiltwork.influence.tradeoffs.privacy_losses import (
     BoundedRelease,
     GaussianRelease,
@@ -226,7 +226,7 @@ def gaussian_monitor(
     if any(belief.length is not None for belief in members):
         raise UnsupportedError("A monitor is about time points, and these beliefs about rows.")
     left, bound = float_down(at), None if under is None else privacy_level(under, "under")
-    found = [told_per_step(one, release, points, left) for one in members]
+    found = [leakage_per_step(one, release, points, left) for one in members]
     by_now = kept = None
     if bound is not None:
         ends = float_down(bound), left

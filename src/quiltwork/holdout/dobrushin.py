@@ -21,7 +21,7 @@ from quiltwork.beliefs import Belief, ChainBox, Clusters, MarkovChain, Network
 from quiltwork.beliefs.elimination import multiply
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.influence.calibration_arguments import read_length
+from quiltwork.influence.calibration_arguments import common_length
 from quiltwork.influence.diameters import box_diameter
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import row_ratios
@@ -102,7 +102,7 @@ def interdependence(belief: Belief, length: int | None = None) -> Interdependenc
     >>> round(found.norm, 4)
     0.3844
     """
-    return _matrix(belief, read_length((belief,), length))
+    return _matrix(belief, common_length((belief,), length))
 
 
 @singledispatch

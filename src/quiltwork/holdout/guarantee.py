@@ -47,9 +47,9 @@ def _of_one(belief: Belief, dp_epsilon: float, rows: int) -> float:
         sizes = belief.sizes.astype(float)
         return rows * float(sizes @ sizes / sizes.sum()) * dp_epsilon**2 * _UP
     _refuse_gaussian(belief)
-    from quiltwork.influence.bayesian.conversion import told_after
+    from quiltwork.influence.bayesian.conversion import leakage_given_past
 
-    return rows * told_after(belief, dp_epsilon, _length((belief,), rows)) ** 2 * _UP
+    return rows * leakage_given_past(belief, dp_epsilon, _length((belief,), rows)) ** 2 * _UP
 
 
 def bayesian_epsilon(

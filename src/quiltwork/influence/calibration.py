@@ -29,8 +29,8 @@ from quiltwork.influence.calibration_arguments import (
     as_problem,
     bounds_for,
     check_states,
-    read_lengths,
-    read_noise,
+    parse_lengths,
+    parse_noise,
 )
 from quiltwork.influence.profile import Profile, combined
 from quiltwork.influence.quilts.protocol import InfluenceMethod
@@ -322,7 +322,7 @@ def calibrate(
     >>> round(year.scale)
     269
     """
-    if read_noise(noise, delta):
+    if parse_noise(noise, delta):
         from quiltwork.influence.gaussian_noise import gaussian_calibration
 
         if pairs is not None:
@@ -353,7 +353,7 @@ def calibrate(
     problem = as_problem(query, points, secrets, episode, apart)
     answers = [one.required_scale(problem, level) for one in seen]
     index = max(range(len(answers)), key=lambda i: answers[i].scale)
-    unit, leakage, decides = answer_unit(query, read_lengths(members, length)), 0.0, index
+    unit, leakage, decides = answer_unit(query, parse_lengths(members, length)), 0.0, index
     scale = answers[index].scale * unit
     scales = tuple(float_up(one.scale * unit) for one in answers)
     if method == "entry":

@@ -44,8 +44,8 @@ def bounds_for(
         UnsupportedError: for a method that is not available here.
     """
     members = as_beliefs(beliefs)
-    points = read_length(members, length)
-    wanted = read_method(method)
+    points = common_length(members, length)
+    wanted = parse_method(method)
     if wanted == "sweep":
         for belief in members:
             if not isinstance(belief, Gaussian) and not can_be_swept(belief):
@@ -73,16 +73,16 @@ def _bound(
     return QuiltBound(belief, length, method)
 
 
-def read_length(members: Sequence[Belief], length: Any) -> int:
+def common_length(members: Sequence[Belief], length: Any) -> int:
     """Return the number of nodes: given, or that of beliefs about fixed rows.
 
     Of several independent subjects the longest decides what quilts need: cutting a series shortens
     nearby sets and removes nodes (`docs/theory/influence-curve.md`).
     """
-    return max(read_lengths(members, length))
+    return max(parse_lengths(members, length))
 
 
-def read_lengths(members: Sequence[Belief], length: Any) -> Counter[int]:
+def parse_lengths(members: Sequence[Belief], length: Any) -> Counter[int]:
     """Return the lengths of the subjects, and how many have each; a Counter says so itself.
 
     Raises:
@@ -111,7 +111,7 @@ def read_lengths(members: Sequence[Belief], length: Any) -> Counter[int]:
     return read
 
 
-def read_method(method: Any) -> InfluenceMethod | None:
+def parse_method(method: Any) -> InfluenceMethod | None:
     """Return a known method, or None for the best one per belief."""
     if method is None or (isinstance(method, str) and method in METHODS):
         return cast("InfluenceMethod | None", method)
@@ -126,7 +126,7 @@ def read_method(method: Any) -> InfluenceMethod | None:
     )
 
 
-def read_noise(noise: Any, delta: Any) -> Fraction:
+def parse_noise(noise: Any, delta: Any) -> Fraction:
     """Return δ of Gaussian noise; 0 stands for geometric noise, which has none.
 
     Raises:

@@ -35,7 +35,7 @@ from quiltwork.influence.calibration_arguments import (
     as_problem,
     bounds_for,
     check_states,
-    read_lengths,
+    parse_lengths,
 )
 from quiltwork.influence.tradeoffs.curves import gaussian_epsilon, gaussian_level
 from quiltwork.influence.tradeoffs.noise_level import epsilon_of_level, largest_level
@@ -200,7 +200,7 @@ def gaussian_calibration(
     found = [_needed(one, problem, squared, *ends, group=method == "group") for one in members]
     index = max(range(len(found)), key=lambda i: found[i][0])
     sigma, allowed, kind = found[index]
-    unit = answer_unit(query, read_lengths(members, length))
+    unit = answer_unit(query, parse_lengths(members, length))
     exact = Fraction(sigma * math.sqrt(many) * _UP) * unit
     return GaussianCalibration(
         scale=float_up(exact),

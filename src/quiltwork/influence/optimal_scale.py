@@ -31,8 +31,8 @@ from quiltwork.influence.calibration_arguments import (
     as_problem,
     bounds_for,
     check_states,
+    parse_lengths,
     points_asked,
-    read_lengths,
 )
 from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.quilts.protocol import InfluenceMethod
@@ -101,7 +101,7 @@ def optimal_calibration(
     """
     level = privacy_level(epsilon, "epsilon")
     chains = followed(beliefs)
-    lengths = read_lengths(chains, length)
+    lengths = parse_lengths(chains, length)
     points = max(lengths)
     problem = as_problem(query, points, secrets, episode)
     if problem.episode > 1:

@@ -35,7 +35,7 @@ from quiltwork.influence.sweep import (
 )
 from quiltwork.influence.sweep.horizon import MOST_WARM_UP, SHORT
 from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.influence.sweep.step import Exact
+from quiltwork.influence.sweep.step import ExactSide
 
 _TIE = 2.0**-40
 _ROUNDING = 1 + Fraction(1, 2**50)
@@ -58,7 +58,7 @@ class SweepBound(BeliefBound):
 
     def sweep(self, episode: int = 1) -> Sweepable:
         """The sweep itself; the last few are kept, without what they have learnt."""
-        return _sweep_of(self.belief, self.length, episode, self.pairs).fresh()
+        return _sweep_of(self.belief, self.length, episode, self.pairs).without_cache()
 
     def required_scale(self, problem: CalibrationProblem, epsilon: Fraction) -> WorstSecret:
         """The least noise with which no secret leaks more than epsilon."""
@@ -159,7 +159,7 @@ class SweepBound(BeliefBound):
     def hides_all(self, episode: int) -> bool:
         """Whether every time point may be any of several states, as the data show them."""
         sweep = self.sweep(episode)
-        return isinstance(sweep, Sweep) and sweep.walk.all_secret
+        return isinstance(sweep, Sweep) and sweep.timeline.all_secret
 
     def largest_level(self, nodes: range, episode: int, epsilon: float) -> float:
         """The largest level on all time points that leaks at most ε."""
@@ -177,9 +177,11 @@ class SweepBound(BeliefBound):
         if not isinstance(belief, MarkovChain | HiddenChain) or not isinstance(sweep, Sweep):
             return None
         unit = problem.charge.levels(self.length).times(1 / float(scale))
-        pair = _most_told(sweep, sweep.charged(unit))
+        pair = _most_told(sweep, sweep.charged_levels(unit))
         inner = belief.inner if isinstance(belief, HiddenChain) else belief
-        if pair is None or sweep.walk.size != inner.size:  # states that never occur have no place
+        if (
+            pair is None or sweep.timeline.size != inner.size
+        ):  # states that never occur have no place
             return None
         shown = belief.shown[list(pair)] if isinstance(belief, HiddenChain) else pair
         return int(shown[0]), int(shown[1])
@@ -192,18 +194,18 @@ def at_highest_levels(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | 
     Lower levels serve as well, if what is spent above them is added as a whole: few points cost
     little so. None where no level has a bound and a sweep takes seconds.
     """
-    if not isinstance(sweep, Sweep) or sweep.walk.all_told or levels.length <= SHORT:
+    if not isinstance(sweep, Sweep) or sweep.timeline.fully_observed or levels.length <= SHORT:
         return None
-    if sweep.walk.laws is None or len(sweep.walk.possible):
+    if sweep.timeline.laws is None or len(sweep.timeline.possible):
         return None
-    own, sizes = sweep.charged(levels).own, levels.last - levels.first + 1
+    own, sizes = sweep.charged_levels(levels).own, levels.last - levels.first + 1
     level, known = float(own.max()), False
     if level == 0:
         return None
     node, rest = (nodes.start + nodes.stop) // 2, max(levels.total - level, 0.0) / 2
     worst = Leak(levels.total, node, level, rest, rest)
     for _ in range(_LEVELS):
-        found = sweep.constant(level, level, level)
+        found = sweep.constant_levels(level, level, level)
         known = known or found is not None
         above = float((np.maximum(own - level, 0.0) * sizes).sum())
         leak = math.inf if found is None else (found.leak + above) * (1 + 2.0**-40)
@@ -236,9 +238,11 @@ def _sweep_of(belief: Belief, length: int, episode: int, pairs: SecretPairs | No
 
 
 def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
-    """The pair at which `Sweep.constant` is attained; None where all pairs have one bound."""
-    walk, left, right = sweep.walk, sweep.left, sweep.right
-    if walk.period > 1 or not isinstance(right, Exact):
+    """The pair at which `Sweep.constant_levels` is attained; None where all pairs have
+    one bound.
+    """
+    timeline, left, right = sweep.timeline, sweep.left, sweep.right
+    if timeline.period > 1 or not isinstance(right, ExactSide):
         return None
     before, after = (
         sweep.left_bounds(float(levels.backward.max())),
@@ -246,12 +250,12 @@ def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
     )
     if before is None or after is None:
         return None
-    late = np.array([len(walk.possible) + 2])
-    if isinstance(left, Exact):
-        before = before + walk.tilts(late)
-    possible = walk.possible_at(late)[0]
-    secret = possible[:, np.newaxis] & possible & walk.secret
-    x, y = np.divmod(np.argmax(np.where(secret, (before + after)[0], -np.inf)), walk.size)
+    late = np.array([len(timeline.possible) + 2])
+    if isinstance(left, ExactSide):
+        before = before + timeline.prior_log_ratios(late)
+    possible = timeline.possible_at(late)[0]
+    secret = possible[:, np.newaxis] & possible & timeline.secret
+    x, y = np.divmod(np.argmax(np.where(secret, (before + after)[0], -np.inf)), timeline.size)
     return int(x), int(y)
 
 

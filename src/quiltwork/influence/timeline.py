@@ -1,10 +1,11 @@
-"""A chain as bounds see it: matrices, laws and possible states of its time points.
+"""Timelines: the matrices, laws and possible states of a chain's time points, built once per
+belief.
 
-Matrices repeat with a period (1 for a homogeneous chain), or come in any public order (`order`), as
-a calendar of working days and holidays has them. Laws of the first nodes are known one by one;
-later ones are within `slack` of a limit that repeats with the same period. In a public order all
-nodes are known one by one (`sequence_timeline`), and the sweep goes from end to end; days that it
-enters as it entered one like them before are not swept again.
+Matrices repeat with a period (1 for a homogeneous chain) or follow any public order (`order`), such
+as a calendar of working days and holidays. The laws of the first nodes are computed one by one;
+later laws are within `slack` of a limit that repeats with the same period. In a public order every
+law is computed (`sequence_timeline`), and the sweep runs from end to end; a day that starts from
+the same bounds as an earlier day reuses that day's results.
 """
 
 from __future__ import annotations
@@ -25,39 +26,44 @@ from quiltwork.influence.ratios import BoolArray, product_margin
 
 _SUPPORT_STEPS = 4096
 MARGINAL_STEPS = 1 << 16
+"""Laws of at most this many nodes are computed one by one."""
 CONVERGED = 2.0**-36
+"""Projective distance from its limit below which a law counts as converged."""
 
 UNSETTLED_NODES = 64
-"""How many nodes of a chain that never mixes are looked at one by one after its supports settle."""
+"""Nodes of a chain that never mixes which are computed one by one after its supports settle."""
 
 _SPANS = (1, 2, 4, 8, 16)
 _UNLIKELY = 1e-6
-"""Of the likeliest move: all moves of a slow chain are unlikely, and one step at a time does."""
+"""Relative to the likeliest move: every move of a slow chain is unlikely, and spans of one node
+suffice for it."""
 _UNLIKELY_FROM_ANY = 0.04
-"""From any start: laws that one step allows for are out of reach after several."""
+"""From any start: some laws that are possible after one step are impossible after several."""
 _MOST_BEHIND = 32
 _MANY_PAIRS = 20_000
-"""In longer periods one step is taken where all are possible: five times the work gains little."""
+"""Above this, steps of one node are used where all moves are possible: longer spans cost five times
+as much and gain little."""
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """X_1, X_2, … with P_t leading from X_t to X_{t+1}; node t has phase (t − 1) mod period.
+    """The time points X_1, X_2, … of a chain, with P_t leading from X_t to X_{t+1}.
+
+    Node t has phase (t − 1) mod period.
 
     Attributes:
-        steps: (period, k, k) the matrices; with an order all that occur in it.
+        steps: (period, k, k) the matrices; with an order, all that occur in it.
         laws: (n, k) numbers proportional to the laws of X_1..X_n; None for every start at once.
-        possible: (n, k) the states they can take.
-        limits: (period, k) what later laws are proportional to, or None where they have no limit;
-            for every start at once, 1 for the states that later nodes can take.
-        slack: how far they can be from it, projectively; what rounding may add is included.
-        tells: (k, k) which pairs of states the data tell apart; the others are no secret, and a
-            release does not move between them.
-        kept: (k, k) which of these are secret pairs; None for all of them. What is passed on from
-            node to node is about every pair, the worst node is sought among secret ones.
-        order: (n,) which of the matrices leads from each of X_1..X_n; None where they repeat.
-        marks: nodes at which what follows may be like what followed an earlier one, ascending; the
-            first nodes of days.
+        possible: (n, k) the possible states of X_1..X_n.
+        limits: (period, k) limits of later laws up to a factor, or None if there is no limit;
+            for every start at once, 1 for the possible states of later nodes.
+        slack: projective distance of later laws from the limit, rounding included.
+        distinguishable: (k, k) pairs of states with different observed values; the states of any
+            other pair look the same, so the pair is no secret and no release moves between them.
+        secret_pairs: (k, k) pairs that must stay indistinguishable; None for all of them. Bounds
+            from node to node are about every pair, the worst node is sought among these pairs.
+        order: (n,) index of the matrix that leads from each of X_1..X_n; None if they repeat.
+        marks: first nodes of days, ascending, where results of an earlier day may be reused.
     """
 
     steps: FloatArray
@@ -65,8 +71,8 @@ class Timeline:
     possible: BoolArray
     limits: FloatArray | None
     slack: float
-    tells: BoolArray
-    kept: BoolArray | None = None
+    distinguishable: BoolArray
+    secret_pairs: BoolArray | None = None
     order: IntArray | None = None
     marks: IntArray | None = None
 
@@ -77,63 +83,73 @@ class Timeline:
 
     @property
     def period(self) -> int:
-        """After how many nodes the matrices repeat; 1 in a public order, where they do not."""
+        """The number of nodes after which the matrices repeat; 1 in a public order, where they do
+        not.
+        """
         return len(self.steps) if self.order is None else 1
 
     @cached_property
     def independent(self) -> bool:
-        """Whether nodes tell nothing about each other: all rows of a matrix are the same."""
+        """Whether nodes are independent: all rows of each matrix are equal."""
         return bool((self.steps == self.steps[:, :1]).all())
 
     @cached_property
-    def all_told(self) -> bool:
-        """Whether the data tell all states apart."""
-        return bool(self.tells.sum() == self.size * (self.size - 1))
+    def fully_observed(self) -> bool:
+        """Whether all states are distinguishable in the data."""
+        return bool(self.distinguishable.sum() == self.size * (self.size - 1))
 
     @cached_property
     def all_secret(self) -> bool:
-        """Whether every node can take all of several states, and the data tell them apart."""
+        """Whether every node has several possible states, all of them distinguishable and
+        secret.
+        """
         all_possible = bool(self.possible.all() and self.late_possible.all())
-        return self.size > 1 and self.all_told and self.kept is None and all_possible
+        return self.size > 1 and self.fully_observed and self.secret_pairs is None and all_possible
 
     @cached_property
     def secret(self) -> BoolArray:
-        """(k, k) the pairs of states that are kept apart, of those that the data tell apart."""
-        return self.tells if self.kept is None else self.tells & self.kept
+        """(k, k) the secret pairs of distinguishable states."""
+        return (
+            self.distinguishable
+            if self.secret_pairs is None
+            else self.distinguishable & self.secret_pairs
+        )
 
     @cached_property
-    def secret_sets(self) -> tuple[IntArray, IntArray]:
-        """The pairs of shown states that are kept apart, as positions in `shown_sets`."""
-        first = self.shown_sets.argmax(axis=1)
+    def secret_observations(self) -> tuple[IntArray, IntArray]:
+        """The secret pairs of observed values, as indices into `observation_sets`."""
+        first = self.observation_sets.argmax(axis=1)
         a, b = np.nonzero(self.secret[np.ix_(first, first)])
         return a, b
 
     @cached_property
-    def shown_sets(self) -> BoolArray:
-        """(shown states, k) which states show the same."""
-        return np.unique(~self.tells, axis=0)
+    def observation_sets(self) -> BoolArray:
+        """(observed values, k) the states behind each observed value."""
+        return np.unique(~self.distinguishable, axis=0)
 
     @cached_property
-    def _nothing_told(self) -> tuple[BoolArray, BoolArray]:
-        """For nodes known one by one, and for later ones by phase."""
+    def _without_secret(self) -> tuple[BoolArray, BoolArray]:
+        """Whether nodes have no secret: those with laws of their own, and later ones by phase."""
         early, late = (
             (sets[:, :, np.newaxis] & sets[:, np.newaxis, :] & self.secret).any(axis=(1, 2))
             for sets in (self.possible, self.late_possible)
         )
         return np.logical_not(early), np.logical_not(late)
 
-    def known_at(self, nodes: IntArray) -> BoolArray:
-        """Whether a node has nothing to hide: no two of its possible states are kept apart."""
-        return self._at(nodes, *self._nothing_told)
+    def is_deterministic(self, nodes: IntArray) -> BoolArray:
+        """Whether each node has no secret: no secret pair among its possible states."""
+        return self._at(nodes, *self._without_secret)
 
     @cached_property
     def spans(self) -> tuple[int, ...]:
-        """How many steps are taken at once: one where all are likely enough, else up to 16.
+        """The numbers of nodes that one step may cover: 1 if every move is likely enough, else up
+        to 16.
 
-        Of many states with a long memory few can follow, and several steps reach all of them: one
-        step is a hundred times quicker there, for some percent more noise.
+        In chains of many states with long memory only few states can follow each, and several steps
+        reach all of them; there steps of one node are a hundred times faster, for some percent more
+        noise.
         """
-        if not self.all_told and self.size > _MOST_BEHIND:
+        if not self.fully_observed and self.size > _MOST_BEHIND:
             return (1,)
         if self.laws is None:
             return (1,) if bool((self.steps > _UNLIKELY_FROM_ANY).all()) else _SPANS
@@ -151,202 +167,235 @@ class Timeline:
 
     @property
     def programs(self) -> int:
-        """How many are solved on one side in a period."""
+        """The number of programs solved on one side per period."""
         return self.period * len(self.pairs[0]) * len(self.spans)
 
     @cached_property
     def products(self) -> dict[int, FloatArray]:
-        """For every span the products P_t⋯P_{t+span−1} that there are: see `product_at`."""
+        """The distinct products P_t⋯P_{t+span−1} of every span; `product_at` gives the index."""
         if self.order is not None:
             return {span: self._product_of(span) for span in self.spans}
-        found, product = {}, self.steps
+        products, product = {}, self.steps
         for span in range(1, self.spans[-1] + 1):
             if span > 1:
                 ahead = np.roll(self.steps, 1 - span, axis=0)
                 product = product_of(product, ahead)
             if span in self.spans:
-                found[span] = product
-        return found
+                products[span] = product
+        return products
 
     def _product_of(self, span: int) -> FloatArray:
-        """The different products of so many matrices in a row in a public order."""
+        """The distinct products of `span` consecutive matrices in a public order."""
         rows, _ = self._windows[span]
         product = self.steps[rows[:, 0]]
-        for place in range(1, rows.shape[1]):
-            product = product_of(product, self.steps[rows[:, place]])
+        for step in range(1, rows.shape[1]):
+            product = product_of(product, self.steps[rows[:, step]])
         return np.asarray(product)
 
     @cached_property
     def _windows(self) -> dict[int, tuple[IntArray, IntArray]]:
-        """For every span the different rows of so many matrices, and which begins at each node."""
+        """For every span, the distinct windows of consecutive matrices, and the window at each
+        node.
+        """
         order = np.zeros(1, np.int64) if self.order is None else self.order
-        found = {}
+        windows = {}
         for span in self.spans:
             if span > len(order):  # no step is that long
-                found[span] = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
+                windows[span] = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
                 continue
-            windows = np.lib.stride_tricks.sliding_window_view(order, span)
-            rows, which = np.unique(windows, axis=0, return_inverse=True)
-            found[span] = rows, which.ravel()
-        return found
+            rolling = np.lib.stride_tricks.sliding_window_view(order, span)
+            rows, index = np.unique(rolling, axis=0, return_inverse=True)
+            windows[span] = rows, index.ravel()
+        return windows
 
     def product_at(self, span: int, nodes: IntArray) -> IntArray:
-        """Which of `products[span]` leads from each node to the one `span` later."""
+        """The index in `products[span]` of the product from each node to the node `span` later."""
         if self.order is None:
             return np.asarray((nodes - 1) % len(self.steps))
-        which = self._windows[span][1]
-        return np.asarray(which[np.clip(nodes - 1, 0, len(which) - 1)])
+        index = self._windows[span][1]
+        return np.asarray(index[np.clip(nodes - 1, 0, len(index) - 1)])
 
     def margin(self, span: int) -> float:
-        """What rounding in a product of so many matrices adds to a log-ratio."""
+        """The rounding error of a log-ratio of entries of a product of `span` matrices."""
         return 0.0 if span == 1 else float(product_margin(span, self.size))
 
     def possible_at(self, nodes: IntArray) -> BoolArray:
-        """(len(nodes), k) the states that each node can take."""
+        """(len(nodes), k) the possible states of each node."""
         return self._at(nodes, self.possible, self.late_possible)
 
     @cached_property
     def late_possible(self) -> BoolArray:
-        """(period, k) the states of nodes beyond those known one by one."""
+        """(period, k) the possible states of nodes after those with laws of their own."""
         if self.limits is None:
             return np.ones((self.period, self.size), dtype=np.bool_)
         return np.asarray(self.limits > 0)
 
     def _at(self, nodes: IntArray, early: np.ndarray, late: np.ndarray) -> np.ndarray:
+        """The value of each node: from `early` for the first nodes, else from `late` by phase."""
         known = len(early)
         if not known and self.period == 1:  # all alike
             return np.broadcast_to(late, (len(nodes), *late.shape[1:]))
-        found = late[(nodes - 1) % self.period].copy()
-        soon = nodes <= known
-        found[soon] = early[nodes[soon] - 1]
-        return found
+        values = late[(nodes - 1) % self.period].copy()
+        is_early = nodes <= known
+        values[is_early] = early[nodes[is_early] - 1]
+        return values
 
-    def tilts(self, nodes: IntArray) -> FloatArray:
-        """(len(nodes), k, k) upper bounds on log m(x')/m(x); +inf unless both are possible."""
+    def prior_log_ratios(self, nodes: IntArray) -> FloatArray:
+        """(len(nodes), k, k) upper bounds on log m(x')/m(x); +inf unless both states are
+        possible.
+        """
         if self.period == 1 and self.laws is not None and not len(self.laws):  # all alike
-            return np.broadcast_to(self._late_tilts, (len(nodes), self.size, self.size))
-        found = self._late_tilts[(nodes - 1) % self.period]
-        soon = np.flatnonzero(nodes <= (0 if self.laws is None else len(self.laws)))
-        if self.laws is not None and len(soon):
-            early = nodes[soon]
+            return np.broadcast_to(self._late_prior_log_ratios, (len(nodes), self.size, self.size))
+        bounds = self._late_prior_log_ratios[(nodes - 1) % self.period]
+        early_rows = np.flatnonzero(nodes <= (0 if self.laws is None else len(self.laws)))
+        if self.laws is not None and len(early_rows):
+            early = nodes[early_rows]
             margin = product_margin(early, self.size)
-            found[soon] = _log_ratios(self.laws[early - 1], self.possible[early - 1], margin)
-        return found
+            bounds[early_rows] = _log_ratios(self.laws[early - 1], self.possible[early - 1], margin)
+        return bounds
 
     @cached_property
-    def _late_tilts(self) -> FloatArray:
+    def _late_prior_log_ratios(self) -> FloatArray:
         """The same for nodes beyond those known one by one, by phase."""
         limits = np.zeros((self.period, self.size)) if self.limits is None else self.limits
         return _log_ratios(limits, self.late_possible, np.full(self.period, self.slack))
 
     @cached_property
-    def late_odds(self) -> FloatArray:
-        """(period, k, k) upper bounds on log m(x)/m(x') at those nodes; 0 for x = x'."""
-        odds = np.swapaxes(self._late_tilts, 1, 2).copy()
+    def late_prior_log_ratios(self) -> FloatArray:
+        """(period, k, k) upper bounds on log m(x)/m(x') for later nodes; 0 for x = x'."""
+        odds = np.swapaxes(self._late_prior_log_ratios, 1, 2).copy()
         odds[:, np.arange(self.size), np.arange(self.size)] = 0.0
         return odds
 
 
 def _log_ratios(law: FloatArray, possible: BoolArray, margin: FloatArray) -> FloatArray:
+    """Log-ratios of a law between possible states, rounded up by a margin; +inf for other pairs."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(law)
-        tilt = logs[:, np.newaxis, :] - logs[:, :, np.newaxis]
+        log_ratio = logs[:, np.newaxis, :] - logs[:, :, np.newaxis]
     both = possible[:, :, np.newaxis] & possible[:, np.newaxis, :]
-    return np.where(both & np.isfinite(tilt), tilt + margin[:, np.newaxis, np.newaxis], np.inf)
+    return np.where(
+        both & np.isfinite(log_ratio), log_ratio + margin[:, np.newaxis, np.newaxis], np.inf
+    )
 
 
 def timeline_of(
     chain: MarkovChain,
     length: int,
     shown: IntArray | None = None,
-    kept: BoolArray | None = None,
+    secret_pairs: BoolArray | None = None,
 ) -> Timeline:
-    """See a homogeneous chain as a walk, on the states that it can ever be in.
+    """The timeline of a homogeneous chain, restricted to the states it can ever take.
 
-    `shown` is what the data show of each state, all of it if not given; `kept` which shown states
-    are secret pairs, all if not given.
+    Args:
+        chain: the chain.
+        length: of the series.
+        shown: (k,) the observed value of each state; by default the state itself.
+        secret_pairs: pairs of observed values that are secret; all by default.
     """
     reached = _ever_possible(chain)
     matrix = np.asarray(chain.transition)[np.ix_(reached, reached)]
-    seen = (np.arange(chain.size) if shown is None else shown)[reached]
-    tells = np.not_equal.outer(seen, seen)
-    kept = None if kept is None else kept[np.ix_(seen, seen)]
+    observed = (np.arange(chain.size) if shown is None else shown)[reached]
+    distinguishable = np.not_equal.outer(observed, observed)
+    secret_pairs = None if secret_pairs is None else secret_pairs[np.ix_(observed, observed)]
     steps = matrix[np.newaxis]
     if isinstance(chain.initial, str) and chain.initial == "any":
-        found = supports(chain, length)  # they only shrink, so that late ones are all the same
-        settled = found.settled is not None
+        reachable = supports(chain, length)  # they only shrink, so that late ones are all the same
+        settled = reachable.settled is not None
         late = (
-            found.at(found.settled or 1)[np.newaxis, reached].astype(np.float64)
+            reachable.at(reachable.settled or 1)[np.newaxis, reached].astype(np.float64)
             if settled
             else None
         )
-        return Timeline(steps, None, found.sets[:, reached], late, 0.0, tells, kept)
+        return Timeline(
+            steps, None, reachable.sets[:, reached], late, 0.0, distinguishable, secret_pairs
+        )
     if isinstance(chain.initial, str):
         law = np.asarray(chain.stationary)[np.newaxis, reached]
         nothing = np.empty((0, len(reached)))
         slack = 2 * relative_error(chain.size)
-        return Timeline(steps, nothing, nothing > 0, law, slack, tells, kept)
-    return replace(_started(chain, length, reached, steps, tells), kept=kept)
+        return Timeline(steps, nothing, nothing > 0, law, slack, distinguishable, secret_pairs)
+    return replace(
+        _started(chain, length, reached, steps, distinguishable), secret_pairs=secret_pairs
+    )
 
 
 def _started(
-    chain: MarkovChain, length: int, reached: IntArray, steps: FloatArray, tells: BoolArray
+    chain: MarkovChain,
+    length: int,
+    reached: IntArray,
+    steps: FloatArray,
+    distinguishable: BoolArray,
 ) -> Timeline:
-    """Follow supports until they repeat and laws until they are close to their limit."""
-    found = supports(chain, length)
-    law = marginals(chain, found, length)
-    known = len(law.values)
-    possible = np.array([found.at(node + 1) for node in range(known)])[:, reached]
-    values, period = law.values[:, reached], found.period
-    if known >= length or law.limit is None or found.settled is None:
-        return Timeline(steps, values, possible, None, 0.0, tells)
-    last = found.at(known)
-    slack = projective_distance(law.values[-1], law.limit, last)
+    """Follow supports until they repeat, and laws until they are close to their limit."""
+    sets = supports(chain, length)
+    laws = marginals(chain, sets, length)
+    known = len(laws.values)
+    possible = np.array([sets.at(node + 1) for node in range(known)])[:, reached]
+    values, period = laws.values[:, reached], sets.period
+    if known >= length or laws.limit is None or sets.settled is None:
+        return Timeline(steps, values, possible, None, 0.0, distinguishable)
+    final_set = sets.at(known)
+    slack = projective_distance(laws.values[-1], laws.limit, final_set)
     slack += float(product_margin(known, chain.size)) + 4 * relative_error(chain.size)
-    phases = [found.at(known + 1 + (phase - known) % period) for phase in range(period)]
-    limits = np.where(np.array(phases), law.limit, 0.0)[:, reached]
-    return Timeline(np.repeat(steps, period, axis=0), values, possible, limits, slack, tells)
+    phases = [sets.at(known + 1 + (phase - known) % period) for phase in range(period)]
+    limits = np.where(np.array(phases), laws.limit, 0.0)[:, reached]
+    return Timeline(
+        np.repeat(steps, period, axis=0), values, possible, limits, slack, distinguishable
+    )
 
 
-def cyclic_timeline(chain: CyclicChain, length: int, kept: BoolArray | None = None) -> Timeline:
-    """See a cyclic chain as a walk, on the states that it can ever be in.
+def cyclic_timeline(
+    chain: CyclicChain, length: int, secret_pairs: BoolArray | None = None
+) -> Timeline:
+    """The timeline of a cyclic chain, restricted to the states it can ever take.
 
-    From a given start laws are followed turn by turn until they are close to what repeats. `kept`
-    says which states are secret pairs, all if not given.
+    From a given start, laws are followed period by period until they are close to the limit.
+    `secret_pairs` marks the secret pairs of states, all by default.
 
     Theorem: docs/theory/cyclic-chains.md
     """
     reached = _ever_possible_in_cycle(chain)
-    walk = _cycle(chain, length, reached)
-    return walk if kept is None else replace(walk, kept=kept[np.ix_(reached, reached)])
+    timeline = _cycle(chain, length, reached)
+    return (
+        timeline
+        if secret_pairs is None
+        else replace(timeline, secret_pairs=secret_pairs[np.ix_(reached, reached)])
+    )
 
 
 def _cycle(chain: CyclicChain, length: int, reached: IntArray) -> Timeline:
-    """The same with all pairs of states kept apart."""
+    """The timeline of a cyclic chain with all pairs of states secret."""
     steps = np.asarray(chain.matrices)[:, reached][:, :, reached]
-    tells = ~np.eye(len(reached), dtype=np.bool_)
+    distinguishable = ~np.eye(len(reached), dtype=np.bool_)
     if isinstance(chain.initial, str) and chain.initial == "stationary":
-        nothing = np.empty((0, len(reached)))
+        no_laws = np.empty((0, len(reached)))
         return Timeline(
-            steps, nothing, nothing > 0, chain.laws[:, reached], _law_error(chain), tells
+            steps, no_laws, no_laws > 0, chain.laws[:, reached], _law_error(chain), distinguishable
         )
     begin = np.asarray(chain.support(1))[reached]
     if isinstance(chain.initial, str):  # supports only shrink, so that late ones are all the same
         possible, settled = _followed_supports(steps > 0, begin, length)
         late = possible[-chain.period :].astype(np.float64) if settled else None
-        return Timeline(steps, None, possible[: length if late is None else None], late, 0.0, tells)
-    return _cycle_from_start(chain, length, reached, steps, tells)
+        return Timeline(
+            steps, None, possible[: length if late is None else None], late, 0.0, distinguishable
+        )
+    return _cycle_from_start(chain, length, reached, steps, distinguishable)
 
 
-def dated_timeline(chain: DatedChain, length: int, kept: BoolArray | None = None) -> Timeline:
-    """See a chain that follows the clock of a zone as a timeline.
+def dated_timeline(
+    chain: DatedChain, length: int, secret_pairs: BoolArray | None = None
+) -> Timeline:
+    """The timeline of a chain that follows the clock of a time zone.
 
     Theorem: docs/theory/cyclic-chains.md
     """
     phases = chain.phases(max(length, 2))[:-1]
     start = None if isinstance(chain.initial, str) else np.asarray(chain.start)
     possible, days = np.asarray(chain.support(1)), np.flatnonzero(phases == 0) + 1
-    return sequence_timeline(np.asarray(chain.matrices), phases, start, possible, days, kept)
+    return sequence_timeline(
+        np.asarray(chain.matrices), phases, start, possible, days, secret_pairs
+    )
 
 
 def sequence_timeline(
@@ -355,34 +404,47 @@ def sequence_timeline(
     start: FloatArray | None,
     possible: BoolArray,
     marks: IntArray | None = None,
-    kept: BoolArray | None = None,
+    secret_pairs: BoolArray | None = None,
 ) -> Timeline:
-    """See a chain whose matrices come in a public order as a timeline.
+    """The timeline of a chain whose matrices come in a public order.
 
-    Matrix `order[t − 1]` of `matrices` leads from X_t to X_{t+1}; there is one node more than
-    entries. `start` is proportional to the law of X_1, None for every start at once, `possible`
-    says which states X_1 can take. Give `marks`, the first nodes of days, where days are alike:
-    what was computed for one serves the others, as far as they are entered alike. `kept` says which
-    states are secret pairs, all if not given.
+    Cost: O(k²) per node, and (n, k) numbers in memory.
 
-    Cost: O(k²) per node, and (n, k) numbers are kept.
+    Args:
+        matrices: the distinct matrices.
+        order: matrix `order[t − 1]` leads from X_t to X_{t+1}; there is one node more than entries.
+        start: proportional to the law of X_1; None for every start at once.
+        possible: (k,) the possible states of X_1.
+        marks: the first nodes of days, if days are alike: results of one day serve the others that
+            start from the same bounds.
+        secret_pairs: pairs of states that are secret; all by default.
     """
     laws = None if start is None else [np.asarray(start, dtype=np.float64)]
     sets = [np.asarray(possible, dtype=np.bool_)]
-    able = matrices > 0
-    for one in order.tolist():
-        sets.append(able[one][sets[-1]].any(axis=0))
+    positive = matrices > 0
+    for matrix_index in order.tolist():
+        sets.append(positive[matrix_index][sets[-1]].any(axis=0))
         if laws is not None:
-            law = product_of(laws[-1], matrices[one])
+            law = product_of(laws[-1], matrices[matrix_index])
             laws.append(law / law.max())
-    tells = ~np.eye(matrices.shape[1], dtype=np.bool_)
-    known = None if laws is None else np.array(laws)
-    every = np.array(sets)
-    return Timeline(matrices, known, every, None, 0.0, tells, kept, np.asarray(order), marks)
+    distinguishable = ~np.eye(matrices.shape[1], dtype=np.bool_)
+    known_laws = None if laws is None else np.array(laws)
+    supports_by_node = np.array(sets)
+    return Timeline(
+        matrices,
+        known_laws,
+        supports_by_node,
+        None,
+        0.0,
+        distinguishable,
+        secret_pairs,
+        np.asarray(order),
+        marks,
+    )
 
 
 def _law_error(chain: CyclicChain) -> float:
-    """How far the laws of phases can be from what floats say, projectively.
+    """Bound the projective error of the floating-point laws of phases.
 
     The stationary law of a turn is a sum of products of k − 1 entries of its matrix (trees), each
     of them as far off as a product of p matrices; then the steps to the phase.
@@ -392,9 +454,15 @@ def _law_error(chain: CyclicChain) -> float:
 
 
 def _cycle_from_start(
-    chain: CyclicChain, length: int, reached: IntArray, steps: FloatArray, tells: BoolArray
+    chain: CyclicChain,
+    length: int,
+    reached: IntArray,
+    steps: FloatArray,
+    distinguishable: BoolArray,
 ) -> Timeline:
-    """Follow laws until they are close to those that repeat, or for some time."""
+    """Follow laws until they are close to the periodic limit, for at most
+    `MARGINAL_STEPS` nodes.
+    """
     limits = None
     with suppress(InvalidInputError, UnsupportedError):
         limits = chain.laws[:, reached]
@@ -407,26 +475,30 @@ def _cycle_from_start(
             slack = projective_distance(laws[-1], limits[0], possible[-1]) if same else np.inf
             if slack <= CONVERGED:
                 slack += float(product_margin(node, chain.size)) + _law_error(chain)
-                return Timeline(steps, np.array(laws), np.array(possible), limits, slack, tells)
+                return Timeline(
+                    steps, np.array(laws), np.array(possible), limits, slack, distinguishable
+                )
         matrix = steps[(node - 1) % period]
         laws.append(product_of(laws[-1], matrix))
         possible.append((matrix > 0)[possible[-1]].any(axis=0))
-    return Timeline(steps, np.array(laws[:most]), np.array(possible[:most]), None, 0.0, tells)
+    return Timeline(
+        steps, np.array(laws[:most]), np.array(possible[:most]), None, 0.0, distinguishable
+    )
 
 
 def _followed_supports(steps: BoolArray, begin: BoolArray, length: int) -> tuple[BoolArray, bool]:
     """The possible states of nodes for whole turns, until a turn repeats the one before it."""
-    found: list[BoolArray] = []
-    current = begin
-    while len(found) < min(length, MARGINAL_STEPS):
+    supports: list[BoolArray] = []
+    support = begin
+    while len(supports) < min(length, MARGINAL_STEPS):
         turn = []
         for step in steps:
-            turn.append(current)
-            current = step[current].any(axis=0)
-        found += turn
-        if (current == turn[0]).all():
-            return np.array(found), True
-    return np.array(found), False
+            turn.append(support)
+            support = step[support].any(axis=0)
+        supports += turn
+        if (support == turn[0]).all():
+            return np.array(supports), True
+    return np.array(supports), False
 
 
 def _ever_possible_in_cycle(chain: CyclicChain) -> IntArray:
@@ -444,6 +516,7 @@ def _ever_possible_in_cycle(chain: CyclicChain) -> IntArray:
 
 
 def _ever_possible(chain: MarkovChain) -> IntArray:
+    """The states that can be reached from the possible initial states."""
     reached = np.asarray(chain.support(1)).copy()
     while True:
         further = reached | np.asarray(chain.possible)[reached].any(axis=0)
@@ -456,8 +529,8 @@ def _ever_possible(chain: MarkovChain) -> IntArray:
 class Supports:
     """The possible states of X_t: `sets[t−1]` up to `settled + period − 1`, then periodic.
 
-    `settled` is the first node of the periodic part, or None if it was not reached. `mixes` tells
-    whether the periodic part forgets where it was: one recurrent class, entered in one phase.
+    `settled` is the first node of the periodic part, or None if it was not reached. `mixes` is
+    true if the periodic part forgets its past: one recurrent class, entered in one phase.
     """
 
     sets: BoolArray
@@ -474,7 +547,7 @@ class Supports:
 
     @property
     def known_prefix(self) -> int:
-        """How many nodes from the first on have one possible state."""
+        """The number of nodes from the first on that have one possible state."""
         several = np.flatnonzero(self.sets.sum(axis=1) > 1)
         return int(several[0]) if len(several) else len(self.sets)
 
@@ -483,13 +556,13 @@ def supports(chain: MarkovChain, length: int) -> Supports:
     """Follow the possible states of X_1, X_2, … until they repeat. O(k²) per step."""
     step = chain.possible
     current = np.asarray(chain.support(1))
-    seen: dict[bytes, int] = {}
+    first_node_of: dict[bytes, int] = {}
     sets: list[BoolArray] = []
-    while len(sets) < min(length, _SUPPORT_STEPS) and current.tobytes() not in seen:
-        seen[current.tobytes()] = len(sets) + 1
+    while len(sets) < min(length, _SUPPORT_STEPS) and current.tobytes() not in first_node_of:
+        first_node_of[current.tobytes()] = len(sets) + 1
         sets.append(current)
         current = np.asarray(step[current].any(axis=0))
-    settled = seen.get(current.tobytes())
+    settled = first_node_of.get(current.tobytes())
     if settled is None:
         return Supports(np.array(sets), None, 1, False)
     period = len(sets) + 1 - settled
@@ -498,20 +571,21 @@ def supports(chain: MarkovChain, length: int) -> Supports:
 
 
 def _forgets(chain: MarkovChain, cycle: BoolArray) -> bool:
+    """Whether a cycle of supports is one recurrent class entered in one phase."""
     visited = np.flatnonzero(cycle.any(axis=0))
-    for found in chain.recurrent_classes:
-        if np.array_equal(found, visited):
-            period = class_period(chain.possible[np.ix_(found, found)])
+    for members in chain.recurrent_classes:
+        if np.array_equal(members, visited):
+            period = class_period(chain.possible[np.ix_(members, members)])
             return period == len(cycle) and bool((cycle.sum(axis=0) == 1)[visited].all())
     return False
 
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Distributions of X_1..X_n, and the limit that later nodes approach; None if there is none.
+    """Distributions of X_1..X_n, and the limit of later ones; None if there is no limit.
 
-    Row t−1 of `values` is proportional to the law of X_t, `limit` to what it approaches on its
-    support. The projective distance between the two never grows.
+    Row t−1 of `values` is proportional to the law of X_t, `limit` to its limit on its support. The
+    projective distance between the two never grows.
     """
 
     values: FloatArray
@@ -519,22 +593,23 @@ class Marginals:
 
 
 def marginals(chain: MarkovChain, possible: Supports, length: int) -> Marginals:
-    """Follow the distribution until it is within 2^-36 of its limit, doubling what is known.
+    """Follow the distribution until it is within 2^-36 of its limit, doubling the number of nodes.
 
     O(k²) per node and O(k³) per doubling; at most 65,536 nodes.
     """
-    longest = min(length, MARGINAL_STEPS)
+    most_nodes = min(length, MARGINAL_STEPS)
     limit = _limit(chain, possible)
     if limit is None and possible.settled is not None:
-        longest = min(longest, possible.settled + UNSETTLED_NODES)
+        most_nodes = min(most_nodes, possible.settled + UNSETTLED_NODES)
     values, power = chain.start[np.newaxis], chain.transition
-    while len(values) < longest and not _converged(values, limit, possible):
-        values = np.concatenate([values, product_of(values, power)])[:longest]
+    while len(values) < most_nodes and not _converged(values, limit, possible):
+        values = np.concatenate([values, product_of(values, power)])[:most_nodes]
         power = product_of(power, power)
     return Marginals(values, limit)
 
 
 def _converged(values: FloatArray, limit: FloatArray | None, possible: Supports) -> bool:
+    """Whether the last distribution is within 2^-36 of the limit."""
     node = len(values)
     if limit is None or possible.settled is None or node < possible.settled:
         return False
@@ -549,6 +624,9 @@ def projective_distance(weights: FloatArray, limit: FloatArray, possible: BoolAr
 
 
 def _limit(chain: MarkovChain, possible: Supports) -> FloatArray | None:
+    """The stationary law on the states visited in the periodic part; None if the chain does not
+    mix.
+    """
     if possible.settled is None or not possible.mixes:
         return None
     visited = np.flatnonzero(possible.sets[possible.settled - 1 :].any(axis=0))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.influence.sweep import horizon, leakage, sweep_of
-from quiltwork.influence.sweep.runs import Followed
+from quiltwork.influence.sweep.runs import SideBounds
 from tests.sizes import sample
 
 P, Q = [[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]
@@ -47,7 +47,7 @@ def in_one_piece(belief, account: Accountant, episode: int) -> float:
     levels = account._account.usage.levels(length)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(leakage, "_VERY_FEW", 10**9)
-        patched.setattr(Followed, "_settled", lambda *_: None)
+        patched.setattr(SideBounds, "_settled", lambda *_: None)
         return sweep_of(belief, length, episode).worst(levels, range(1, length + 1)).leak
 
 

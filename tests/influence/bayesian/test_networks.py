@@ -15,7 +15,7 @@ from evidence.checks.bayesian_networks import check
 from evidence.random_networks import joint_of, random_network
 from quiltwork.beliefs import MarkovChain, Network
 from quiltwork.influence import bayesian_dp, dp_for_bayesian_dp
-from quiltwork.influence.bayesian.networks import NodeWork
+from quiltwork.influence.bayesian.networks import NodeInfluences
 from quiltwork.influence.network import quilts_of
 from tests.influence.network.test_exact_networks import chain_network
 
@@ -33,7 +33,7 @@ def test_influences_are_the_worst_over_what_is_known(seed):
     net = random_network(rng, int(rng.integers(2, 5)))
     joint = joint_of(net)
     for node in range(net.length):
-        work = NodeWork(net, node)
+        work = NodeInfluences(net, node)
         for quilt in quilts_of(net, node, "moral"):
             separator = tuple(sorted(quilt.separator))
             inner = sorted(quilt.nearby - {node})

@@ -14,7 +14,7 @@ from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Accountant
 from quiltwork.influence import calibrate
 from quiltwork.influence.sweep import Levels, sweep_of
-from quiltwork.influence.sweep.program import AnyStartProgram, ComparedRows
+from quiltwork.influence.sweep.program import AnyStartProgram, RowPairs
 
 LEFT_AT_ONCE = [[0, 0.6, 0.4], [0, 5 / 13, 8 / 13], [0, 3 / 8, 5 / 8]]
 LINGERS = [[0.1, 0, 0.5, 0.4], [0, 0, 0.5, 0.5], [0, 0, 0.6, 0.4], [0, 0, 0.3, 0.7]]
@@ -25,7 +25,7 @@ def ratio(m, p, q, u) -> float:
     return math.log((m * p * u).sum() / (m * p).sum() / (m * q * u).sum() * (m * q).sum())
 
 
-def closed(limits: np.ndarray) -> np.ndarray:
+def metric_closure(limits: np.ndarray) -> np.ndarray:
     for z in range(len(limits)):
         limits = np.minimum(limits, limits[:, [z]] + limits[[z]])
     return limits
@@ -35,7 +35,7 @@ def columns(rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     size = int(rng.integers(2, 6))
     p, q = rng.dirichlet(np.full(size, 0.7), 2)
     limits = rng.exponential(rng.choice([0.1, 1, 5]), (size, size)) * (1 - np.eye(size))
-    return p, q, closed(limits)
+    return p, q, metric_closure(limits)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -44,7 +44,7 @@ def test_one_step_is_the_largest_over_all_weights_and_functions(seed):
     rng = np.random.default_rng(seed)
     p, q, limits = columns(rng)
     program = AnyStartProgram(np.array([0]), len(p))
-    bounds = program.solve(ComparedRows(p[np.newaxis], q[np.newaxis]), limits[np.newaxis])
+    bounds = program.solve(RowPairs(p[np.newaxis], q[np.newaxis]), limits[np.newaxis])
     for _ in range(200):
         u = np.exp((limits + rng.exponential(3, len(p))).min(axis=1))
         u = np.exp((limits + np.log(u)).min(axis=1))
@@ -64,7 +64,7 @@ def test_slopes_are_differences(seed):
     p, q, limits = columns(np.random.default_rng(seed))
     program, rows = (
         AnyStartProgram(np.array([0]), len(p)),
-        ComparedRows(p[np.newaxis], q[np.newaxis]),
+        RowPairs(p[np.newaxis], q[np.newaxis]),
     )
     found = program.solve(rows, limits[np.newaxis])
     moved = limits.copy()

@@ -150,7 +150,7 @@ def test_an_endless_bound_is_found_where_several_trees_are_as_good_as_each_other
             inner[4 * state + age, 4 * state + min(age + 1, 3)] = 1 - end
             inner[4 * state + age, [4 * other for other in range(3) if other != state]] = end / 2
     belief = qw.HiddenChain(inner, np.repeat(range(3), 4))
-    endless = sweep_of(belief, 1000).constant(0.05, 0.05, 0.05)
+    endless = sweep_of(belief, 1000).constant_levels(0.05, 0.05, 0.05)
     swept = sweep_of(belief, 100).worst(Levels.constant(0.05, 100), range(1, 101))
     assert swept.leak <= endless.leak <= 1.01 * swept.leak
 
@@ -160,7 +160,7 @@ def test_an_endless_bound_is_found_where_trees_take_turns():
     rng = np.random.default_rng(1)
     inner = 0.8 * np.eye(16) + 0.2 * rng.dirichlet(np.ones(16), 16)
     belief, level = qw.HiddenChain(inner, [f"state {i % 3}" for i in range(16)]), 0.02
-    endless = sweep_of(belief, 10**6).constant(level, level, level)
+    endless = sweep_of(belief, 10**6).constant_levels(level, level, level)
     swept = sweep_of(belief, 200).worst(Levels.constant(level, 200), range(1, 201))
     assert swept.leak <= endless.leak <= (1 + 1e-5) * swept.leak
 
@@ -185,6 +185,8 @@ def test_a_level_without_bound_leaves_none_behind(monkeypatch):
     monkeypatch.setattr(fixed_point, "_FAR", 2.0)
     belief = qw.HiddenChain(0.8 * np.eye(4) + 0.05, ["a", "b", "a", "b"])
     sweep, fresh = (sweep_of(belief, 10**6) for _ in range(2))
-    assert np.isinf(sweep.constant(30, 30, 30).leak)
+    assert np.isinf(sweep.constant_levels(30, 30, 30).leak)
     low = 0.01, 0.01, 0.01
-    assert sweep.constant(*low).leak == pytest.approx(fresh.constant(*low).leak, rel=1e-9)
+    assert sweep.constant_levels(*low).leak == pytest.approx(
+        fresh.constant_levels(*low).leak, rel=1e-9
+    )

@@ -14,7 +14,7 @@ from quiltwork.influence.sweep import (
     leakage,
     sweep_of,
 )
-from quiltwork.influence.sweep.step import Exact
+from quiltwork.influence.sweep.step import ExactSide
 
 THREE = np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
 
@@ -59,7 +59,7 @@ def test_two_states_by_ratios_leak_what_programs_say(monkeypatch):
         levels = windows(rng, length)
         found = [node_by_node(chain, levels)]
         with monkeypatch.context() as patch:
-            patch.setattr(Exact, "_by_ratios", lambda *_: False)
+            patch.setattr(ExactSide, "_by_ratios", lambda *_: False)
             found.append(node_by_node(chain, levels))
         assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-12)
 
@@ -105,7 +105,7 @@ def test_what_every_start_ends_in_is_known():
 
 
 def test_pieces_beyond_the_work_one_can_afford_keep_bounds_that_hold():
-    class InPieces(leakage.Swept):
+    class InPieces(leakage.SweptSeries):
         whole = False
 
     class Hurried(InPieces):
@@ -132,8 +132,8 @@ def test_what_has_no_bound_on_one_side_has_none_in_all():
     """Not a number would be no more than any other."""
     rows = [[0.8, 0.1, 0.1], [0.1, 0.5, 0.4], [0.2, 0.4, 0.4]]
     sweep = sweep_of(HiddenChain(rows, [0, 1, 1]), 600)
-    known, unknown = sweep.left.rest(np.array([300])), np.full((1, 3, 3), np.inf)
-    before, after = sweep.told(np.array([300]), np.array([0.1]), known, unknown)
+    known, unknown = sweep.left.boundary_value(np.array([300])), np.full((1, 3, 3), np.inf)
+    before, after = sweep.side_leakage(np.array([300]), np.array([0.1]), known, unknown)
     assert before + after == np.inf
 
 

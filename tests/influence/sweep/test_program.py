@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from quiltwork.influence.sweep.program import ComparedRows, Program, closed
+from quiltwork.influence.sweep.program import RatioProgram, RowPairs, metric_closure
 
 
 def by_solver(p, q, limits):
@@ -42,9 +42,9 @@ def test_bounds_are_those_of_a_solver_and_never_below():
     rng = np.random.default_rng(1)
     for case in range(25):
         p, q, limits = random_case(rng, 16 if case < 3 else None)
-        program, group = Program(np.array([0, 1, 0, 1]), p.shape[1]), [0, 1, 0, 1]
+        program, group = RatioProgram(np.array([0, 1, 0, 1]), p.shape[1]), [0, 1, 0, 1]
         for _ in range(2):  # the second time from kept trees
-            found = program.bound(ComparedRows(p, q), limits)
+            found = program.bound(RowPairs(p, q), limits)
             expected = [by_solver(p[m], q[m], limits[g]) for m, g in enumerate(group)]
             assert found == pytest.approx(expected, abs=1e-7)
             assert (found >= np.array(expected) - 2e-9).all()
@@ -65,9 +65,9 @@ def test_states_that_are_hardly_ever_met_hardly_count():
         tiny = np.where(rare, 10.0 ** -rng.uniform(20, 60, p.shape), 0)
         first = rng.random((4, 1)) < 0.5
         group = np.array([0, 1, 0, 1])
-        without = Program(group, p.shape[1]).bound(ComparedRows(p, q), limits)
-        rows = ComparedRows(p + tiny * first, q + tiny * ~first)
-        found = Program(group, p.shape[1]).bound(rows, limits)
+        without = RatioProgram(group, p.shape[1]).bound(RowPairs(p, q), limits)
+        rows = RowPairs(p + tiny * first, q + tiny * ~first)
+        found = RatioProgram(group, p.shape[1]).bound(rows, limits)
         assert found == pytest.approx(without, abs=1e-9)
 
 
@@ -78,29 +78,29 @@ def test_slopes_are_the_derivatives_in_the_limits():
         for z in range(p.shape[1]):  # no limit is implied by two others
             limits = np.minimum(limits, limits[:, :, [z]] + limits[:, [z], :])
         apart = ~np.eye(p.shape[1], dtype=bool)
-        program = Program(np.array([0, 1, 0, 1]), p.shape[1])
-        found = program.solve(ComparedRows(p, q), limits + 1e-3 * apart)
-        raised = program.bound(ComparedRows(p, q), limits + (1e-3 + 1e-6) * apart)
+        program = RatioProgram(np.array([0, 1, 0, 1]), p.shape[1])
+        found = program.solve(RowPairs(p, q), limits + 1e-3 * apart)
+        raised = program.bound(RowPairs(p, q), limits + (1e-3 + 1e-6) * apart)
         assert raised - found.values == pytest.approx(1e-6 * found.slope.sum(axis=1), abs=2e-8)
 
 
 def test_rows_are_rounded_towards_privacy():
-    tiny = ComparedRows(np.array([[1.0, 1e-300]]), np.array([[1.0, 1e-300]]))
+    tiny = RowPairs(np.array([[1.0, 1e-300]]), np.array([[1.0, 1e-300]]))
     assert tiny.above[0, 1] > 1e-200
     assert tiny.below[0, 1] == 0
     limits = np.array([[[0.0, 5.0], [5.0, 0.0]]])
-    assert Program(np.array([0]), 2).bound(tiny, limits)[0] >= 0
+    assert RatioProgram(np.array([0]), 2).bound(tiny, limits)[0] >= 0
 
 
 def test_limits_of_states_that_rows_do_not_reach_do_not_count():
     p, q = np.array([[0.5, 0.5, 0.0]]), np.array([[0.4, 0.6, 0.0]])
     limits = np.array([[[0, 1, 900], [1, 0, 900], [np.inf, np.inf, 0]]], dtype=float)
-    pair = Program(np.array([0]), 2).bound(ComparedRows(p[:, :2], q[:, :2]), limits[:, :2, :2])
-    assert Program(np.array([0]), 3).bound(ComparedRows(p, q), limits) == pytest.approx(
+    pair = RatioProgram(np.array([0]), 2).bound(RowPairs(p[:, :2], q[:, :2]), limits[:, :2, :2])
+    assert RatioProgram(np.array([0]), 3).bound(RowPairs(p, q), limits) == pytest.approx(
         pair, abs=1e-9
     )
 
 
 def test_limits_by_way_of_a_state_that_cannot_be_there_say_nothing():
     limits = np.array([[[0, np.inf, 1.0], [-np.inf, 0, -np.inf], [2.0, np.inf, 0]]])
-    assert np.array_equal(closed(limits), limits)
+    assert np.array_equal(metric_closure(limits), limits)

@@ -11,7 +11,7 @@ import pytest
 from evidence.random_chains import random_matrix
 from quiltwork import CyclicChain, MarkovChain
 from quiltwork.beliefs import HiddenChain
-from quiltwork.influence.tradeoffs.one_per_point import told_per_step
+from quiltwork.influence.tradeoffs.one_per_point import leakage_per_step
 from quiltwork.influence.tradeoffs.privacy_losses import BoundedRelease, GaussianRelease
 from tests.sizes import sample
 
@@ -62,7 +62,7 @@ def test_no_mechanism_tells_more_about_a_time_point(seed):
         else CyclicChain(kernels, states=list(range(size)), initial=start)
     )
     level, delta = float(rng.choice([0.3, 1.0, 2.0])), float(rng.choice([1e-3, 1e-2, 0.05]))
-    runs, limit = told_per_step(chain, BoundedRelease(level), length, delta)
+    runs, limit = leakage_per_step(chain, BoundedRelease(level), length, delta)
     states = np.arange(size)
     compared = 0
     for _ in range(4):
@@ -85,6 +85,6 @@ def test_what_is_shown_of_a_hidden_chain_tells_less_than_the_chain():
     rows = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]]
     inner, shown = MarkovChain(rows), HiddenChain(rows, ["low", "low", "high"])
     release = GaussianRelease(0.3)
-    seen = max(one.epsilon for one in told_per_step(shown, release, 20, 1e-4)[0])
-    all_of_it = max(one.epsilon for one in told_per_step(inner, release, 20, 1e-4)[0])
+    seen = max(one.epsilon for one in leakage_per_step(shown, release, 20, 1e-4)[0])
+    all_of_it = max(one.epsilon for one in leakage_per_step(inner, release, 20, 1e-4)[0])
     assert release.epsilon(1, 1e-4) < seen <= all_of_it

@@ -23,7 +23,7 @@ import numpy as np
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, DatedChain, HiddenChain, MarkovChain
 from quiltwork.caching import cached_by_owner
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.quilts.exact_chains import ExactWork
+from quiltwork.influence.quilts.exact_chains import ExactChainQuilts
 from quiltwork.influence.quilts.families import IntervalFamily, ListedFamily
 from quiltwork.influence.quilts.powers import Powers
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily, quilt_families
@@ -31,7 +31,7 @@ from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.influence.ratios import BoolArray
 
 
-class BothWays(Powers):
+class SymmetricPowers(Powers):
     """Log-ratios of powers in both orders of a pair of states, added."""
 
     def forward(self, distances: IntArray) -> FloatArray:
@@ -49,18 +49,18 @@ def _both(ratios: FloatArray) -> FloatArray:
 
 
 @cached_by_owner
-def both_ways(chain: MarkovChain) -> BothWays:
+def symmetric_powers(chain: MarkovChain) -> SymmetricPowers:
     """Return the symmetric log-ratios of a chain's matrix, kept as long as the chain."""
-    return BothWays(chain.transition)
+    return SymmetricPowers(chain.transition)
 
 
-class ProjectiveWork(ExactWork):
+class ProjectiveChainQuilts(ExactChainQuilts):
     """The families of a chain without the marginals of its nodes, which cancel."""
 
     @cached_property
     def powers(self) -> Powers:
         """Symmetric log-ratios of powers of the matrix."""
-        return both_ways(self.chain)
+        return symmetric_powers(self.chain)
 
     @cached_property
     def _flat(self) -> FloatArray:
@@ -140,7 +140,7 @@ def _(belief: HiddenChain, length: int, reach: int, bound: Bound) -> Iterator[Qu
 @adversary_families.register
 def _(belief: MarkovChain, length: int, reach: int, bound: Bound) -> Iterator[QuiltFamily]:
     if bound == "tight":
-        return ProjectiveWork(belief, length, min(reach, length - 1)).families()
+        return ProjectiveChainQuilts(belief, length, min(reach, length - 1)).families()
     return map(_four_times, quilt_families(belief, length, reach, "exact"))
 
 

@@ -41,7 +41,7 @@ from quiltwork.influence.bayesian.adversary_quilts import AdversaryBound, Bound
 from quiltwork.influence.bayesian.forgetting import sweep_of_hidden
 from quiltwork.influence.bayesian.reversible import reversible_level
 from quiltwork.influence.belief_bound import number_of_nodes
-from quiltwork.influence.calibration_arguments import read_length
+from quiltwork.influence.calibration_arguments import common_length
 from quiltwork.influence.gaussian import known_rows_factor
 from quiltwork.influence.quilts.intervals import BestQuilt
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
@@ -90,17 +90,17 @@ def bayesian_dp(
     0.9053
     """
     level = privacy_level(dp_epsilon, "dp_epsilon")
-    chosen = read_bound(bound)
+    chosen = parse_bound(bound)
     if beliefs is None:
         _check_rows(length)
-        return reads_up(level)
+        return decimal_float_up(level)
     if (factor := _gaussian_factor(beliefs, length)) is not None:
-        return reads_up(level * factor)
+        return decimal_float_up(level * factor)
     seen = adversary_bounds(beliefs, length, chosen)
     return max(min(_leak(one, level), _swept_leak(one, level)) for one in seen)
 
 
-def told_after(belief: Belief, dp_epsilon: float, length: int | None) -> float:
+def leakage_given_past(belief: Belief, dp_epsilon: float, length: int | None) -> float:
     """Return what a `dp_epsilon`-DP mechanism tells of a row to who knows the rows before it.
 
     Given those rows a chain goes on by its own matrix, so only the right side of the exact sweep
@@ -109,8 +109,10 @@ def told_after(belief: Belief, dp_epsilon: float, length: int | None) -> float:
     Theorem: docs/theory/max-information.md
 
     >>> chain = MarkovChain([[0.6, 0.4], [0.4, 0.6]])
-    >>> round(told_after(chain, 0.01, 1000), 4), round(bayesian_dp(chain, 0.01, length=1000), 4)
-    (0.0125, 0.015)
+    >>> round(leakage_given_past(chain, 0.01, 1000), 4)
+    0.0125
+    >>> round(bayesian_dp(chain, 0.01, length=1000), 4)
+    0.015
     """
     level = bayesian_dp(belief, dp_epsilon, length=length)
     if not isinstance(belief, MarkovChain | CyclicChain | DatedChain | ChainBox) or length is None:
@@ -149,12 +151,12 @@ def dp_for_bayesian_dp(
     (0.3, 0.15)
     """
     target = privacy_level(epsilon, "epsilon")
-    chosen = read_bound(bound)
+    chosen = parse_bound(bound)
     if beliefs is None:
         _check_rows(length)
-        return reads_down(target)
+        return decimal_float_down(target)
     if (factor := _gaussian_factor(beliefs, length)) is not None:
-        return reads_down(target / factor)
+        return decimal_float_down(target / factor)
     seen = adversary_bounds(beliefs, length, chosen)
     return min(max(_allowed(one, target), _swept_level(one, target)) for one in seen)
 
@@ -164,7 +166,7 @@ def _gaussian_factor(beliefs: Any, length: Any) -> Fraction | None:
     members = as_beliefs(beliefs)
     if not isinstance(members[0], Gaussian):
         return None
-    rows = read_length(members, length)
+    rows = common_length(members, length)
     gaussian = (one for one in members if isinstance(one, Gaussian))
     return max(Fraction(known_rows_factor(one, rows)) for one in gaussian)
 
@@ -205,11 +207,11 @@ def _check_rows(length: Any) -> None:
 def adversary_bounds(beliefs: Any, length: Any, bound: Bound) -> tuple[AdversaryBound, ...]:
     """Return one bound per belief, all for the same number of rows."""
     members = as_beliefs(beliefs)
-    rows = read_length(members, length)
+    rows = common_length(members, length)
     return tuple(AdversaryBound(one, rows, default_quilts(one), bound) for one in members)
 
 
-def read_bound(bound: Any) -> Bound:
+def parse_bound(bound: Any) -> Bound:
     """Return a known bound."""
     return cast("Bound", choice(bound, get_args(Bound), "bound"))
 
@@ -218,7 +220,7 @@ def _leak(seen: AdversaryBound, level: Fraction) -> float:
     price = LeakAt(level)
     found = _worst(seen, price)
     if found.influence == 0:
-        return reads_up(found.cost * level)
+        return decimal_float_up(found.cost * level)
     return min(price.rounded_up(found), _lemma_4_leak(seen, level, price.rounded_up(found)))
 
 
@@ -228,7 +230,7 @@ def _allowed(seen: AdversaryBound, target: Fraction) -> float:
     if found.cost == 0:
         return math.inf
     if found.influence == 0:
-        return reads_down(target / found.cost)
+        return decimal_float_down(target / found.cost)
     scale = price.rounded_up(found)
     scale *= 1 + _SLACK * target / (target - Fraction(found.influence))
     level, step = float_down(1 / scale), 2.0**-52
@@ -266,13 +268,13 @@ def _lemma_4_leak(seen: AdversaryBound, level: Fraction, known: float) -> float:
     return float_up(bisect(allows, Fraction(0), high, _BISECTIONS)[1])
 
 
-def reads_up(value: Fraction) -> float:
+def decimal_float_up(value: Fraction) -> float:
     """Return the nearest float, or the next one if it reads as less than `value`."""
     nearest = float(value)
     return nearest if to_fraction(nearest, "epsilon") >= value else float_up(value)
 
 
-def reads_down(value: Fraction) -> float:
+def decimal_float_down(value: Fraction) -> float:
     """Return the nearest float, or the one before if it reads as more than `value`."""
     nearest = float(value)
     return nearest if to_fraction(nearest, "epsilon") <= value else float_down(value)

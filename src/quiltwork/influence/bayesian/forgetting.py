@@ -21,7 +21,7 @@ from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import product_margin
 from quiltwork.influence.sweep import Sweepable
 from quiltwork.influence.sweep.leakage import Sweep
-from quiltwork.influence.sweep.step import Contracted
+from quiltwork.influence.sweep.step import ContractionSide
 from quiltwork.influence.timeline import timeline_of
 
 _MOST_PRODUCTS = 1 << 10
@@ -43,7 +43,7 @@ def sweep_of_hidden(belief: HiddenChain, length: int) -> Sweepable:
             "order 1 or 2 with smoothing, or what calibrate protects: adversaries who know no row."
         )
     shown = np.asarray(belief.shown)
-    side = Contracted(found, belief.inner.size)
+    side = ContractionSide(found, belief.inner.size)
     return Sweep(timeline_of(belief.inner, length, shown), side, side, length)
 
 

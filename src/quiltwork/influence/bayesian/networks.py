@@ -56,7 +56,7 @@ def _families(network: Network, bound: Bound) -> list[QuiltFamily]:
 def _family(network: Network, node: int, bound: Bound) -> QuiltFamily:
     if network.sizes[node] == 1 or _is_known(network, node):
         return ListedFamily.known(range(node + 1, node + 2))
-    work = NodeWork(network, node)
+    work = NodeInfluences(network, node)
     found: list[tuple[Quilt, float]] = []
     least = math.inf
     for quilt in quilts_of(network, node, "moral"):
@@ -75,7 +75,7 @@ def _is_known(network: Network, node: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class NodeWork:
+class NodeInfluences:
     """The tables around one node, each computed once."""
 
     network: Network

@@ -5,13 +5,13 @@ a sum of clipped numbers moves no further, so what leaks is what was spent times
 move (`docs/theory/gaussian.md`).
 """
 
-from quiltwork.influence.gaussian.gaussian_bound import GaussianBound, Hidden, no_sum
+from quiltwork.influence.gaussian.gaussian_bound import GaussianBound, SecretLeakage, no_sum
 from quiltwork.influence.gaussian.known_rows import bounded_factor, known_rows_factor
 from quiltwork.influence.gaussian.worst_stretch import SumLevels
 
 __all__ = [
     "GaussianBound",
-    "Hidden",
+    "SecretLeakage",
     "SumLevels",
     "bounded_factor",
     "known_rows_factor",

@@ -34,7 +34,7 @@ _ROUNDING = 1 + Fraction(1, 2**40)
 """An account, which rounds every level up, finds no more than was asked for."""
 
 
-class Hidden(Protocol):
+class SecretLeakage(Protocol):
     """What tells, for whatever was spent, what leaks about every secret."""
 
     def worst(self, spent: SumLevels, nodes: range) -> Leak:
@@ -55,7 +55,7 @@ class GaussianBound(BeliefBound):
     by_levels: ClassVar[bool] = False
     swept: ClassVar[bool] = False
 
-    def hidden(self, span: Fraction, episode: int) -> Hidden:
+    def hidden(self, span: Fraction, episode: int) -> SecretLeakage:
         """Return what is hidden by sums of numbers clipped to a range of this width.
 
         Raises:

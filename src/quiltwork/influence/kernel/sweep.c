@@ -14,7 +14,7 @@ struct stretch {
     const int64_t *span;         /* how many nodes each takes, ascending */
     const double *margins;       /* what each adds */
     const int64_t *x, *y;        /* the pairs */
-    const double *tells;         /* (k, k) 1 where a release moves between two states, else 0 */
+    const double *distinguishable; /* (k, k) 1 where a release moves between two states, else 0 */
     const double *start;         /* (known + 1, k, k) */
     const double *levels;        /* (steps + 1) */
     const uint8_t *possible;     /* (steps + 1, k) */
@@ -101,7 +101,7 @@ static int set_limits(const struct stretch *given, struct bench *bench, const do
     for (int64_t u = 0; u < size; u++) {
         for (int64_t w = 0; w < size; w++) {
             const int64_t at = u * size + w;
-            const double limit = beyond[at] + level * given->tells[at];
+            const double limit = beyond[at] + level * given->distinguishable[at];
             closed[at] = u == w ? 0.0 : isnan(limit) ? INFINITY : limit;
         }
     }

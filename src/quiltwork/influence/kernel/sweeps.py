@@ -22,7 +22,7 @@ _ARRAYS = {
     "margins": np.float64,
     "x": np.int64,
     "y": np.int64,
-    "tells": np.float64,
+    "distinguishable": np.float64,
     "start": np.float64,
     "levels": np.float64,
     "possible": np.bool_,
@@ -61,7 +61,7 @@ def sweep(
     span: IntArray,
     margins: FloatArray,
     pairs: tuple[IntArray, IntArray],
-    tells: BoolArray,
+    distinguishable: BoolArray,
     start: FloatArray,
     levels: FloatArray,
     possible: BoolArray,
@@ -78,7 +78,7 @@ def sweep(
         span: how many nodes each span takes, ascending.
         margins: what each adds to a bound.
         pairs: the states x and y of each pair.
-        tells: (k, k) whether a release moves between two states.
+        distinguishable: (k, k) whether a release moves between two states.
         start: (n, k, k) the bounds at the first nodes.
         levels: (nodes,) of every node.
         possible: (nodes, k) the states of every node.
@@ -88,7 +88,7 @@ def sweep(
     """
     blocks, count, size = above.shape
     spans, nodes = block.shape
-    rows = above, below, span, margins, *pairs, tells
+    rows = above, below, span, margins, *pairs, distinguishable
     arrays = _arrays(_ARRAYS, *rows, start, levels, possible, block)
     _check(
         arrays,
@@ -98,7 +98,7 @@ def sweep(
             "margins": (spans,),
             "x": (count,),
             "y": (count,),
-            "tells": (size, size),
+            "distinguishable": (size, size),
             "start": (*start.shape[:1], size, size),
             "levels": (nodes,),
             "possible": (nodes, size),

@@ -23,7 +23,7 @@ from quiltwork.beliefs.secrets import SecretPairs
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.network.network_quilts import network_families
 from quiltwork.influence.sweep import Leak, Levels, can_be_swept, sweep_of
-from quiltwork.influence.sweep.program import ComparedRows, FloatArray, IntArray, Program
+from quiltwork.influence.sweep.program import FloatArray, IntArray, RatioProgram, RowPairs
 
 _UNIT = 2.0**-52
 _TINY = 2.0**-960
@@ -94,7 +94,7 @@ class Batch:
         pairs = [np.nonzero(~np.eye(len(one.kernel), dtype=np.bool_)) for one in messages]
         both = list(zip(messages, pairs, strict=True))
         self.group = np.repeat(np.arange(len(messages)), [len(x) for x, _ in pairs])
-        self.rows = ComparedRows(
+        self.rows = RowPairs(
             np.concatenate([one.kernel[x] for one, (x, _) in both]),
             np.concatenate([one.kernel[y] for one, (_, y) in both]),
         )
@@ -112,7 +112,7 @@ class Batch:
         sums = 1 + (paid.shape[1] + 4) * _UNIT
         limits = into[self.limits] * sums - said[self.replies]
         limits += paid[self.paid][:, np.newaxis, np.newaxis] * self.differ
-        found = Program(self.group, self.size).bound(self.rows, limits)
+        found = RatioProgram(self.group, self.size).bound(self.rows, limits)
         return np.where(np.isfinite(found), found + self.margin, np.inf)
 
 
@@ -139,7 +139,7 @@ class TreeSweep:
             groups[1, one.depth, above].append(message)
         self._batches = [Batch(groups[key], self._begin) for key in sorted(groups)]
 
-    def fresh(self) -> TreeSweep:
+    def without_cache(self) -> TreeSweep:
         """The same: nothing is learnt from a question."""
         return self
 
@@ -154,7 +154,7 @@ class TreeSweep:
         every = np.array(nodes)
         return every, every, self._leaks(levels)[0][nodes.start - 1 : nodes.stop - 1]
 
-    def known_all(self, nodes: range) -> bool:
+    def all_deterministic(self, nodes: range) -> bool:
         """Whether no node has anything to hide."""
         return bool((self._sizes[nodes.start - 1 : nodes.stop - 1] == 1).all())
 

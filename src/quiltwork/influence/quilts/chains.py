@@ -10,7 +10,7 @@ import numpy as np
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, DatedChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts import distance_bounds
-from quiltwork.influence.quilts.exact_chains import ExactWork
+from quiltwork.influence.quilts.exact_chains import ExactChainQuilts
 from quiltwork.influence.quilts.families import (
     ClusterFamily,
     IntervalFamily,
@@ -40,7 +40,7 @@ def _(
     belief: MarkovChain, length: int, reach: int, method: InfluenceMethod
 ) -> Iterator[QuiltFamily]:
     if method == "exact":
-        return ExactWork(belief, length, min(reach, length - 1)).families()
+        return ExactChainQuilts(belief, length, min(reach, length - 1)).families()
     if method in _BOUNDS:
         recurrent = distance_bounds.restrict_to_recurrent(belief)
         if recurrent.size == 1:

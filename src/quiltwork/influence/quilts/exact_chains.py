@@ -38,7 +38,7 @@ _BLOCK_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class ExactWork:
+class ExactChainQuilts:
     """Everything the families of one chain share."""
 
     chain: MarkovChain

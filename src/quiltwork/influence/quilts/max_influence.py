@@ -16,7 +16,7 @@ from quiltwork.beliefs import Belief, ChainBox, Clusters, MarkovChain, as_belief
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.influence.calibration_arguments import read_length
+from quiltwork.influence.calibration_arguments import common_length
 from quiltwork.influence.quilts.distance_bounds import smallest
 from quiltwork.influence.quilts.powers import powers_of
 from quiltwork.influence.quilts.protocol import FloatArray
@@ -51,7 +51,7 @@ def max_influence(
     0.149532
     """
     members = as_beliefs(beliefs)
-    points = read_length(members, length)
+    points = common_length(members, length)
     place = _read_node(node, "node", points)
     others = sorted({_read_node(one, "A quilt node", points) for one in listed(quilt, "quilt")})
     if place in others:

@@ -20,7 +20,7 @@ from quiltwork.influence.quilts.worst_node_search import common, price_at, worst
 _MOST_PIECES = 4096
 _MOST_NODES = 1 << 20
 
-Piece = tuple[range, float]
+TableSegment = tuple[range, float]
 
 
 def node_scales(families: Iterable[QuiltFamily], cost: Cost, price: Price, nodes: range) -> Profile:
@@ -45,7 +45,7 @@ def node_scales(families: Iterable[QuiltFamily], cost: Cost, price: Price, nodes
 
 def _pieces(
     families: Iterable[QuiltFamily], cost: Cost, price: Price, nodes: range
-) -> Iterator[Piece]:
+) -> Iterator[TableSegment]:
     """Refine families breadth-first, as long as their number allows."""
     waiting = deque(families)
     done = 0
@@ -58,7 +58,9 @@ def _pieces(
             yield from _family_pieces(family, cost, price, nodes)
 
 
-def _family_pieces(family: QuiltFamily, cost: Cost, price: Price, nodes: range) -> Iterator[Piece]:
+def _family_pieces(
+    family: QuiltFamily, cost: Cost, price: Price, nodes: range
+) -> Iterator[TableSegment]:
     shared = common(family.nodes, nodes)
     if isinstance(family, ClusterFamily):
         yield from ((range(i, i + 1), price_at(family, i, cost, price).price) for i in shared)
@@ -79,7 +81,7 @@ def _family_pieces(family: QuiltFamily, cost: Cost, price: Price, nodes: range) 
     yield from _monotone_pieces(shared[turn:], needs)
 
 
-def _monotone_pieces(nodes: range, needs: Callable[[int], float]) -> Iterator[Piece]:
+def _monotone_pieces(nodes: range, needs: Callable[[int], float]) -> Iterator[TableSegment]:
     waiting = [nodes] if nodes else []
     budget = _MOST_PIECES
     while waiting:

@@ -1,20 +1,20 @@
-"""The sweep: levels per time point in, leakage per time point out, for chains and boxes.
+"""The sweep: levels per time point in, leakage per time point out, for chains and boxes of chains.
 
-| module | what it does |
+| module | what it computes |
 |---|---|
-| `levels` | what releases spend on each node, as runs of equal nodes; what a query charges |
-| `program` | the one linear program: how far apart two rows can make a bounded function |
-| `any_start` | its closed form to the left, whatever the start |
+| `levels` | the level that releases spend on each node, as runs of equal nodes; a query's charge |
+| `program` | the ratio program: how far apart two rows can make a bounded function |
 | `step` | one step inwards on one side, by the program or by contraction |
-| `fixed_point` | bounds that hold at every node of an endless series, by Newton, certified |
-| `runs` | a side followed through runs of equal levels, until nothing moves |
-| `horizon` | the bounds from which a stretch of a long series is followed |
-| `leakage` | which stretches need a look; the worst node, the profile |
-| `noise` | the largest level at which the worst node leaks no more than ε |
-| `beliefs` | which sides a belief has, also against adversaries who know rows |
+| `fixed_point` | bounds at every node of an infinite series, by Newton's method, certified |
+| `runs` | one side swept through runs of equal levels, until it converges |
+| `horizon` | the bounds from which a stretch of a long series is swept |
+| `leakage` | which stretches to sweep; the worst node, the profile |
+| `observations` | leakage between observed values that several hidden states share |
+| `noise` | the largest level at which the worst node leaks at most ε |
+| `construction` | the sweep of each kind of belief, also against adversaries who know rows |
 
-`influence.timeline` says what a chain is like at every node. Programs are solved, and nodes swept,
-by the compiled loops of `influence.kernel`.
+`influence.timeline` describes a chain at every node. Programs are solved, and nodes swept, by the
+compiled loops of `influence.kernel`.
 """
 
 from quiltwork.influence.sweep.construction import (

@@ -1,4 +1,4 @@
-"""Which beliefs can be swept, and by which sides."""
+"""The sweep of each kind of belief: which timeline and which two sides it has."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from quiltwork.influence.diameters import cycle_diameters, diameters
 from quiltwork.influence.sweep.horizon import SHORT
 from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.influence.sweep.noise import Sweepable
-from quiltwork.influence.sweep.step import Contracted, Exact
+from quiltwork.influence.sweep.step import ContractionSide, ExactSide
 from quiltwork.influence.timeline import Timeline, cyclic_timeline, dated_timeline, timeline_of
 
 _MOST_WEIGHTED = 64
-"""So many states have a bound per pair from any start: a step takes k⁴ operations."""
+"""Up to this many states have a bound per pair from any start: a step takes k⁴ operations."""
 
 
 @singledispatch
@@ -27,7 +27,11 @@ def sweep_of(
 ) -> Sweepable:
     """Return the sweep of a belief about a series of this length, for secrets of `episode` nodes.
 
-    With `pairs` only these values are kept apart; all of them otherwise.
+    Args:
+        belief: a chain, box of chains, or network that is a tree.
+        length: of the series.
+        episode: the number of consecutive nodes that form one secret.
+        pairs: the pairs of values that are secret; all by default.
 
     Raises:
         UnsupportedError: for beliefs that cannot be swept, and for episodes of rows in no order.
@@ -39,98 +43,104 @@ def sweep_of(
 def _(
     belief: MarkovChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
-    walk = timeline_of(belief, length, kept=kept_apart(pairs, belief.states))
-    return _swept(walk, _contraction(belief, walk), length, episode)
+    timeline = timeline_of(belief, length, secret_pairs=kept_apart(pairs, belief.states))
+    return _swept(timeline, _contraction(belief, timeline), length, episode)
 
 
 @sweep_of.register(HiddenChain)
 def _(
     belief: HiddenChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
-    kept = kept_apart(pairs, belief.states)
-    walk = timeline_of(belief.inner, length, np.asarray(belief.shown), kept)
-    return _swept(walk, _contraction(belief.inner, walk), length, episode)
+    secret = kept_apart(pairs, belief.states)
+    timeline = timeline_of(belief.inner, length, np.asarray(belief.shown), secret)
+    return _swept(timeline, _contraction(belief.inner, timeline), length, episode)
 
 
 @sweep_of.register(CyclicChain)
 def _(
     belief: CyclicChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
-    walk = cyclic_timeline(belief, length, kept_apart(pairs, belief.states))
-    return _swept(walk, _contraction(belief, walk), length, episode)
+    timeline = cyclic_timeline(belief, length, kept_apart(pairs, belief.states))
+    return _swept(timeline, _contraction(belief, timeline), length, episode)
 
 
 @sweep_of.register(DatedChain)
 def _(belief: DatedChain, length: int, episode: int = 1, pairs: SecretPairs | None = None) -> Sweep:
-    walk = dated_timeline(belief, length, kept_apart(pairs, belief.states))
-    return _swept(walk, _contraction(belief, walk), length, episode)
+    timeline = dated_timeline(belief, length, kept_apart(pairs, belief.states))
+    return _swept(timeline, _contraction(belief, timeline), length, episode)
 
 
-def _swept(walk: Timeline, coarse: Contracted, length: int, episode: int) -> Sweep:
-    """Sweep a walk by the exact program, or by contraction where that is all there is to know."""
-    if walk.independent:
-        return Sweep(walk, coarse, coarse, length, episode)
-    right = Exact(walk, to_left=False)
-    left = coarse if _only_coarse(walk, coarse, length) else Exact(walk, to_left=True)
-    return Sweep(walk, left, right, length, episode, coarse)
+def _swept(timeline: Timeline, contraction: ContractionSide, length: int, episode: int) -> Sweep:
+    """The sweep of a timeline by the exact program, or by contraction for independent nodes."""
+    if timeline.independent:
+        return Sweep(timeline, contraction, contraction, length, episode)
+    right = ExactSide(timeline, to_left=False)
+    left = (
+        contraction
+        if _only_coarse(timeline, contraction, length)
+        else ExactSide(timeline, to_left=True)
+    )
+    return Sweep(timeline, left, right, length, episode, contraction)
 
 
-def _only_coarse(walk: Timeline, coarse: Contracted, length: int) -> bool:
-    """Whether one number has to do for all pairs on the left.
+def _only_coarse(timeline: Timeline, contraction: ContractionSide, length: int) -> bool:
+    """Whether the left side has one number for all pairs.
 
-    From any start: of many states, of long series that never forget theirs, and of days whose
-    first ones have more states than later ones.
+    So it is from any start, for many states, for long series of chains that never forget, and for
+    cyclic chains whose first nodes have more possible states than later ones.
     """
-    if walk.laws is not None:
+    if timeline.laws is not None:
         return False
-    shrinks = not (walk.possible.all() and walk.late_possible.all())
-    forgets = length <= SHORT or bool(coarse.diameters)
-    if walk.order is not None:  # swept node by node
-        return walk.size > _MOST_WEIGHTED
-    return walk.size > _MOST_WEIGHTED or not forgets or (walk.period > 1 and shrinks)
+    shrinks = not (timeline.possible.all() and timeline.late_possible.all())
+    forgets = length <= SHORT or bool(contraction.diameters)
+    if timeline.order is not None:  # swept node by node
+        return timeline.size > _MOST_WEIGHTED
+    return timeline.size > _MOST_WEIGHTED or not forgets or (timeline.period > 1 and shrinks)
 
 
 @sweep_of.register(ChainBox)
 def _(belief: ChainBox, length: int, episode: int = 1, pairs: SecretPairs | None = None) -> Sweep:
-    size, kept = belief.size, kept_apart(pairs, belief.states)
+    size, secret = belief.size, kept_apart(pairs, belief.states)
     nothing = np.empty((0, size), dtype=np.bool_)
-    tells = ~np.eye(size, dtype=np.bool_)
-    walk = Timeline(np.array([belief.upper]), None, nothing, None, 0.0, tells, kept)
-    side = Contracted(tuple(diameters(belief)), size)
-    return Sweep(walk, side, side, length, episode)
+    distinguishable = ~np.eye(size, dtype=np.bool_)
+    timeline = Timeline(np.array([belief.upper]), None, nothing, None, 0.0, distinguishable, secret)
+    side = ContractionSide(tuple(diameters(belief)), size)
+    return Sweep(timeline, side, side, length, episode)
 
 
 def sweep_against_known_rows(
     belief: MarkovChain | CyclicChain | DatedChain | ChainBox, length: int
 ) -> Sweepable:
-    """Return a sweep that holds whatever other rows an adversary knows.
+    """Return a sweep that holds for adversaries who know any other rows.
 
-    Knowing a row multiplies kernels by vectors, which no cross-ratio feels.
+    Knowing a row multiplies kernels by vectors, which leaves cross-ratios unchanged.
     """
     if isinstance(belief, ChainBox):
         return sweep_of(belief, length)
     if isinstance(belief, DatedChain):
-        walk = dated_timeline(belief, length)
+        timeline = dated_timeline(belief, length)
     elif isinstance(belief, CyclicChain):
-        walk = cyclic_timeline(belief, length)
+        timeline = cyclic_timeline(belief, length)
     else:
-        walk = timeline_of(belief, length)
-    side = _contraction(belief, walk)
-    return Sweep(walk, side, side, length)
+        timeline = timeline_of(belief, length)
+    side = _contraction(belief, timeline)
+    return Sweep(timeline, side, side, length)
 
 
-def _contraction(belief: MarkovChain | CyclicChain | DatedChain, walk: Timeline) -> Contracted:
-    """How fast a chain forgets on the states that it can be in, whatever its start."""
-    if walk.independent:
-        return Contracted(((1, 0.0),), walk.size)
+def _contraction(
+    belief: MarkovChain | CyclicChain | DatedChain, timeline: Timeline
+) -> ContractionSide:
+    """The contraction of a chain on the states it can take, for every start."""
+    if timeline.independent:
+        return ContractionSide(((1, 0.0),), timeline.size)
     if isinstance(belief, DatedChain) or (
-        isinstance(belief, MarkovChain) and walk.size == belief.size
+        isinstance(belief, MarkovChain) and timeline.size == belief.size
     ):
-        return Contracted(tuple(diameters(belief)), walk.size)
-    return Contracted(tuple(cycle_diameters(walk.steps)), walk.size)
+        return ContractionSide(tuple(diameters(belief)), timeline.size)
+    return ContractionSide(tuple(cycle_diameters(timeline.steps)), timeline.size)
 
 
 @singledispatch
 def can_be_swept(belief: Any) -> bool:
-    """Whether `sweep_of` knows this belief."""
+    """Whether `sweep_of` supports this belief."""
     return isinstance(belief, MarkovChain | CyclicChain | DatedChain | HiddenChain | ChainBox)

@@ -1,9 +1,9 @@
-"""What every node leaks: the node itself, and what its two sides tell about it.
+"""Leakage of every node: its own level, and what its two sides reveal about it.
 
 leak(i) = own level of i + max over states x ≠ x' of (left bound + right bound)[x, x']. A series of
-few runs of equal levels is followed from end to end. Of many runs only stretches that can hold the
-worst node are: a quick bound of each comes from the highest levels around it, and a stretch is
-followed from some nodes further out, from bounds that hold everywhere.
+few runs of equal levels is swept from end to end. In a series of many runs only stretches that may
+hold the worst node are swept: a quick bound for each comes from the highest levels around it, and
+its sweep starts some nodes further out, from bounds that hold everywhere.
 
 Theorem: docs/theory/sweep.md
 """
@@ -20,30 +20,30 @@ from quiltwork.caching import cached_property
 from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.horizon import SMALL_PIECE, InfiniteHorizon
 from quiltwork.influence.sweep.levels import Levels
-from quiltwork.influence.sweep.observations import between_shown
+from quiltwork.influence.sweep.observations import leakage_between_observations
 from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.influence.sweep.runs import Followed
-from quiltwork.influence.sweep.step import Contracted, Exact, Side
+from quiltwork.influence.sweep.runs import SideBounds
+from quiltwork.influence.sweep.step import ContractionSide, ExactSide, Side
 from quiltwork.influence.timeline import Timeline
 
 _CELLS = 1 << 22
 _MOST_WORK = 1 << 32
-"""So many entries of programs are looked at for one set of levels: some seconds."""
+"""Entries of programs per set of levels: some seconds of work."""
 _MOST_NODES, _MOST_STEPS = 1 << 20, 1 << 14
 _VERY_FEW, _FEW_RUNS, _LITTLE_WORK, _SOME_WORK = 4, 512, 1 << 30, 1 << 33
-"""Series of few runs are followed from end to end where that takes a second, of states with others
-behind them some seconds: their stretches have no good quick bounds."""
+"""Series of few runs are swept from end to end if that takes a second; for hidden states some
+seconds, since their stretches have no good quick bounds."""
 _SETTLES = 128
+"""Most chains converge within about this many nodes."""
 _MOST_APART = 10_000
-"""So many nodes of turns that are alike are told apart in a profile."""
-"""In about so many nodes most chains settle."""
+"""At most this many nodes of repeated turns are listed one by one in a profile."""
 
 
 @dataclass(frozen=True)
 class Leak:
-    """The worst node, or stretch of nodes: what it leaks, and where that comes from.
+    """The worst node, or stretch of nodes: its leakage, and the parts of it.
 
-    `leak` bounds every node asked about; `own` is what is spent on the node itself, `before` and
+    `leak` bounds every node in question; `own` is the level spent on the node itself, `before` and
     `after` what its neighbours on either side add.
     """
 
@@ -56,141 +56,150 @@ class Leak:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """A belief about a series of some length, as two sides and a walk.
+    """A belief about a series of some length, as a timeline and two sides.
 
-    What is secret is every stretch of `episode` nodes, whatever is known about the others. `coarse`
-    bounds either side whatever the start, if there is such a bound.
+    Every stretch of `episode` nodes is a secret, whatever is known about the others. `coarse`
+    bounds either side for any start, if there is such a bound.
     """
 
-    walk: Timeline
+    timeline: Timeline
     left: Side
     right: Side
     length: int
     episode: int = 1
-    coarse: Contracted | None = None
+    coarse: ContractionSide | None = None
 
-    def fresh(self) -> Sweep:
-        """The same for another question, with nothing learnt from those before."""
-        one, other = replace(self.left), replace(self.right)
-        return replace(self, left=one, right=one if self.left is self.right else other)
+    def without_cache(self) -> Sweep:
+        """A copy without cached results, for a new calibration."""
+        left, right = replace(self.left), replace(self.right)
+        return replace(self, left=left, right=left if self.left is self.right else right)
 
     def worst(self, levels: Levels, nodes: range) -> Leak:
-        """The node among `nodes` that leaks most."""
-        return Swept(self, levels, nodes).worst()
+        """The node among `nodes` with the largest leakage."""
+        return SweptSeries(self, levels, nodes).worst()
 
     def profile(self, levels: Levels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
-        """Runs of nodes (first, last) and a bound on what each of their nodes leaks."""
-        return Swept(self, levels, nodes).profile()
+        """Runs of nodes (first, last) and a bound on the leakage of each of their nodes."""
+        return SweptSeries(self, levels, nodes).profile()
 
-    def charged(self, levels: Levels) -> Levels:
-        """What changes are charged: every node its own level where some changes are not seen.
+    def charged_levels(self, levels: Levels) -> Levels:
+        """The levels that changes cost: a node's own level if some changes are not observable.
 
-        What neighbours pay only once may then be paid by a node that is not the first to change.
+        A cost that neighbours share may then fall on a node that is not the first to change.
         """
-        if self.walk.all_told:
+        if self.timeline.fully_observed:
             return levels
         return replace(levels, forward=levels.own, backward=levels.own)
 
-    def constant(self, own: float, forward: float, backward: float) -> Leak | None:
-        """What a node leaks in an endless series of constant levels; None if there is no bound."""
+    def constant_levels(self, own: float, forward: float, backward: float) -> Leak | None:
+        """The leakage of a node in an infinite series of constant levels; None if it has
+        no bound.
+        """
         left, right = self.left_bounds(backward), self.right.fixed(forward)
         if left is None or right is None:
             return None
-        nodes = np.arange(self.walk.period) + self.late
+        nodes = np.arange(self.timeline.period) + self.late_node
         ends = np.roll(right, 1 - self.episode, axis=0)
-        before, after = self.told(nodes, np.full(len(nodes), own), left, ends)
+        before, after = self.side_leakage(nodes, np.full(len(nodes), own), left, ends)
         worst = int(np.argmax(before + after))
         sides = float(before[worst]), float(after[worst])
         spent = own + (self.episode - 1) * forward
         return Leak(spent + sum(sides), int(nodes[worst]), spent, *sides)
 
     def left_bounds(self, level: float) -> FloatArray | None:
-        """Bounds to the left in an endless series of this level; None if there are none.
+        """Bounds to the left in an infinite series of this level; None if there are none.
 
         From any start they hold at every node, so that long spans may serve as well.
         """
-        found, known = self.left.fixed(level), self.by_long_spans(level)
-        if known is None:
-            return found
-        return known + self.left.rest(np.array([1])) if found is None else np.minimum(found, known)
+        by_steps, by_spans = self.left.fixed(level), self.long_span_bound(level)
+        if by_spans is None:
+            return by_steps
+        return (
+            by_spans + self.left.boundary_value(np.array([1]))
+            if by_steps is None
+            else np.minimum(by_steps, by_spans)
+        )
 
-    def by_long_spans(self, level: float) -> FloatArray | None:
-        """One number for all states to the left, from any start: long spans are not swept."""
-        weighted = isinstance(self.left, Exact) and self.left.any_start
-        return None if self.coarse is None or not weighted else self.coarse.fixed(level)
-
-    @property
-    def started(self) -> bool:
-        """Whether the left side is that of nodes after a given start."""
-        given = self.walk.laws is not None and len(self.walk.possible) > 0
-        return given and isinstance(self.left, Exact)
+    def long_span_bound(self, level: float) -> FloatArray | None:
+        """One bound to the left for all pairs, from any start, by spans too long to be swept."""
+        any_start = isinstance(self.left, ExactSide) and self.left.any_start
+        return None if self.coarse is None or not any_start else self.coarse.fixed(level)
 
     @property
-    def late(self) -> int:
-        """A node of phase 0 beyond those that are known one by one."""
-        period = self.walk.period
-        return -(-(len(self.walk.possible) + 1) // period) * period + 1
+    def has_given_start(self) -> bool:
+        """Whether the left side starts from a given law."""
+        given = self.timeline.laws is not None and len(self.timeline.possible) > 0
+        return given and isinstance(self.left, ExactSide)
 
-    def leaks(
+    @property
+    def late_node(self) -> int:
+        """A node of phase 0 after those with laws of their own."""
+        period = self.timeline.period
+        return -(-(len(self.timeline.possible) + 1) // period) * period + 1
+
+    def leakage_parts(
         self, levels: Levels, nodes: IntArray, left: FloatArray, right: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """What the secrets that begin at these nodes leak, and the three parts of that.
+        """The leakage of the secrets that begin at these nodes: total, own level, before and after.
 
         `left` bounds the side before their first node, `right` that after their last.
         """
         own = levels.block(nodes, nodes + self.episode - 1)
-        before, after = self.told(nodes, own, left, right)
+        before, after = self.side_leakage(nodes, own, left, right)
         leak = np.minimum((own + before + after) * (1 + 2.0**-50), levels.total)
-        if not self.walk.all_secret:
-            known = self.walk.known_at(nodes)
-            for further in range(1, self.episode if known.any() else 0):
-                known = known & self.walk.known_at(nodes + further)
-            leak[known] = 0.0
+        if not self.timeline.all_secret:
+            deterministic = self.timeline.is_deterministic(nodes)
+            for offset in range(1, self.episode if deterministic.any() else 0):
+                deterministic = deterministic & self.timeline.is_deterministic(nodes + offset)
+            leak[deterministic] = 0.0
         return leak, own, before, after
 
-    def told(
+    def side_leakage(
         self, nodes: IntArray, own: FloatArray, left: FloatArray, right: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """What the two sides add to a secret on which this much is spent itself.
+        """The leakage that the two sides add to a secret with this own level.
 
-        Between shown states less is told than between the worst of the states behind them.
+        Between two observed values it is less than between the worst hidden states behind them.
         """
-        before, after = self.parts(nodes, left, right)
-        walk, exact = self.walk, isinstance(self.left, Exact) and isinstance(self.right, Exact)
-        if walk.all_told or self.episode > 1 or walk.laws is None or not exact:
+        before, after = self.worst_pair(nodes, left, right)
+        timeline, exact = (
+            self.timeline,
+            isinstance(self.left, ExactSide) and isinstance(self.right, ExactSide),
+        )
+        if timeline.fully_observed or self.episode > 1 or timeline.laws is None or not exact:
             return before, after
-        added = between_shown(walk, nodes, own, left + right)
-        total = np.minimum(before + after, np.maximum(added - own, 0.0) * (1 + 2.0**-50))
+        leak = leakage_between_observations(timeline, nodes, own, left + right)
+        total = np.minimum(before + after, np.maximum(leak - own, 0.0) * (1 + 2.0**-50))
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.nan_to_num(before / (before + after), nan=0.5)
-            first, second = total * share, total * (1 - share) * (1 + 2.0**-50)
+            left_part, right_part = total * share, total * (1 - share) * (1 + 2.0**-50)
         bounded = np.isfinite(total)
-        return np.where(bounded, first, before), np.where(bounded, second, after)
+        return np.where(bounded, left_part, before), np.where(bounded, right_part, after)
 
-    def parts(
+    def worst_pair(
         self, nodes: IntArray, left: FloatArray, right: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """What the two sides add, at the pair of states for which that is most.
+        """The leakage that the two sides add, at the worst pair of states.
 
         The states at the two ends of an episode differ independently of each other, also where the
-        data do not tell them apart: what happens at one end shifts the hidden state of the other.
+        data do not distinguish them: a change at one end shifts the hidden state of the other.
         """
-        if isinstance(self.left, Exact) and not self.left.any_start:
+        if isinstance(self.left, ExactSide) and not self.left.any_start:
             with np.errstate(invalid="ignore"):
-                left = left + self.walk.tilts(nodes)
+                left = left + self.timeline.prior_log_ratios(nodes)
             left = np.where(np.isnan(left), np.inf, left)
         if self.episode > 1:
             first, last = (self._pairs(ends) for ends in (nodes, nodes + self.episode - 1))
             return _most(left, first), _most(right, last)
-        x, y = self.walk.pairs
+        x, y = self.timeline.pairs
         if not len(x):
             return np.zeros(len(nodes)), np.zeros(len(nodes))
-        shape = len(nodes), self.walk.size, self.walk.size
+        shape = len(nodes), self.timeline.size, self.timeline.size
         left, right = (np.broadcast_to(one, shape)[:, x, y] for one in (left, right))
         with np.errstate(invalid="ignore"):
             both = left + right
         both[np.isnan(both)] = np.inf
-        if not self.walk.all_secret:
+        if not self.timeline.all_secret:
             both[~self._secret(nodes)[:, x, y]] = -np.inf
         pair = both.argmax(axis=1)
         rows = np.arange(len(nodes))
@@ -201,32 +210,32 @@ class Sweep:
         return before, after * (1 + 2.0**-51)
 
     def _secret(self, nodes: IntArray) -> BoolArray:
-        """(nodes, k, k) the pairs of possible states that are kept apart."""
-        return self._pairs(nodes) & self.walk.secret
+        """(nodes, k, k) the pairs of possible states that are secret."""
+        return self._pairs(nodes) & self.timeline.secret
 
     def _pairs(self, nodes: IntArray) -> BoolArray:
         """(nodes, k, k) the pairs of different possible states."""
-        possible = self.walk.possible_at(nodes)
-        different = ~np.eye(self.walk.size, dtype=np.bool_)
+        possible = self.timeline.possible_at(nodes)
+        different = ~np.eye(self.timeline.size, dtype=np.bool_)
         return np.asarray(possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & different)
 
     def affordable(self, nodes: int) -> int:
-        """So many stretches of these nodes can be swept in some seconds."""
-        programs = 1 + 2 * len(self.walk.pairs[0]) * len(self.walk.spans)
-        return _MOST_WORK // (programs * self.walk.size**2 * nodes)
+        """How many stretches of `nodes` nodes can be swept in some seconds."""
+        programs = 1 + 2 * len(self.timeline.pairs[0]) * len(self.timeline.spans)
+        return _MOST_WORK // (programs * self.timeline.size**2 * nodes)
 
-    def known_all(self, nodes: range) -> bool:
-        """Whether no node has anything to hide."""
-        early = len(self.walk.possible)
-        shown = np.arange(
-            nodes.start, min(nodes.stop, max(early, nodes.start) + self.walk.period + 1)
+    def all_deterministic(self, nodes: range) -> bool:
+        """Whether no node has a secret."""
+        early = len(self.timeline.possible)
+        first_nodes = np.arange(
+            nodes.start, min(nodes.stop, max(early, nodes.start) + self.timeline.period + 1)
         )
-        return bool(self.walk.known_at(shown).all())
+        return bool(self.timeline.is_deterministic(first_nodes).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Stretches of nodes first..last, each followed alone."""
+    """Stretches of nodes first..last, each swept on its own."""
 
     first: IntArray
     last: IntArray
@@ -235,31 +244,31 @@ class Stretches:
         return len(self.first)
 
 
-class Swept:
+class SweptSeries:
     """One set of levels swept over a series."""
 
     def __init__(self, sweep: Sweep, levels: Levels, nodes: range) -> None:
-        self.sweep, self.levels = sweep, sweep.charged(levels)
+        self.sweep, self.levels = sweep, sweep.charged_levels(levels)
         last = max(nodes.start, min(nodes.stop - 1, levels.length) - sweep.episode + 1)
         self.nodes = range(nodes.start, last + 1)
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the series is followed from end to end."""
-        runs, walk = len(self.levels.first), self.sweep.walk
-        programs = 1 + 2 * len(walk.pairs[0]) * len(walk.spans)
-        work = runs * _SETTLES * programs * walk.size**2
-        most = _LITTLE_WORK if walk.all_told else _SOME_WORK
-        few = runs <= _VERY_FEW or (runs <= _FEW_RUNS and work <= most)
+        """Whether the series is swept from end to end."""
+        runs, timeline = len(self.levels.first), self.sweep.timeline
+        programs = 1 + 2 * len(timeline.pairs[0]) * len(timeline.spans)
+        work = runs * _SETTLES * programs * timeline.size**2
+        affordable_work = _LITTLE_WORK if timeline.fully_observed else _SOME_WORK
+        few = runs <= _VERY_FEW or (runs <= _FEW_RUNS and work <= affordable_work)
         return few or self.horizon.short
 
     @cached_property
     def horizon(self) -> InfiniteHorizon:
-        """Where stretches are followed from."""
+        """The bounds from which stretches are swept."""
         return InfiniteHorizon(self.sweep, self.levels)
 
     def worst(self) -> Leak:
-        """Stretches in order of their bounds, until no other can be worse or too many are left."""
+        """The worst node: stretches in order of their quick bounds, until no other can be worse."""
         start = Leak(-1.0, self.nodes.start, 0.0, 0.0, 0.0)
         if self.whole:
             return self._worst_between(self.nodes.start, self.nodes.stop - 1, start)
@@ -267,40 +276,49 @@ class Swept:
         bounds = self.bounds(stretches)
         order = np.argsort(-bounds, kind="stable")
         best, most = start, self._affordable
-        for done, which in enumerate(order.tolist()):
-            if bounds[which] <= best.leak:
+        for count, index in enumerate(order.tolist()):
+            if bounds[index] <= best.leak:
                 break
-            if done >= most:  # what is left leaks no more than the quick bound of the next
-                return replace(best, leak=float(bounds[which]))
-            first, last = int(stretches.first[which]), int(stretches.last[which])
+            if count >= most:  # the quick bound of the next stretch bounds all that are left
+                return replace(best, leak=float(bounds[index]))
+            first, last = int(stretches.first[index]), int(stretches.last[index])
             best = self._worst_between(first, last, best)
         return best
 
     def _worst_between(self, first: int, last: int, best: Leak) -> Leak:
+        """The worse of a known node and the nodes first..last."""
         for nodes, _, leak, *parts in self._leaks(first, last):
             top = int(np.argmax(leak))
             if leak[top] > best.leak:
-                best = Leak(float(leak[top]), int(nodes[top]), *(float(one[top]) for one in parts))
+                best = Leak(
+                    float(leak[top]), int(nodes[top]), *(float(part[top]) for part in parts)
+                )
         return best
 
     def profile(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Every stretch, node by node; beyond what is affordable, the lesser ones as a whole."""
+        """Runs of nodes and their leakage; stretches beyond the affordable ones keep their quick
+        bounds.
+        """
         every = Stretches(np.array([self.nodes.start]), np.array([self.nodes.stop - 1]))
         stretches = every if self.whole else self.stretches()
         first: list[IntArray] = []
         last: list[IntArray] = []
         values: list[FloatArray] = []
-        which = np.arange(len(stretches))
+        indices = np.arange(len(stretches))
         if not self.whole and self._affordable < len(stretches):
             bounds = self.bounds(stretches)
             order = np.argsort(-bounds, kind="stable")
-            which, rest = np.sort(order[: self._affordable]), order[self._affordable :]
-            first, last, values = [stretches.first[rest]], [stretches.last[rest]], [bounds[rest]]
-        for one in which.tolist():
-            begin, end = int(stretches.first[one]), int(stretches.last[one])
+            indices, others = np.sort(order[: self._affordable]), order[self._affordable :]
+            first, last, values = (
+                [stretches.first[others]],
+                [stretches.last[others]],
+                [bounds[others]],
+            )
+        for index in indices.tolist():
+            begin, end = int(stretches.first[index]), int(stretches.last[index])
             for nodes, ends, leak, *_ in self._leaks(begin, end):
                 run_first, run_last, run_leak = _runs_of_alike(
-                    nodes, ends, leak, self.sweep.walk.period
+                    nodes, ends, leak, self.sweep.timeline.period
                 )
                 first.append(run_first)
                 last.append(run_last)
@@ -310,39 +328,41 @@ class Swept:
         return firsts[order], lasts[order], leaks[order]
 
     def _leaks(self, first: int, last: int) -> Iterator[tuple[Any, ...]]:
-        """The nodes of a stretch that stand for all, and the last node that each stands for.
+        """Representative nodes of a stretch, the last node that each represents, and their leakage.
 
-        With what they leak, and the three parts of that. Of equal nodes those of one period are
-        looked at, which together stand for all up to the last.
+        Of equal nodes those of one period are computed, which together represent all up to the
+        last.
         """
         more = self.sweep.episode - 1
         left, right = self.followed(first, last)
-        early, runs = len(self.sweep.walk.possible), self.levels.first
+        early, runs = len(self.sweep.timeline.possible), self.levels.first
         ends = np.array([first, last + 1, early + 1, early + 1 - more])
         cuts = ends, runs, runs - more, left.cuts, right.cuts - more
         begins: IntArray = np.unique(np.concatenate(cuts))
         begins = begins[(begins >= first) & (begins <= last + 1)]
         begins, ends = begins[:-1], begins[1:] - 1
-        alike = left.is_steady(begins) & right.is_steady(begins + more) & (begins > early)
+        steady = left.is_steady(begins) & right.is_steady(begins + more) & (begins > early)
         sizes = np.where(
-            alike, np.minimum(ends - begins + 1, self.sweep.walk.period), ends - begins + 1
+            steady, np.minimum(ends - begins + 1, self.sweep.timeline.period), ends - begins + 1
         )
         part = np.repeat(np.arange(len(begins)), sizes)
         nodes = begins[part] + np.arange(len(part)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        until = np.where(alike[part], ends[part], nodes)
-        step = max(1, _CELLS // self.sweep.walk.size**2)
+        until = np.where(steady[part], ends[part], nodes)
+        step = max(1, _CELLS // self.sweep.timeline.size**2)
         at = 0
         while at < len(nodes):
             stop = min(at + step, len(nodes))
             while stop < len(nodes) and until[stop] == until[stop - 1]:
                 stop += 1
-            these = nodes[at:stop]
-            told = self.sweep.leaks(self.levels, these, left.at(these), right.at(these + more))
-            yield these, until[at:stop], *told
+            chunk = nodes[at:stop]
+            parts = self.sweep.leakage_parts(
+                self.levels, chunk, left.at(chunk), right.at(chunk + more)
+            )
+            yield chunk, until[at:stop], *parts
             at = stop
 
-    def followed(self, first: int, last: int) -> tuple[Followed, Followed]:
-        """The bounds of both sides at the nodes of a stretch; those after it begin at its ends."""
+    def followed(self, first: int, last: int) -> tuple[SideBounds, SideBounds]:
+        """The bounds of both sides at the nodes of a stretch, swept from some nodes further out."""
         sweep, levels, more = self.sweep, self.levels, self.sweep.episode - 1
         caps = self._caps
         starts: tuple[FloatArray | None, FloatArray | None] = (None, None)
@@ -350,43 +370,47 @@ class Swept:
         if not self.whole:
             reach, starts = self.horizon.warm_up, self.horizon.outer
             begin = first - reach
-            if sweep.started and first <= len(sweep.walk.possible) + reach:
+            if sweep.has_given_start and first <= len(sweep.timeline.possible) + reach:
                 begin = 1
             reaches = max(begin, 1), min(last + more + reach, levels.length)
         begin, end = reaches
-        before = self._start(sweep.left, begin, begin == 1, starts[0])
-        after = self._start(sweep.right, end, end == levels.length, starts[1])
+        left_start = self._start(sweep.left, begin, begin == 1, starts[0])
+        right_start = self._start(sweep.right, end, end == levels.length, starts[1])
         most = [
-            _MOST_STEPS if isinstance(side, Contracted) else min(sweep.affordable(1), _MOST_NODES)
+            _MOST_STEPS
+            if isinstance(side, ContractionSide)
+            else min(sweep.affordable(1), _MOST_NODES)
             for side in (sweep.left, sweep.right)
         ]
-        left = Followed(sweep.left, levels, begin, last, before, 1, caps[0], most[0])
-        right = Followed(sweep.right, levels, end, first + more, after, -1, caps[1], most[1])
+        left = SideBounds(sweep.left, levels, begin, last, left_start, 1, caps[0], most[0])
+        right = SideBounds(
+            sweep.right, levels, end, first + more, right_start, -1, caps[1], most[1]
+        )
         return left, right
 
     def _start(self, side: Side, node: int, at_end: bool, outer: FloatArray | None) -> FloatArray:
-        """The bounds at the node that a side begins at."""
+        """The bounds at the node at which a side starts."""
         if at_end:
-            return side.rest(np.array([node]))
-        return side.unknown(1) if outer is None else outer[[(node - 1) % len(outer)]]
+            return side.boundary_value(np.array([node]))
+        return side.unbounded(1) if outer is None else outer[[(node - 1) % len(outer)]]
 
     @cached_property
     def _caps(self) -> tuple[FloatArray | None, FloatArray | None]:
-        """Bounds that long spans, which are not swept, say about every node."""
+        """Bounds at every node by spans that are too long to be swept."""
         sweep, levels = self.sweep, self.levels
-        left = sweep.by_long_spans(float(levels.backward.max()))
-        if isinstance(sweep.left, Contracted):
+        left = sweep.long_span_bound(float(levels.backward.max()))
+        if isinstance(sweep.left, ContractionSide):
             left = sweep.left.fixed(float(levels.backward.max()))
-        elif left is None and not self.whole and isinstance(sweep.left, Exact):
+        elif left is None and not self.whole and isinstance(sweep.left, ExactSide):
             left = self.horizon.outer[0] if sweep.left.any_start else None
-        if not isinstance(sweep.right, Contracted):
+        if not isinstance(sweep.right, ContractionSide):
             return left, None
         return left, sweep.right.fixed(float(levels.forward.max()))
 
     def stretches(self) -> Stretches:
-        """Stretches around every change of level, of some hundred nodes, and those between."""
+        """Stretches around every change of level, some hundred nodes each, and those in between."""
         reach, more = self.horizon.warm_up, self.sweep.episode - 1
-        early, nodes = len(self.sweep.walk.possible), self.nodes
+        early, nodes = len(self.sweep.timeline.possible), self.nodes
         edges = np.append(self.levels.first, self.levels.length + 1)
         begins, ends = edges - reach - more, edges + reach
         begins[0], ends[0] = 1, max(int(ends[0]), early + reach)
@@ -410,51 +434,52 @@ class Swept:
         own = levels.most(levels.own, stretches.first, stretches.last)
         own = own + more * levels.most(levels.forward, stretches.first, end)
         behind, beyond = self.horizon.grids
-        back = np.searchsorted(behind, levels.most(levels.backward, start, stretches.last))
-        ahead = np.searchsorted(beyond, levels.most(levels.forward, stretches.first, stop))
-        code, where = np.unique(back * len(beyond) + ahead, return_inverse=True)
+        left_level = np.searchsorted(behind, levels.most(levels.backward, start, stretches.last))
+        right_level = np.searchsorted(beyond, levels.most(levels.forward, stretches.first, stop))
+        code, where = np.unique(left_level * len(beyond) + right_level, return_inverse=True)
         pairs = np.divmod(code, len(beyond))
         sides = np.array([self._sides(left[[b]], right[[a]]) for b, a in zip(*pairs, strict=True)])
         bound = own + sides[where.ravel()]
-        early = stretches.first <= len(self.sweep.walk.possible)
+        early = stretches.first <= len(self.sweep.timeline.possible)
         return np.minimum(np.where(early, np.inf, bound), levels.total)
 
     def _sides(self, left: FloatArray, right: FloatArray) -> float:
-        nodes = np.arange(self.sweep.walk.period) + self.sweep.late
+        """The largest sum of both sides over a period and all pairs of states."""
+        nodes = np.arange(self.sweep.timeline.period) + self.sweep.late_node
         shape = (len(nodes), *left.shape[1:])
         after_shape = (len(nodes), *right.shape[1:])
-        before, after = self.sweep.parts(
+        before, after = self.sweep.worst_pair(
             nodes, np.broadcast_to(left, shape), np.broadcast_to(right, after_shape)
         )
         return float((before + after).max())
 
     @cached_property
     def _affordable(self) -> int:
-        """So many stretches are followed; the others keep their quick bounds."""
+        """The number of stretches that are swept; the others keep their quick bounds."""
         return max(1, self.sweep.affordable(3 * max(SMALL_PIECE, self.horizon.warm_up)))
 
 
 def _runs_of_alike(
     nodes: IntArray, ends: IntArray, leak: FloatArray, period: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Runs (first, last, leak) of nodes that stand for all up to their end.
+    """Runs (first, last, leak) of nodes, each represented by its worst node.
 
-    Turns of a period are alike, and their nodes are not: they are told apart, as far as that is
-    worth it; beyond, the largest stands for all.
+    Turns of a period are alike, their nodes are not: up to `_MOST_APART` nodes are listed one by
+    one, beyond that the worst of a turn stands for all.
     """
     group = np.flatnonzero(np.append(True, np.diff(ends) > 0))
     first, last, worst = nodes[group], ends[group], np.maximum.reduceat(leak, group)
     sizes = np.diff(np.append(group, len(nodes)))
     turning = (sizes == period) & (last - first >= period) & (period > 1)
-    found = [(first[~turning], last[~turning], worst[~turning])]
-    for at in np.flatnonzero(turning).tolist():
-        count = int(last[at] - first[at]) + 1
-        apart = np.arange(min(count, _MOST_APART))
-        one = first[at] + apart
-        found.append((one, one, leak[group[at] + apart % period]))
-        if count > len(apart):
-            found.append((one[-1:] + 1, last[[at]], worst[[at]]))
-    firsts, lasts, leaks = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    parts = [(first[~turning], last[~turning], worst[~turning])]
+    for index in np.flatnonzero(turning).tolist():
+        count = int(last[index] - first[index]) + 1
+        offsets = np.arange(min(count, _MOST_APART))
+        nodes_of_turns = first[index] + offsets
+        parts.append((nodes_of_turns, nodes_of_turns, leak[group[index] + offsets % period]))
+        if count > len(offsets):
+            parts.append((nodes_of_turns[-1:] + 1, last[[index]], worst[[index]]))
+    firsts, lasts, leaks = (np.concatenate(column) for column in zip(*parts, strict=True))
     return firsts, lasts, leaks
 
 

@@ -1,9 +1,9 @@
-"""Levels: what all releases together spend on each time point, as runs of equal points.
+"""Levels: the privacy level that all releases together spend on each time point, as runs.
 
-Every node has three levels. `own` is what changing it alone costs; `forward` is what a change adds
-to one that comes from the left, `backward` to one that comes from the right. For releases that pay
-per point all three are the same; a pair of neighbours, and a window that is charged once, are paid
-by the first of their nodes that changes.
+Every node has three levels. `own` is the cost of changing it alone; `forward` is what a change adds
+to one that comes from the left, `backward` to one that comes from the right. For releases that
+charge per point all three are equal; a pair of neighbours, and a window that is charged once, are
+paid by the first of their nodes that changes.
 
 Theorem: docs/theory/sweep.md
 """
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 UP = 1 + 2.0**-51
 _MANY = 1 << 24
+"""Series up to this length are looked up in a table, which takes 8 bytes per node."""
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
     """Run j begins at node first[j] (first[0] is 1) and ends before the next, or at `length`.
 
-    `total` is what changing everything costs. All numbers are rounded up.
+    `total` is the cost of changing every node. All numbers are rounded up.
     """
 
     first: IntArray
@@ -41,7 +42,7 @@ class Levels:
 
     @classmethod
     def constant(cls, level: float, length: int) -> Levels:
-        """One level for all nodes."""
+        """The same level at all nodes."""
         one = np.array([level])
         return cls(np.array([1]), one, one, one, length, level * length * UP)
 
@@ -59,34 +60,34 @@ class Levels:
         return np.append(self.first[1:] - 1, self.length)
 
     def joined(self) -> Levels:
-        """The same with equal neighbouring runs as one."""
+        """Merge neighbouring runs of equal levels."""
         rows = np.stack([self.own, self.forward, self.backward])
         kept = np.append(True, (np.diff(rows) != 0).any(axis=0))
         own, forward, backward = rows[:, kept]
         return Levels(self.first[kept], own, forward, backward, self.length, self.total)
 
     def flat(self) -> Levels:
-        """The highest levels on all nodes from the first to the last on which anything is spent."""
+        """The highest levels at all nodes from the first to the last with a level above 0."""
         rows = np.stack([self.own, self.forward, self.backward])
-        spent = np.flatnonzero(rows.max(axis=0) > 0)
-        if not len(spent):
+        nonzero = np.flatnonzero(rows.max(axis=0) > 0)
+        if not len(nonzero):
             return self
-        begin, end = int(self.first[spent[0]]), int(self.last[spent[-1]])
+        begin, end = int(self.first[nonzero[0]]), int(self.last[nonzero[-1]])
         first = np.array([1, begin, end + 1])
         kept = np.append(np.diff(first) > 0, end < self.length)
-        most = rows.max(axis=1)[:, np.newaxis] * np.array([0.0, 1.0, 0.0])[kept]
-        return Levels(first[kept], most[0], most[1], most[2], self.length, self.total)
+        highest = rows.max(axis=1)[:, np.newaxis] * np.array([0.0, 1.0, 0.0])[kept]
+        return Levels(first[kept], highest[0], highest[1], highest[2], self.length, self.total)
 
     def times(self, factor: float) -> Levels:
-        """All levels times a factor."""
+        """All levels times a factor, rounded up."""
         up = factor * UP
         own, forward, backward = self.own * up, self.forward * up, self.backward * up
         return Levels(self.first, own, forward, backward, self.length, self.total * up)
 
     def run_of(self, nodes: IntArray) -> IntArray:
-        """Which run each node lies in."""
-        found: IntArray = np.searchsorted(self.first, nodes, side="right") - 1
-        return found
+        """The index of each node's run."""
+        runs: IntArray = np.searchsorted(self.first, nodes, side="right") - 1
+        return runs
 
     def at(self, values: FloatArray, nodes: IntArray) -> FloatArray:
         """The values of these nodes' runs; 0 outside the series."""
@@ -98,10 +99,11 @@ class Levels:
         return np.where(inside, values[runs], 0.0)
 
     def block(self, start: IntArray, stop: IntArray) -> FloatArray:
-        """What changing all of start..stop costs: the first node alone, then what each adds.
+        """The cost of changing all of start..stop: the first node alone, then what each further one
+        adds.
 
-        Within a run that is a product. Across runs sums are subtracted, and what rounding may have
-        taken from them is charged: it may be more than a small level after large ones.
+        Within a run that is a product. Across runs it is a difference of sums, and their rounding
+        error is charged too: it may exceed a small level after large ones.
         """
         cost = self.at(self.own, start)
         if (stop == start).all():
@@ -109,12 +111,12 @@ class Levels:
         ends, run = self._before(stop + 1), self.run_of(np.clip(start + 1, 1, self.length))
         lost = ends * (len(self.first) + 3) * 2.0**-52
         across = ends - self._before(start + 1) + lost
-        alike = (start >= 1) & (stop <= self.length) & (run == self.run_of(stop))
-        added = np.where(alike, self.forward[run] * (stop - start), across)
+        same_run = (start >= 1) & (stop <= self.length) & (run == self.run_of(stop))
+        added = np.where(same_run, self.forward[run] * (stop - start), across)
         return np.asarray((cost + np.where(stop > start, added, 0.0)) * (1 + 2.0**-40))
 
     def _before(self, nodes: IntArray) -> FloatArray:
-        """The forward levels of all nodes before these, added up."""
+        """The sums of the forward levels of all nodes before these."""
         inside = np.clip(nodes, 1, self.length + 1)
         sizes = np.diff(np.append(self.first, self.length + 1))
         upto = np.concatenate([[0.0], np.cumsum(self.forward * sizes)])
@@ -127,12 +129,12 @@ class Levels:
         high = np.clip(self.run_of(stop), low, None)
         tables = self._tables(values)
         width = np.frexp((high - low + 1).astype(np.float64))[1] - 1
-        found = np.empty(len(low))
+        largest = np.empty(len(low))
         for power in np.unique(width).tolist():
-            these = width == power
+            chosen = width == power
             table = tables[power]
-            found[these] = np.maximum(table[low[these]], table[high[these] - (1 << power) + 1])
-        return found
+            largest[chosen] = np.maximum(table[low[chosen]], table[high[chosen] - (1 << power) + 1])
+        return largest
 
     def _tables(self, values: FloatArray) -> list[FloatArray]:
         """Largest values of 1, 2, 4, … runs from each run on."""
@@ -144,7 +146,7 @@ class Levels:
 
 
 def few_levels(levels: FloatArray, most: int) -> FloatArray:
-    """The levels, or about `most` that cover them from above."""
+    """The distinct levels, or about `most` levels that cover them from above."""
     distinct = np.unique(levels)
     if len(distinct) <= most:
         return distinct
@@ -156,10 +158,10 @@ def few_levels(levels: FloatArray, most: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Charge:
-    """How far a query moves in L1, in its integers, when points of its window change.
+    """The sensitivity of a query in L1, in its integers, when points of its window change.
 
-    By `point` for every point, `pair` for every pair of neighbours in the window that a change
-    touches, and `once` for touching the window at all; of several `runs`, for each of them.
+    `point` for every point, `pair` for every pair of neighbours in the window that a change
+    touches, and `once` for touching the window at all; for several `runs`, once for each of them.
     """
 
     start: int
@@ -177,14 +179,14 @@ class Charge:
         return cls(*query.window(length), *query.moves, query.runs)
 
     def change(self, first: int, last: int) -> int:
-        """How far the query moves when all of first..last change."""
+        """The sensitivity to a change of all of first..last."""
         return int(self.changes(np.array([first]), np.array([last]))[0])
 
     def changes(self, first: IntArray, last: IntArray) -> IntArray:
         """The same for many stretches at once."""
         if self.runs:
-            found = [replace(self, start=a, stop=b, runs=()) for a, b in self.runs]
-            return np.asarray(sum(one.changes(first, last) for one in found))
+            parts = [replace(self, start=a, stop=b, runs=()) for a, b in self.runs]
+            return np.asarray(sum(one.changes(first, last) for one in parts))
         low, high = np.maximum(first, self.start), np.minimum(last, self.stop)
         size = np.maximum(high - low + 1, 0)
         pairs = np.minimum(high, self.stop - 1) - np.maximum(low - 1, self.start) + 1
@@ -200,11 +202,11 @@ class Charge:
         run = np.maximum(np.searchsorted(begins, nodes, side="right") - 1, 0)
         start, stop = begins[run], ends[run]
         inside = ((nodes >= start) & (nodes <= stop)).astype(np.float64)
-        ahead = inside * (nodes < stop) * self.pair
-        behind = inside * (nodes > start) * self.pair
-        own = inside * (self.point + self.once) + ahead + behind
-        forward = inside * (self.point + self.once * (nodes == start)) + ahead
-        backward = inside * (self.point + self.once * (nodes == stop)) + behind
-        size, many = int((ends - begins + 1).sum()), len(begins)
-        total = float(self.point * size + self.pair * (size - many) + self.once * many)
+        pair_after = inside * (nodes < stop) * self.pair
+        pair_before = inside * (nodes > start) * self.pair
+        own = inside * (self.point + self.once) + pair_after + pair_before
+        forward = inside * (self.point + self.once * (nodes == start)) + pair_after
+        backward = inside * (self.point + self.once * (nodes == stop)) + pair_before
+        size, count = int((ends - begins + 1).sum()), len(begins)
+        total = float(self.point * size + self.pair * (size - count) + self.once * count)
         return Levels(nodes, own, forward, backward, length, total).joined()

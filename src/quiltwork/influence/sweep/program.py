@@ -1,12 +1,13 @@
-"""The one program behind the sweep: how far apart can two rows make a bounded function?
+"""The ratio program behind the sweep: how far apart two rows can make a bounded function.
 
 L(p, q; A) = max { log (p·u)/(q·u) : u > 0, u(z) ≤ e^{A[z,z']}·u(z') for all z, z' }. An optimal u
 is a spanning tree of tight constraints. An edge above node z carries p's share less q's share of
-the nodes below it; the tree is optimal when that is ≥ 0 where z is at its upper limit and ≤ 0 at
-its lower one, and such a tree bounds L from above even where it is not feasible. Trees are kept
-between calls, since they rarely change from one time point to the next.
+the nodes below it; the tree is optimal if that is ≥ 0 where z is at its upper limit and ≤ 0 at its
+lower one, and such a tree bounds L from above even where it is not feasible. Trees are cached
+between calls, since they rarely change from one time point to the next. For the left side under
+every start at once the program has a closed form (`AnyStartProgram`).
 
-Cost: O(k²) per pair of rows while trees stay, O(k²) per change of a tree; `influence.kernel`.
+Cost: O(k²) per pair of rows if its tree stays, O(k²) per change of a tree; `influence.kernel`.
 
 Theorem: docs/theory/sweep.md
 """
@@ -37,9 +38,9 @@ SLACK = 2.0**-44
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Upper bounds of programs, and how each would move with its limits.
+    """Upper bounds of programs, and their derivatives by the limits.
 
-    `slope[m, z]` belongs to the limit A[`high[m, z]`, `low[m, z]`]; all other slopes are 0.
+    `slope[m, z]` is the derivative by A[`high[m, z]`, `low[m, z]`]; all others are 0.
     """
 
     values: FloatArray
@@ -59,10 +60,10 @@ class Bounds:
         )
 
 
-class ComparedRows:
-    """Pairs of rows p, q, each (n, k) and not negative; rounded towards privacy.
+class RowPairs:
+    """Pairs of rows p, q, each (n, k) and not negative, rounded towards privacy.
 
-    L rises with p and falls with q. `given` is what they were before.
+    L rises with p and falls with q. `given` holds the rows before rounding.
     """
 
     def __init__(self, above: FloatArray, below: FloatArray) -> None:
@@ -75,12 +76,12 @@ class ComparedRows:
             self.unlimited = np.log(ratio.max(axis=1)) * (1 + 2.0**-50) + 2.0**-50
             self.masses = np.log(self.above.sum(axis=1) / self.below.sum(axis=1)) + 2.0**-48
 
-    def repeated(self, times: int) -> ComparedRows:
+    def repeated(self, times: int) -> RowPairs:
         """The same rows several times over."""
-        return ComparedRows(np.tile(self.above, (times, 1)), np.tile(self.below, (times, 1)))
+        return RowPairs(np.tile(self.above, (times, 1)), np.tile(self.below, (times, 1)))
 
     def largest(self, limits: FloatArray, group: IntArray) -> FloatArray:
-        """The largest limit between two states that the rows reach."""
+        """The largest limit between two states in the rows' support."""
         most = np.zeros(len(group))
         for z in range(limits.shape[-1]):
             over = np.where(self.seen, limits[group, z, :], -np.inf).max(axis=1)
@@ -88,17 +89,17 @@ class ComparedRows:
         return most
 
     def without_trees(self, most: FloatArray) -> FloatArray:
-        """A bound by the largest limit and by single entries alone; none for empty rows."""
+        """A bound by the largest limit and by single entries alone; +inf for empty rows."""
         with np.errstate(invalid="ignore"):
             bound = np.minimum(most + self.masses, self.unlimited)
         return np.where(np.isnan(bound), np.inf, bound)
 
 
-class Program:
+class RatioProgram:
     """L for pairs of rows under limits; rows and limits may change from call to call.
 
     Args:
-        group: (n,) which of the k×k matrices of limits belongs to each pair of rows.
+        group: (n,) the index of the k×k matrix of limits for each pair of rows.
         size: k.
     """
 
@@ -107,25 +108,25 @@ class Program:
         self.size = size
         self._trees = KeptTrees.none(len(group), size)
 
-    def bound(self, rows: ComparedRows, limits: FloatArray) -> FloatArray:
+    def bound(self, rows: RowPairs, limits: FloatArray) -> FloatArray:
         """Upper bounds on L, within `MARGIN`; `limits` is (groups, k, k), +inf for none."""
         return self.solve(rows, limits).values
 
-    def solve(self, rows: ComparedRows, limits: FloatArray) -> Bounds:
+    def solve(self, rows: RowPairs, limits: FloatArray) -> Bounds:
         """The bounds with their slopes."""
         self.rows = rows
-        limits = closed(limits)
+        limits = metric_closure(limits)
         capped = np.minimum(limits, LARGEST_LIMIT)
         capped += SLACK * (1 + np.abs(capped))
-        found = self._two_states(capped) if self.size == 2 else self._by_trees(capped)
+        bounds = self._two_states(capped) if self.size == 2 else self._by_trees(capped)
         if (limits > LARGEST_LIMIT).any():
             most = rows.largest(limits, self.group)
-            values = np.where(most > LARGEST_LIMIT, rows.without_trees(most), found.values)
-            found = Bounds(values, found.slope, found.high, found.low)
-        return found
+            values = np.where(most > LARGEST_LIMIT, rows.without_trees(most), bounds.values)
+            bounds = Bounds(values, bounds.slope, bounds.high, bounds.low)
+        return bounds
 
     def _two_states(self, limits: FloatArray) -> Bounds:
-        """Both trees there are."""
+        """The better of the two trees of two states."""
         a = limits[self.group]
         ends = np.stack([a[:, 1, 0], -a[:, 0, 1]])
         weight = np.exp(ends)
@@ -134,18 +135,18 @@ class Program:
             top, bottom = p[:, 0] + p[:, 1] * weight, q[:, 0] + q[:, 1] * weight
             values = np.log(top / bottom)
             best = np.argmax(values, axis=0)
-            these = (best, np.arange(len(best)))
-            share = (p[:, 1] / top[these] - q[:, 1] / bottom[these]) * weight[these]
+            chosen = (best, np.arange(len(best)))
+            share = (p[:, 1] / top[chosen] - q[:, 1] / bottom[chosen]) * weight[chosen]
         raised = best == 0
         slope = np.zeros((len(best), 2))
         slope[:, 1] = np.maximum(np.where(raised, share, -share), 0.0)
         high = np.tile([0, 1], (len(best), 1))
         low = np.tile([0, 0], (len(best), 1))
         high[~raised, 1], low[~raised, 1] = 0, 1
-        return Bounds(values[these] + 2.0**-48, slope, high, low)
+        return Bounds(values[chosen] + 2.0**-48, slope, high, low)
 
     def _by_trees(self, limits: FloatArray) -> Bounds:
-        """The kernel's, from the trees of the last call."""
+        """Bounds by the kernel, starting from the trees of the last call."""
         rows = self.rows
         inputs = rows.above, rows.below, limits, self.group
         values, slope, high, low, self._trees = solve(*inputs, self._trees)
@@ -154,40 +155,48 @@ class Program:
         return Bounds(values, slope, high, low)
 
 
-def closed(limits: FloatArray) -> FloatArray:
-    """The tightest limits that follow (Floyd–Warshall). O(k³) per matrix."""
+def metric_closure(limits: FloatArray) -> FloatArray:
+    """The tightest limits that follow from the given ones (Floyd–Warshall). O(k³) per matrix."""
     size = limits.shape[-1]
-    found = limits.copy()
-    found[:, np.arange(size), np.arange(size)] = 0.0
+    closure = limits.copy()
+    closure[:, np.arange(size), np.arange(size)] = 0.0
     if size > 2:
-        with np.errstate(
-            invalid="ignore"
-        ):  # by way of a state that cannot be there nothing follows
+        with np.errstate(invalid="ignore"):  # ∞ − ∞ on a path through an impossible state
             for z in range(size):
-                np.fmin(found, found[:, :, z, np.newaxis] + found[:, np.newaxis, z, :], out=found)
-    return found
+                np.fmin(
+                    closure,
+                    closure[:, :, z, np.newaxis] + closure[:, np.newaxis, z, :],
+                    out=closure,
+                )
+    return closure
 
 
 _DOWN, _UP, _LEAST = 1 - 2.0**-50, 1 + 2.0**-46, 2.0**-48
 
 
 class AnyStartProgram:
-    """The same calls as `Program`, for columns weighted in any way.
+    """The program of the left side under every start at once, in closed form.
+
+    How far apart can the columns p, q of a matrix make a bounded function if rows may be weighted
+    in any way? The maximum over weights m and u of log [Σ m·p·u · Σ m·q]/[Σ m·p · Σ m·q·u] is
+    attained by weights on two states: the largest L with tanh(L/4) = tanh(δ/4)·tanh(A[z,z']/4),
+    where δ is the log of p(z)·q(z')/(p(z')·q(z)). The interface is that of `RatioProgram`. Cost:
+    O(k²) per pair of columns.
 
     Args:
-        group: (n,) which of the k×k matrices of limits belongs to each pair of columns.
+        group: (n,) the index of the k×k matrix of limits for each pair of columns.
         size: k.
     """
 
     def __init__(self, group: IntArray, size: int) -> None:
         self.group, self.size = group, size
 
-    def bound(self, rows: ComparedRows, limits: FloatArray) -> FloatArray:
-        """Upper bounds; `limits` is (groups, k, k), +inf for none."""
+    def bound(self, rows: RowPairs, limits: FloatArray) -> FloatArray:
+        """Upper bounds on L; `limits` is (groups, k, k), +inf for none."""
         return self.solve(rows, limits).values
 
-    def solve(self, rows: ComparedRows, limits: FloatArray) -> Bounds:
-        """The bounds with their slopes: each hangs on one limit alone.
+    def solve(self, rows: RowPairs, limits: FloatArray) -> Bounds:
+        """The bounds with their slopes: each depends on one limit alone.
 
         Limits are not closed: a state that is possible at early nodes only bounds no others.
         """
@@ -213,17 +222,17 @@ class AnyStartProgram:
         values = 2 * np.log1p(most) * _UP + _LEAST
         slope, high, low = (np.zeros((count, self.size), dtype=t) for t in (float, int, int))
         with np.errstate(invalid="ignore"):
-            change = near * (1 - far**2) / ((near + far) * (1 + near * far))
-        slope[:, 0] = np.where(near + far > 0, change, 1.0)
+            derivative = near * (1 - far**2) / ((near + far) * (1 + near * far))
+        slope[:, 0] = np.where(near + far > 0, derivative, 1.0)
         high[:, 0], low[:, 0] = pair
         return Bounds(values, slope, high, low)
 
 
 def _from_above(entries: FloatArray) -> FloatArray:
-    """Square roots, at least `SMALLEST_ENTRY` where an entry is not 0."""
+    """Square roots, with positive entries raised to at least `SMALLEST_ENTRY`."""
     return np.sqrt(np.where(entries > 0, np.maximum(entries, SMALLEST_ENTRY), 0.0))
 
 
 def _from_below(entries: FloatArray) -> FloatArray:
-    """Square roots, 0 below `SMALLEST_ENTRY`."""
+    """Square roots, with entries below `SMALLEST_ENTRY` counted as 0."""
     return np.sqrt(np.where(entries >= SMALLEST_ENTRY, entries, 0.0))

@@ -1,14 +1,14 @@
-"""One side followed through a series: runs of equal levels, until nothing moves.
+"""One side swept through a series: runs of equal levels, until the bounds converge.
 
-Within a run bounds come close to those that hold for ever as fast as the chain forgets. Where they
-hardly move, a certificate ends the run: bounds a little higher that one more period does not
-exceed hold at all nodes that are left, since a step is monotone. So cost follows the number of
-runs and how long each takes to settle, not the length. Chains that forget too slowly for that get
-the fixed point of the level for the rest of a run.
+Within a run bounds approach their fixed point as fast as the chain forgets. Once they hardly move,
+a certificate ends the run: slightly raised bounds that one more period does not exceed hold at all
+remaining nodes, since a step is monotone. So the cost follows the number of runs and how long each
+takes to converge, not the length. Chains that forget too slowly use the fixed point of the level
+for the rest of a run.
 
-In a public order of matrices (`Timeline.order`) nothing is steady. There bounds are rounded up a
-little at the first node of every day, and a day that is entered with bounds, levels and matrices
-that were met before has the bounds that were computed then.
+In a public order of matrices (`Timeline.order`) nothing converges. There bounds are rounded up
+slightly at the first node of every day, and a day with the same bounds, levels and matrices as an
+earlier one reuses its results.
 
 Theorem: docs/theory/sweep.md (Endless series)
 """
@@ -21,27 +21,28 @@ import numpy as np
 
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.influence.sweep.step import Exact, Side
+from quiltwork.influence.sweep.step import ExactSide, Side
 
 _FIRST = 32
-"""So many nodes of a run are swept before it is looked at."""
+"""Nodes of a run that are swept before convergence is checked."""
 _SLOW = 1024
-"""In runs that take so many nodes, what has no bound in an endless one is given up."""
+"""After this many nodes of a run, bounds without a fixed point are set to infinity."""
 _FORGETS = 256
 _SLACKS = (2.0**-31, 2.0**-29)
-"""How much higher a certificate is than the bounds, as a share of what is told."""
+"""How far a certificate is raised above the bounds, relative to the largest bound."""
 _LEAST_SLACK = 2.0**-40
 _LAST_SLACK = 2.0**-8
 _CELLS = 1 << 22
-"""So many numbers are computed in one call."""
+"""Numbers computed in one call."""
 _GRID = 2.0**40
+"""Bounds at the first node of a day are rounded up to multiples of 1/`_GRID`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """Places first..last of a side in the order in which it is followed, as rows of its table.
+class TableSegment:
+    """Steps first..last of a side, in the order of the sweep, as rows of its table.
 
-    Place p has row `row + (p − first) % cycle`. Steady ones have fewer rows than places.
+    Step p has row `row + (p − first) % cycle`. Steady segments have fewer rows than steps.
     """
 
     first: int
@@ -51,23 +52,23 @@ class Piece:
 
     @property
     def steady(self) -> bool:
-        """Whether its rows serve again and again."""
+        """Whether rows are used more than once."""
         return self.cycle <= self.last - self.first
 
 
-class Followed:
+class SideBounds:
     """The bounds of one side at the nodes from `begin` to `end`, in this direction.
 
     Args:
-        side: how bounds move inwards.
-        levels: what is spent on every node.
-        begin: the node to begin at.
+        side: the recursion.
+        levels: the level spent on every node.
+        begin: the first node.
         end: the last one.
         start: (n, …) the bounds at the last n nodes up to the first one.
-        toward: 1 for the left side, −1 for the right. The two sides of a box are one and the same,
-            so that it cannot be read from the side.
-        cap: (period, …) bounds that hold at every node besides, by phase.
-        most: so many nodes are swept; after that runs end with the fixed point of their level.
+        toward: 1 for the left side, −1 for the right. The two sides of a box are one object, so the
+            direction cannot be read from the side.
+        cap: (period, …) further bounds that hold at every node, by phase.
+        most: the number of nodes to sweep; after that runs end with the fixed point of their level.
     """
 
     def __init__(
@@ -88,8 +89,8 @@ class Followed:
         self._known: dict[tuple[bytes, ...], tuple[int, FloatArray]] = {}
         self._fixed_points: dict[float, FloatArray | None] = {}
         self._marks = self._places_of_marks()
-        self._rest = side.rest(np.array([1 << 40]))[0]
-        self._rows, self._pieces, self._size = [start[-1:]], [Piece(0, 0, 0, 1)], 1
+        self._rest = side.boundary_value(np.array([1 << 40]))[0]
+        self._rows, self._pieces, self._size = [start[-1:]], [TableSegment(0, 0, 0, 1)], 1
         self._values = levels.backward if toward > 0 else levels.forward
         self._follow(start)
         self.table = np.concatenate(self._rows)
@@ -100,22 +101,22 @@ class Followed:
 
     def at(self, nodes: IntArray) -> FloatArray:
         """The bounds at these nodes."""
-        place = (nodes - self.begin) * self.toward
-        piece = np.searchsorted(self._first, place, side="right") - 1
+        steps = (nodes - self.begin) * self.toward
+        segment = np.searchsorted(self._first, steps, side="right") - 1
         return np.asarray(
-            self.table[self._row[piece] + (place - self._first[piece]) % self._cycle[piece]]
+            self.table[self._row[segment] + (steps - self._first[segment]) % self._cycle[segment]]
         )
 
     def is_steady(self, nodes: IntArray) -> np.ndarray:
-        """Whether nodes lie in a piece whose rows serve again and again."""
-        place = (nodes - self.begin) * self.toward
-        return np.asarray(self._steady[np.searchsorted(self._first, place, side="right") - 1])
+        """Whether nodes lie in a steady segment."""
+        steps = (nodes - self.begin) * self.toward
+        return np.asarray(self._steady[np.searchsorted(self._first, steps, side="right") - 1])
 
     @property
     def cuts(self) -> IntArray:
-        """Nodes at which a steady piece begins or has ended."""
+        """Nodes at which a steady segment begins or has ended."""
         steady = [piece for piece in self._pieces if piece.steady]
-        ends = [end for one in steady for end in (one.first, one.last)]
+        ends = [end for segment in steady for end in (segment.first, segment.last)]
         nodes = self.begin + self.toward * np.array(ends, dtype=np.int64).reshape(-1, 2)
         low, high = np.sort(nodes, axis=1).T
         return np.concatenate([low, high + 1])
@@ -124,7 +125,7 @@ class Followed:
         return self.begin + self.toward * place
 
     def _runs(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """First and last place and level of every run of equal levels on the way."""
+        """First and last step and level of every run of equal levels on the way."""
         first, last = self.levels.first - self.begin, self.levels.last - self.begin
         values = self._values
         if self.toward < 0:
@@ -136,9 +137,10 @@ class Followed:
         return first, np.append(first[1:] - 1, self.count - 1), values
 
     def _follow(self, ring: FloatArray) -> None:
+        """Sweep all runs, each until it converges."""
         first, last, values = self._runs()
         place, run, final = 0, 0, len(first) - 1
-        # what a run must have left to be looked at
+        # convergence is only checked in runs with at least this many nodes left
         enough = _FIRST + self._turns + self._period
         chunk = enough
         size = last - first
@@ -171,33 +173,35 @@ class Followed:
     def _settled(
         self, ring: FloatArray, place: int, first: int, last: int, level: float
     ) -> FloatArray | None:
-        """Bounds, period by period, for the rest of a run; None where they still move."""
+        """Bounds, period by period, for the rest of a run; None if they still move."""
         if not self._repeats(ring, place, first, last):
             return None
         period, begins = self._period, place - self._turns + 1
-        now, before = ring[-period:], ring[-2 * period : -period]
-        infinite = ~np.isfinite(now)
+        current, before = ring[-period:], ring[-2 * period : -period]
+        infinite = ~np.isfinite(current)
         turn = ring[-self._turns :].reshape(-1, period, *ring.shape[1:]).max(axis=0)
         if (infinite != ~np.isfinite(before)).any():
-            return None if self._left > 0 else self.side.unknown(period)
+            return None if self._left > 0 else self.side.unbounded(period)
         with np.errstate(invalid="ignore"):
-            moved = float(np.abs(np.where(infinite, 0.0, turn - before)).max(initial=0.0))
-            told = np.where(infinite | ~np.isfinite(self._rest), 0.0, now - self._rest)
-        scale = float(np.abs(told).max(initial=0.0))
-        falls = bool((turn <= before).all())  # then they go on to fall, and need no slack
+            change = float(np.abs(np.where(infinite, 0.0, turn - before)).max(initial=0.0))
+            above_boundary = np.where(
+                infinite | ~np.isfinite(self._rest), 0.0, current - self._rest
+            )
+        scale = float(np.abs(above_boundary).max(initial=0.0))
+        falls = bool((turn <= before).all())  # falling bounds keep falling and need no slack
         for share in _SLACKS:
             slack = max(share * scale, _LEAST_SLACK)
-            if moved > slack:
+            if change > slack:
                 continue
             for more in (0.0, slack) if falls else (slack,):
-                if (kept := self._certified(turn, more, begins, level)) is not None:
-                    return kept
+                if (certified := self._certified(turn, more, begins, level)) is not None:
+                    return certified
         return None if self._left > 0 else self._for_ever(turn, scale, begins, place, level)
 
     def _repeats(self, ring: FloatArray, place: int, first: int, last: int) -> bool:
-        """Whether steps repeat from here to the end of a run, and have for long enough."""
-        walk = getattr(self.side, "walk", None)
-        if walk is not None and walk.order is not None:
+        """Whether steps repeat from here to the end of a run, and have done so for a period."""
+        timeline = getattr(self.side, "walk", None)
+        if timeline is not None and timeline.order is not None:
             return False
         begins, needed = place - self._turns + 1, self._turns + self._period
         if begins < max(first, 0) or len(ring) < needed or last - place <= needed:
@@ -205,19 +209,19 @@ class Followed:
         return self.toward < 0 or self._node(begins) >= self.side.repeats_from(self.toward)
 
     def _without_unbounded(self, ring: FloatArray, place: int, level: float) -> FloatArray:
-        """The ring with no bound where none holds for ever: what only rises never settles."""
-        known = self._fixed(place, level)
-        if known is None:  # a sweep from no bound at all has one for what is forgotten
+        """The ring with +inf where no fixed point exists: rising bounds never converge."""
+        fixed = self._fixed(place, level)
+        if fixed is None:  # a sweep from +inf is finite exactly where the chain forgets
             steps = -(-_FORGETS // self._period) * self._period
-            start = self.side.unknown(self._turns)
+            start = self.side.unbounded(self._turns)
             levels = np.full(self._turns + steps, level)
             first = self._node(place - self._turns + 1)
-            known = self.side.follow(start, first, levels)[-self._period :]
+            fixed = self.side.follow(start, first, levels)[-self._period :]
         rows = np.arange(len(ring))[::-1] % self._period
-        return np.where(np.isinf(known[self._period - 1 - rows]), np.inf, ring)
+        return np.where(np.isinf(fixed[self._period - 1 - rows]), np.inf, ring)
 
     def _fixed(self, place: int, level: float) -> FloatArray | None:
-        """Bounds that no step at this level exceeds, for the period up to a place."""
+        """The fixed point at this level, for the period up to a step; None if there is none."""
         if level not in self._fixed_points:
             self._fixed_points[level] = self.side.fixed(level)
         fixed = self._fixed_points[level]
@@ -229,7 +233,7 @@ class Followed:
     def _certified(
         self, turn: FloatArray, slack: float, begins: int, level: float
     ) -> FloatArray | None:
-        """The turn a little higher, if one more does not exceed it."""
+        """The turn slightly raised, if one more turn does not exceed it."""
         size = turn.shape[-1]
         off = ~np.eye(size, dtype=np.bool_) if size > 1 else np.ones((1, 1), dtype=np.bool_)
         raised = turn + slack * off
@@ -242,9 +246,9 @@ class Followed:
     def _for_ever(
         self, turn: FloatArray, scale: float, begins: int, place: int, level: float
     ) -> FloatArray:
-        """Bounds that no step at this level exceeds, from those that take too long to settle.
+        """Bounds that no step at this level exceeds, from bounds that converge too slowly.
 
-        None at all where the chain does not forget; what a node leaks is at most all that is spent.
+        +inf where the chain does not forget; the leakage of a node is at most the total spent.
         """
         fixed = self._fixed(place, level)
         if fixed is not None:
@@ -253,38 +257,38 @@ class Followed:
             turn = np.maximum(turn, fixed)
         slack = max(scale * _SLACKS[-1], _LEAST_SLACK)
         while slack <= _LAST_SLACK * max(scale, _LEAST_SLACK):
-            if (kept := self._certified(turn, slack, begins, level)) is not None:
-                return kept
+            if (certified := self._certified(turn, slack, begins, level)) is not None:
+                return certified
             slack *= 8
-        return self.side.unknown(self._period)
+        return self.side.unbounded(self._period)
 
     def _sweep(self, ring: FloatArray, place: int, stop: int) -> FloatArray:
-        """Follow from a place to another one; the bounds of the last nodes up to there."""
+        """Sweep from one step to another; the bounds of the last nodes up to there."""
         tail = self._turns + self._period
-        at = place
-        while at < stop:
-            cut = self._marks[np.searchsorted(self._marks, at, side="right") :][:1]
+        position = place
+        while position < stop:
+            cut = self._marks[np.searchsorted(self._marks, position, side="right") :][:1]
             until = min(int(cut[0]), stop) if len(cut) else stop
-            rows = self._rows_between(ring, at, until)
+            rows = self._rows_between(ring, position, until)
             ring = np.concatenate([ring, rows])[-tail:]
-            at = until
+            position = until
         return ring
 
     def _rows_between(self, ring: FloatArray, place: int, stop: int) -> FloatArray:
-        """The rows of the places after one up to another, kept."""
-        known = min(len(ring), self._widest)
-        ring = ring[-known:]
-        first = self._node(place - known + 1)
-        nodes = first + self.toward * np.arange(known + stop - place)
+        """Compute and store the rows of the steps after one up to another."""
+        available = min(len(ring), self._widest)
+        ring = ring[-available:]
+        first = self._node(place - available + 1)
+        nodes = first + self.toward * np.arange(available + stop - place)
         spent = self.levels.at(self._values, nodes)
         key = None
         if len(self._marks) and place in self._marks:
             ring = np.ceil(ring * _GRID) / _GRID
             key = self._key(ring, nodes, spent)
-            if (met := self._known.get(key)) is not None:
-                self._pieces.append(Piece(place + 1, stop, met[0], stop - place))
-                return met[1]
-        rows = self.side.follow(ring, first, spent)[known:]
+            if (cached := self._known.get(key)) is not None:
+                self._pieces.append(TableSegment(place + 1, stop, cached[0], stop - place))
+                return cached[1]
+        rows = self.side.follow(ring, first, spent)[available:]
         rows = self._capped(rows, self._node(place + 1))
         if key is not None:
             self._known[key] = self._size, rows
@@ -292,29 +296,34 @@ class Followed:
         return rows
 
     def _capped(self, rows: FloatArray, first: int) -> FloatArray:
-        """Bounds of nodes from one on, none above what holds at every node of its phase."""
+        """Bounds of nodes from one on, each at most the cap of its phase."""
         if self.cap is None:
             return rows
         nodes = first + self.toward * np.arange(len(rows))
         return np.asarray(np.minimum(rows, self.cap[(nodes - 1) % len(self.cap)]))
 
     def _key(self, ring: FloatArray, nodes: IntArray, spent: FloatArray) -> tuple[bytes, ...]:
-        """All that the bounds of a day rest on."""
-        assert isinstance(self.side, Exact)  # noqa: S101  (only these have an order)
-        walk, left = self.side.walk, self.side.to_left
-        steps = [walk.product_at(span, nodes - span if left else nodes) for span in self.side.spans]
-        possible = walk.possible_at(nodes).tobytes() if left else b""
-        return ring.tobytes(), spent.tobytes(), possible, *(one.tobytes() for one in steps)
+        """The inputs that determine the bounds of a day, as a cache key."""
+        assert isinstance(self.side, ExactSide)  # noqa: S101  (only these have an order)
+        timeline, left = self.side.timeline, self.side.to_left
+        steps = [
+            timeline.product_at(span, nodes - span if left else nodes) for span in self.side.spans
+        ]
+        possible = timeline.possible_at(nodes).tobytes() if left else b""
+        return ring.tobytes(), spent.tobytes(), possible, *(index.tobytes() for index in steps)
 
     def _places_of_marks(self) -> IntArray:
-        """The places at which days begin, as met; two states are swept as fast as looked up."""
+        """The steps at which days begin; none for two states, which are swept as fast as
+        looked up.
+        """
         marks = getattr(getattr(self.side, "walk", None), "marks", None)
-        if marks is None or not isinstance(self.side, Exact) or self.side.walk.size == 2:
+        if marks is None or not isinstance(self.side, ExactSide) or self.side.timeline.size == 2:
             return np.empty(0, dtype=np.int64)
         places = np.sort((marks - self.begin) * self.toward)
         return np.asarray(places[(places > 0) & (places < self.count)])
 
     def _keep(self, first: int, last: int, rows: FloatArray) -> None:
-        self._pieces.append(Piece(first, last, self._size, len(rows)))
+        """Store rows as a segment."""
+        self._pieces.append(TableSegment(first, last, self._size, len(rows)))
         self._rows.append(rows)
         self._size += len(rows)

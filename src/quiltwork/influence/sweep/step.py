@@ -1,9 +1,9 @@
-"""One side of a node: what lies beyond it can tell about it, carried one node inwards.
+"""One side of a node: a bound on what all releases beyond it reveal, carried inwards node by node.
 
-`Exact` keeps one bound per pair of states: on the right of log E[h|X_t=x]/E[h|X_t=x'], on the left
-of log M(x)/M(x') with M(x) = P(X_t=x)·E[h|X_t=x], so that one and the same matrix works at every
-node. `Contracted` keeps one number for all pairs and holds for every start and every matrix of a
-set. Both follow a stretch of nodes from bounds at its first ones.
+`ExactSide` keeps one bound per pair of states: on the right of log E[h|X_t=x]/E[h|X_t=x'], on the
+left of log M(x)/M(x') with M(x) = P(X_t=x)·E[h|X_t=x], so that the same matrix serves every node.
+`ContractionSide` keeps one number for all pairs; it holds for every start and every matrix of a
+set. Both follow a stretch of nodes inwards from bounds at its first ones.
 
 Theorem: docs/theory/sweep.md
 """
@@ -18,127 +18,138 @@ import numpy as np
 
 from quiltwork.caching import cached_property
 from quiltwork.influence.kernel import sweep, sweep_two
-from quiltwork.influence.sweep.fixed_point import Homogeneous, periodic_bounds
+from quiltwork.influence.sweep.fixed_point import HomogeneousStep, periodic_fixed_point
 from quiltwork.influence.sweep.program import (
     AnyStartProgram,
     BoolArray,
-    ComparedRows,
     FloatArray,
     IntArray,
-    Program,
+    RatioProgram,
+    RowPairs,
 )
 from quiltwork.influence.timeline import Timeline
 from quiltwork.roots import bisect
 
 _LONGEST_SPAN, _BISECTIONS = 64, 80
 _ORDINARY = 64.0
-"""Ratios of bounds up to e to so much per node stay numbers."""
+"""With levels below this, e^level times a ratio does not overflow (`_by_ratios`)."""
 _LARGEST_BOUND = 300.0
+"""The same for the bounds that a stretch starts from."""
 
 
 @dataclass(frozen=True, eq=False)
-class Exact:
+class ExactSide:
     """The exact program of every pair of states, to the right or to the left.
 
-    Where every start is meant at once, a bound to the left is of log E[h|X_t=x]/E[h|X_t=x'].
+    For every start at once, a bound to the left is of log E[h|X_t=x]/E[h|X_t=x'].
     """
 
-    walk: Timeline
+    timeline: Timeline
     to_left: bool
 
     @property
     def any_start(self) -> bool:
-        """Whether laws are unknown, so that columns may be weighted in any way."""
-        return self.to_left and self.walk.laws is None
+        """Whether the initial law is unknown, so that columns may be weighted in any way."""
+        return self.to_left and self.timeline.laws is None
 
-    def program(self, group: IntArray) -> Program | AnyStartProgram:
+    def program(self, group: IntArray) -> RatioProgram | AnyStartProgram:
         """The program of one step for pairs of states in these groups."""
-        return (AnyStartProgram if self.any_start else Program)(group, self.walk.size)
+        return (AnyStartProgram if self.any_start else RatioProgram)(group, self.timeline.size)
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """One node at a time where every step is likely enough, else up to 16."""
-        return self.walk.spans
+        """Steps of one node where every move is likely enough, else up to 16 nodes."""
+        return self.timeline.spans
 
     @property
     def period(self) -> int:
-        """After how many nodes steps repeat."""
-        return self.walk.period
+        """The number of nodes after which steps repeat."""
+        return self.timeline.period
 
-    def rest(self, nodes: IntArray) -> FloatArray:
-        """0 to the right; to the left the log-ratios of the law itself, if it is known."""
+    def boundary_value(self, nodes: IntArray) -> FloatArray:
+        """The bound at the end of a series: 0 to the right; to the left the log-ratios of a known
+        law.
+        """
         if not self.to_left or self.any_start:
-            return np.zeros((len(nodes), self.walk.size, self.walk.size))
-        bounds = np.swapaxes(self.walk.tilts(nodes), 1, 2).copy()
-        bounds[:, np.arange(self.walk.size), np.arange(self.walk.size)] = 0.0
+            return np.zeros((len(nodes), self.timeline.size, self.timeline.size))
+        bounds = np.swapaxes(self.timeline.prior_log_ratios(nodes), 1, 2).copy()
+        bounds[:, np.arange(self.timeline.size), np.arange(self.timeline.size)] = 0.0
         return bounds
 
-    def unknown(self, count: int) -> FloatArray:
-        """+inf everywhere."""
-        return np.full((count, self.walk.size, self.walk.size), np.inf)
+    def unbounded(self, count: int) -> FloatArray:
+        """The bound +inf everywhere."""
+        return np.full((count, self.timeline.size, self.timeline.size), np.inf)
 
-    def late_rows(self, span: int, phase: int = 0) -> ComparedRows:
-        """The rows of all pairs that lead to late nodes of one phase.
+    def late_rows(self, span: int, phase: int = 0) -> RowPairs:
+        """The rows of all pairs that lead to later nodes of one phase.
 
-        From any start earlier nodes may have more states, and bounds of late nodes rest on theirs:
-        for these all states are possible.
+        From any start, earlier nodes may have more possible states, and bounds of later nodes rest
+        on
+        theirs: all states count as possible there.
         """
-        x, y = self.walk.pairs
-        products = self.walk.products[span]
+        x, y = self.timeline.pairs
+        products = self.timeline.products[span]
         matrix = products[(phase - span) % len(products) if self.to_left else phase]
         if self.to_left and not self.any_start:
-            matrix = matrix * self.walk.late_possible[(phase - span) % self.walk.period][:, None]
+            matrix = (
+                matrix * self.timeline.late_possible[(phase - span) % self.timeline.period][:, None]
+            )
         rows = matrix.T if self.to_left else matrix
-        return ComparedRows(rows[x], rows[y])
+        return RowPairs(rows[x], rows[y])
 
     def uniform(self) -> bool:
         """Whether all nodes have the same rows."""
-        settled = not self.to_left or len(self.walk.possible) == 0
+        settled = not self.to_left or len(self.timeline.possible) == 0
         if self.any_start:
-            settled = bool(self.walk.possible.all() and self.walk.late_possible.all())
-        return self.walk.period == 1 and self.walk.order is None and settled
+            settled = bool(self.timeline.possible.all() and self.timeline.late_possible.all())
+        return self.timeline.period == 1 and self.timeline.order is None and settled
 
     def repeats_from(self, toward: int) -> int:
-        """The first node from which on steps repeat with the period, going this way."""
+        """The first node from which steps repeat with the period, in this direction."""
         del toward
-        return len(self.walk.possible) + self.spans[-1] + 1 if self.to_left else 1
+        return len(self.timeline.possible) + self.spans[-1] + 1 if self.to_left else 1
 
     def fixed(self, level: float) -> FloatArray | None:
-        """Bounds, by phase, that no step at this level exceeds; None where there are none.
+        """A fixed point, by phase: bounds that no step at this level exceeds; None if there is
+        none.
 
         Newton's method where matrices do not change, else turns through the period.
         """
-        if self.walk.size == 1:
-            return np.zeros((self.walk.period, 1, 1))
-        if self.to_left and self.walk.limits is None:
+        if self.timeline.size == 1:
+            return np.zeros((self.timeline.period, 1, 1))
+        if self.to_left and self.timeline.limits is None:
             return None
-        if self.walk.order is not None:  # the worst node of the series
-            nodes = len(self.walk.order) + 1
-            found = self.follow(self.rest(np.array([nodes])), nodes, np.full(nodes, level))
-            return np.asarray(found.max(axis=0, keepdims=True))
-        if self.walk.period == 1:
+        if self.timeline.order is not None:  # the worst node of the series
+            nodes = len(self.timeline.order) + 1
+            bounds = self.follow(
+                self.boundary_value(np.array([nodes])), nodes, np.full(nodes, level)
+            )
+            return np.asarray(bounds.max(axis=0, keepdims=True))
+        if self.timeline.period == 1:
             return self.homogeneous.solve(level)
-        return periodic_bounds(self, level)
+        return periodic_fixed_point(self, level)
 
     def follow(self, start: FloatArray, first: int, levels: FloatArray) -> FloatArray:
         """Bounds of a stretch of nodes from `first` inwards, (nodes, k, k).
 
-        `start` has those of its first nodes, `levels` what is spent on every one.
+        `start` holds the bounds of its first nodes, `levels` the spent level of every node.
         """
-        walk, known = self.walk, len(start)
-        if walk.size == 1 or len(levels) <= known:
-            return np.concatenate([start, np.zeros((max(len(levels) - known, 0), 1, 1))])
+        timeline, given = self.timeline, len(start)
+        if timeline.size == 1 or len(levels) <= given:
+            return np.concatenate([start, np.zeros((max(len(levels) - given, 0), 1, 1))])
         if self._by_ratios(start[-1], levels):
-            rows = walk.steps[0].T if self.to_left else walk.steps[0]
-            found = sweep_two(rows, np.exp(start[-1]), np.exp(levels[known - 1 :]))
-            return np.concatenate([start, np.log(found[1:])])
+            rows = timeline.steps[0].T if self.to_left else timeline.steps[0]
+            ratios = sweep_two(rows, np.exp(start[-1]), np.exp(levels[given - 1 :]))
+            return np.concatenate([start, np.log(ratios[1:])])
         nodes = first + (1 if self.to_left else -1) * np.arange(len(levels))
-        possible = self.walk.possible_at(nodes) if self.to_left else self._all_possible(len(nodes))
+        possible = (
+            self.timeline.possible_at(nodes) if self.to_left else self._all_possible(len(nodes))
+        )
         return sweep(
             *self._rows,
             *self._spans,
-            walk.pairs,
-            walk.tells,
+            timeline.pairs,
+            timeline.distinguishable,
             start,
             levels,
             possible,
@@ -148,54 +159,60 @@ class Exact:
         )
 
     def _all_possible(self, count: int) -> BoolArray:
-        return np.ones((count, self.walk.size), dtype=np.bool_)
+        return np.ones((count, self.timeline.size), dtype=np.bool_)
 
     def _blocks(self, nodes: IntArray) -> IntArray:
-        """Which rows lead to each node by each span."""
-        if self.walk.period == 1 and self.walk.order is None:
+        """The index of the rows that lead to each node by each span."""
+        if self.timeline.period == 1 and self.timeline.order is None:
             return np.repeat(self._offsets[:, np.newaxis], len(nodes), axis=1)
         begins = (nodes - span if self.to_left else nodes for span in self.spans)
         ways = zip(self.spans, self._offsets.tolist(), begins, strict=True)
-        return np.array([offset + self.walk.product_at(span, node) for span, offset, node in ways])
+        return np.array(
+            [offset + self.timeline.product_at(span, node) for span, offset, node in ways]
+        )
 
     @cached_property
     def _spans(self) -> tuple[IntArray, FloatArray]:
-        """How many nodes each span takes, and what rounding adds to it."""
-        return np.array(self.spans), np.array([self.walk.margin(span) for span in self.spans])
+        """The number of nodes of each span, and its rounding margin."""
+        return np.array(self.spans), np.array([self.timeline.margin(span) for span in self.spans])
 
     def _by_ratios(self, start: FloatArray, levels: FloatArray) -> bool:
-        """Whether two states are swept by ratios: all steps likely, nothing beyond what is met."""
-        walk = self.walk
-        if walk.size > 2 or walk.spans != (1,) or self.any_start or not self.uniform():
+        """Whether two states can be swept by ratios: all moves likely, no overflow, no impossible
+        state.
+        """
+        timeline = self.timeline
+        if timeline.size > 2 or timeline.spans != (1,) or self.any_start or not self.uniform():
             return False
-        met = walk.all_told and float(levels.max(initial=0.0)) < _ORDINARY
-        return met and bool(np.abs(start).max() < _LARGEST_BOUND)
+        simple = timeline.fully_observed and float(levels.max(initial=0.0)) < _ORDINARY
+        return simple and bool(np.abs(start).max() < _LARGEST_BOUND)
 
     @cached_property
     def _offsets(self) -> IntArray:
-        """Where the rows of each span begin."""
-        sizes = [len(self.walk.products[span]) for span in self.spans]
+        """The first index of the rows of each span."""
+        sizes = [len(self.timeline.products[span]) for span in self.spans]
         return np.cumsum([0, *sizes[:-1]])
 
     @cached_property
     def _rows(self) -> tuple[FloatArray, FloatArray]:
-        """The rows of all pairs, (products, pairs, k): p and q, from any start their roots."""
-        x, y = self.walk.pairs
-        products = np.concatenate([self.walk.products[span] for span in self.spans])
+        """The rows of all pairs, (products, pairs, k): p and q, for any start their
+        square roots.
+        """
+        x, y = self.timeline.pairs
+        products = np.concatenate([self.timeline.products[span] for span in self.spans])
         rows = np.swapaxes(products, 1, 2) if self.to_left else products
         rows = np.sqrt(rows) if self.any_start else rows
         above, below = rows[:, x], rows[:, y]
         return np.ascontiguousarray(above), np.ascontiguousarray(below)
 
     @cached_property
-    def homogeneous(self) -> Homogeneous:
+    def homogeneous(self) -> HomogeneousStep:
         """The step at late nodes, where matrices do not change."""
-        return Homogeneous(self)
+        return HomogeneousStep(self)
 
 
 @dataclass(frozen=True, eq=False)
-class Contracted:
-    """tanh(L/4) = tanh(Δ/4)·tanh(α/4), whatever the start and the order of the matrices.
+class ContractionSide:
+    """tanh(L/4) = tanh(Δ/4)·tanh(α/4), for every start and any order of the matrices.
 
     Attributes:
         diameters: (span, Δ of products of so many matrices), the spans ascending.
@@ -207,12 +224,12 @@ class Contracted:
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """Those that are swept, and one node."""
+        """The spans that are swept, and one node."""
         return tuple(sorted({1, *(span for span, _ in self.near)}))
 
     @cached_property
     def near(self) -> tuple[tuple[int, float], ...]:
-        """The spans that are swept; longer ones tell of endless series only."""
+        """The spans that are swept; longer ones serve fixed points only."""
         return tuple(one for one in self.diameters if one[0] <= _LONGEST_SPAN)
 
     @property
@@ -220,12 +237,12 @@ class Contracted:
         """Every node is like every other."""
         return 1
 
-    def rest(self, nodes: IntArray) -> FloatArray:
-        """Nothing is told."""
+    def boundary_value(self, nodes: IntArray) -> FloatArray:
+        """0: nothing is released beyond the end."""
         return np.zeros((len(nodes), 1, 1))
 
-    def unknown(self, count: int) -> FloatArray:
-        """+inf."""
+    def unbounded(self, count: int) -> FloatArray:
+        """The bound +inf."""
         return np.full((count, 1, 1), np.inf)
 
     def repeats_from(self, toward: int) -> int:
@@ -240,28 +257,30 @@ class Contracted:
     def follow(self, start: FloatArray, first: int, levels: FloatArray) -> FloatArray:
         """Bounds of a stretch of nodes inwards, (nodes, 1, 1), from those of its first ones.
 
-        The least over the spans; without a diameter, what is beyond tells all it can.
+        The least over the spans; without a finite diameter, everything spent beyond counts in full.
         """
         del first
-        found, spent = start[:, 0, 0].tolist(), levels.tolist()
-        for place in range(len(found), len(spent)):
-            best = found[-1] + spent[place - 1]
+        bounds, spent = start[:, 0, 0].tolist(), levels.tolist()
+        for step in range(len(bounds), len(spent)):
+            best = bounds[-1] + spent[step - 1]
             for span, diameter in self.near:
-                if span > place:
+                if span > step:
                     break
-                alpha = found[place - span] + spent[place - span]
-                best = min(best, _between(spent, place, span) + contracted(diameter, alpha))
-            found.append(best * (1 + 2.0**-50))
-        return np.array(found[: len(spent)]).reshape(-1, 1, 1)
+                alpha = bounds[step - span] + spent[step - span]
+                best = min(best, _between(spent, step, span) + contracted(diameter, alpha))
+            bounds.append(best * (1 + 2.0**-50))
+        return np.array(bounds[: len(spent)]).reshape(-1, 1, 1)
 
     def fixed(self, level: float) -> FloatArray | None:
-        """The least fixed point of the spans, each for itself."""
-        found = [_fixed_point(span, diameter, level) for span, diameter in self.diameters]
-        least = min(found, default=math.inf)
+        """The fixed point at a level: the least over the spans; None if no span has one."""
+        bounds = [_fixed_point(span, diameter, level) for span, diameter in self.diameters]
+        least = min(bounds, default=math.inf)
         return None if math.isinf(least) else np.full((1, 1, 1), least)
 
-    def felt(self, most: int, bits: int) -> int:
-        """How many nodes away an end is felt by a share of 2^-bits, by Birkhoff's coefficients."""
+    def boundary_reach(self, most: int, bits: int) -> int:
+        """The distance at which an end moves bounds by a share of 2^-bits, by Birkhoff's
+        coefficients.
+        """
         nodes = [
             span * bits * math.log(2) / -math.log(math.tanh(diameter / 4))
             for span, diameter in self.diameters
@@ -270,13 +289,13 @@ class Contracted:
         return int(min([*nodes, most]))
 
 
-Side: TypeAlias = Exact | Contracted
-"""How bounds move inwards."""
+Side: TypeAlias = ExactSide | ContractionSide
+"""The recursion of one side."""
 
 
-def _between(spent: list[float], place: int, span: int) -> float:
-    """What is paid on the way by a step of so many nodes."""
-    return sum(spent[place - span + 1 : place])
+def _between(spent: list[float], step: int, span: int) -> float:
+    """The level spent on the nodes that a step of `span` nodes jumps over."""
+    return sum(spent[step - span + 1 : step])
 
 
 def contracted(diameter: float, alpha: float) -> float:
@@ -297,7 +316,7 @@ def contracted(diameter: float, alpha: float) -> float:
 
 
 def _fixed_point(span: int, diameter: float, level: float) -> float:
-    """The r with r = (span − 1)·level + contracted(Δ, level + r), from above."""
+    """The fixed point r = (span − 1)·level + contracted(Δ, level + r), from above."""
     most = (span - 1) * level + diameter * (1 + 2.0**-40) + 2.0**-40
 
     def is_above(bound: float) -> bool:

@@ -55,7 +55,7 @@ class Told:
 
 
 @lru_cache(maxsize=64)
-def told_per_step(
+def leakage_per_step(
     belief: Belief, release: StepRelease, length: int, delta: float
 ) -> tuple[list[Told], float]:
     """ε at which releases about each time point keep δ: of runs of points by now, and in the limit.

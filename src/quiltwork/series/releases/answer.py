@@ -21,7 +21,7 @@ from quiltwork.budget.people import PEOPLE, is_about_people
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
-from quiltwork.influence.calibration_arguments import NoiseKind, read_noise
+from quiltwork.influence.calibration_arguments import NoiseKind, parse_noise
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric, exponential_mechanism
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.query import Integers, Query, States, read_query
@@ -128,7 +128,7 @@ def release(
     (('rest', 'walk'), (2,))
     """
     exact_epsilon = positive_fraction(epsilon, "epsilon")
-    left = read_noise(noise, delta)
+    left = parse_noise(noise, delta)
     read_query(query)
     members = believed(beliefs, query, protect)
     payer = read_payer(ledger, dataset, key, analyst)
@@ -291,7 +291,7 @@ def described(
     """
     exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
     read_query(query)
-    left = read_noise(noise, delta)
+    left = parse_noise(noise, delta)
     protection = read_protection(None, method, secrets, episode, members, left, pairs)
     found = prepared(data, query, members, exact_epsilon, protection, paid=True)
     return found.record(exact_epsilon, secrets, None)

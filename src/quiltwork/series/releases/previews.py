@@ -18,7 +18,7 @@ from quiltwork.beliefs import Belief, Label
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
-from quiltwork.influence.calibration_arguments import NoiseKind, read_noise
+from quiltwork.influence.calibration_arguments import NoiseKind, parse_noise
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.document import to_document
 from quiltwork.queries.query import Query, States, read_query
@@ -236,7 +236,7 @@ def preview(
     """
     read_query(query)
     members = believed(beliefs, query, protect)
-    left = read_noise(noise, delta)
+    left = parse_noise(noise, delta)
     protection = read_protection(protect, method, secrets, episode, members, left, pairs)
     query = asked_of(query, members)
     states = public_states(members, query) or ()
