@@ -15,7 +15,6 @@ from quiltwork.caching import cached_property
 from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray
 from quiltwork.influence.sweep.step import ExactSide, Side
-from quiltwork.caching import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.influence.sweep.leakage import Sweep
