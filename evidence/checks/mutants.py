@@ -20,7 +20,7 @@ from evidence.checks.audit_enumeration import excess, random_case
 from quiltwork.influence.quilts.families import IntervalFamily
 from quiltwork.influence.quilts.quilt_bound import QuiltBound
 from quiltwork.queries import Histogram, Query
-from quiltwork.queries.query import Moves
+from quiltwork.queries.query import Sensitivity
 
 NAME = "Mutants"
 CLAIM = "every broken version is caught by the check that holds promises against enumeration"
@@ -45,7 +45,7 @@ def half_the_noise() -> Iterator[None]:
 @contextmanager
 def wrong_sensitivity() -> Iterator[None]:
     """A changed point moves a histogram by 2, not by 1."""
-    with mock.patch.object(Histogram, "moves", Moves(1)):
+    with mock.patch.object(Histogram, "sensitivity", Sensitivity(1)):
         yield
 
 

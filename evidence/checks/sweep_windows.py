@@ -111,7 +111,7 @@ def charges_at(
     nodes: Sequence[int], runs: Runs, query: queries.Query, scale: float
 ) -> program.Charges:
     """What the query charges, over the nodes that are followed."""
-    point, pair, once = (move / scale for move in query.moves)
+    point, pair, once = (move / scale for move in query.sensitivity)
     asked = [any(a <= node <= b for a, b in runs) for node in nodes]
     windows = [(nodes.index(a), nodes.index(b), once) for a, b in runs if once]
     return program.Charges(
@@ -166,7 +166,7 @@ def one_case(seed: int, noise: float = 1.0) -> float:
         for node in sorted(starts)
         if first <= node <= last - episode + 1
     ]
-    level = scale or max(query.moves) / NO_NOISE
+    level = scale or max(query.sensitivity) / NO_NOISE
     leaks = {block[0]: told(members, runs, query, level, block) for block in blocks}
     most = max(leaks.values())
     assert most <= epsilon * (1 + SLACK), ("noise that leaks more than ε", case, most / epsilon)
@@ -177,7 +177,7 @@ def one_case(seed: int, noise: float = 1.0) -> float:
     # Where even the plain answer leaks less than ε, that is what is said.
     named = min(abs(said / epsilon - 1), abs(said / most - 1) if most else 1.0) < 0.02
     assert not by_sweep or named, ("another secret is named", case, said)
-    exact = size == 2 and episode == 1 and method == "sweep" and query.moves[1:] == (0, 0)
+    exact = size == 2 and episode == 1 and method == "sweep" and query.sensitivity[1:] == (0, 0)
     known = len(members) == 1 and members[0].values == (0, 1) and not isinstance(made[0], Box)
     plain = secrets is None and members[0].period is None
     if exact and known and plain and 0 < found.nearby < length:

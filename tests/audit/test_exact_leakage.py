@@ -200,7 +200,7 @@ def test_values_far_apart_are_followed_sparsely():
         (CHAIN, {"releases": []}, r"\(query, scale\) pairs"),
         (CHAIN, {"releases": [(queries.count(1),)]}, r"pair \(query, scale\)"),
         (CHAIN, {"releases": [(queries.count(1), -1)]}, "must not be negative"),
-        (CHAIN, {"releases": [(queries.count("walk"), 1)]}, "none of the belief's"),
+        (CHAIN, {"releases": [(queries.count("walk"), 1)]}, "not a state of the belief"),
         (CHAIN, {"releases": [(queries.most_common(), 1)]}, "most_common"),
         (CHAIN, {"releases": [(queries.count(1).on(3, 99), 1)]}, "does not fit"),
         (CHAIN, {"releases": [(queries.transitions(), 1)], "length": 99}, "audit.report"),

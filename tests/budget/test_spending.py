@@ -83,14 +83,15 @@ def test_the_charges_of_a_query_are_its_change_over_the_scale(query, place, scal
     length, a, b = place
     start, stop = min(a, b), max(a, b)
     asked = query.on(start, stop)
-    if stop > start + 1 and query.moves[1:] == (0, 0):  # two runs, the first of one time point
+    per_point_only = query.sensitivity[1:] == (0, 0)
+    if stop > start + 1 and per_point_only:  # two runs, the first of one time point
         asked = query.on_runs([(start, start), (start + 2, stop)])
     spending = Spending.of_query(asked, scale, length)
     for first in range(1, length + 1):
         for last in range(first, length + 1):
-            change = Fraction(int(asked.change(first, last, length)))
+            change = Fraction(int(asked.l1_sensitivity(first, last, length)))
             assert spending.cost(first, last) == change / scale
-    single = [int(asked.change(i, i, length)) for i in range(1, length + 1)]
+    single = [int(asked.l1_sensitivity(i, i, length)) for i in range(1, length + 1)]
     assert spending.dp_epsilon == max(single) / scale
 
 

@@ -391,9 +391,9 @@ def test_an_unknown_method_hears_of_all_methods():
 
 def test_a_query_that_does_not_fit_the_states_is_refused():
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
-    with pytest.raises(qw.InvalidInputError, match="no numeric value"):
+    with pytest.raises(qw.InvalidInputError, match="not a finite number"):
         qw.calibrate(chain, 10, 1, query=queries.mean(0, 1))
-    with pytest.raises(qw.InvalidInputError, match="none of the belief's"):
+    with pytest.raises(qw.InvalidInputError, match="not a state of the belief"):
         qw.calibrate(chain, 10, 1, "optimal-scale", query=queries.count("run"))
 
 

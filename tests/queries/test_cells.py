@@ -23,7 +23,7 @@ def test_change_is_the_exact_maximum_over_all_pairs(query, size, length, largest
     for window in all_runs(length):
         windowed = query.on(*window)
         for (start, stop), expected in largest_changes(windowed, range(size), length).items():
-            assert windowed.change(start, stop, length) == expected, (window, start, stop)
+            assert windowed.l1_sensitivity(start, stop, length) == expected, (window, start, stop)
 
 
 @pytest.mark.parametrize("query", [q for q in COUNTING if q.kind != "count"], ids=lambda q: q.kind)
@@ -35,7 +35,7 @@ def test_rows_in_no_cell_move_no_more(query, largest_changes):
             return query.evaluate(codes, states[:2])
 
     for (start, stop), found in largest_changes(Partly(), range(3), 4).items():
-        assert found <= query.change(start, stop, 4)
+        assert found <= query.l1_sensitivity(start, stop, 4)
 
 
 def test_most_common_moves_log_probabilities_by_at_most_change_over_scale():
@@ -48,7 +48,7 @@ def test_most_common_moves_log_probabilities_by_at_most_change_over_scale():
         return weights - np.logaddexp.reduce(weights)
 
     for points in (1, 2, 5):
-        bound = queries.most_common().change(10, 9 + points, length) / scale
+        bound = queries.most_common().l1_sensitivity(10, 9 + points, length) / scale
         moves = [
             np.abs(log_probabilities([c, length - c]) - log_probabilities([d, length - d])).max()
             for c in range(length + 1)
@@ -61,21 +61,21 @@ def test_most_common_moves_log_probabilities_by_at_most_change_over_scale():
 
 def test_transition_changes_are_those_of_the_group_form():
     pairs = queries.transitions()
-    assert pairs.change(50, 50, 100) == 4
-    assert [int(pairs.change(50, 49 + n, 100)) for n in range(1, 6)] == [4, 6, 8, 10, 12]
-    assert pairs.change(1, 100, 100) == 2 * 99
-    assert pairs.change(1, 1, 100) == 2
-    assert pairs.change(1, 1, 1) == 0
-    assert pairs.on(10, 20).change(9, 9, 100) == 0
-    assert pairs.on(10, 20).change(10, 10, 100) == 2
-    assert pairs.on(10, 10).change(10, 10, 100) == 0
+    assert pairs.l1_sensitivity(50, 50, 100) == 4
+    assert [int(pairs.l1_sensitivity(50, 49 + n, 100)) for n in range(1, 6)] == [4, 6, 8, 10, 12]
+    assert pairs.l1_sensitivity(1, 100, 100) == 2 * 99
+    assert pairs.l1_sensitivity(1, 1, 100) == 2
+    assert pairs.l1_sensitivity(1, 1, 1) == 0
+    assert pairs.on(10, 20).l1_sensitivity(9, 9, 100) == 0
+    assert pairs.on(10, 20).l1_sensitivity(10, 10, 100) == 2
+    assert pairs.on(10, 10).l1_sensitivity(10, 10, 100) == 0
 
 
 @pytest.mark.parametrize("query", [*COUNTING, queries.most_common()], ids=lambda q: q.kind)
 def test_change_is_vectorized_and_empty_runs_change_nothing(query):
     start, stop = np.array([1, 3, 5, 7]), np.array([2, 9, 4, 7])
-    together = query.on(2, 8).change(start, stop, 10)
-    apart = [int(query.on(2, 8).change(a, b, 10)) for a, b in zip(start, stop, strict=True)]
+    together = query.on(2, 8).l1_sensitivity(start, stop, 10)
+    apart = [int(query.on(2, 8).l1_sensitivity(a, b, 10)) for a, b in zip(start, stop, strict=True)]
     assert together.tolist() == apart
     assert apart[2] == 0
 
@@ -84,7 +84,7 @@ def test_change_is_vectorized_and_empty_runs_change_nothing(query):
 def test_change_without_a_known_length_is_never_less(query, all_runs):
     for start, stop in all_runs(6):
         for chosen in (query, query.on(2, 4), query.on(3)):
-            assert chosen.change(start, stop, None) >= chosen.change(start, stop, 6)
+            assert chosen.l1_sensitivity(start, stop, None) >= chosen.l1_sensitivity(start, stop, 6)
 
 
 def test_answers_on_a_small_sequence():

@@ -29,14 +29,14 @@ def test_rounded_answers_of_neighbours_differ_by_at_most_change(lipschitz, befor
     answers = iter([before, after])
     query = queries.custom(lambda _: next(answers), lipschitz=lipschitz, cells=cells)
     first, second = (query.evaluate(np.zeros(9, dtype=np.int64), (0,)) for _ in range(2))
-    assert int(np.abs(first - second).sum()) <= query.change(1, points, 9)
+    assert int(np.abs(first - second).sum()) <= query.l1_sensitivity(1, points, 9)
 
 
 def test_rounding_is_charged_once_per_release_and_coordinate():
     query = queries.custom(lambda x: [0, 0, 0], lipschitz=1, cells=["a", "b", "c"])
     steps = int(1 / query.step)
-    assert [int(query.change(1, n, 9)) for n in (1, 2)] == [steps + 3, 2 * steps + 3]
-    assert query.on(5, 6).change(1, 2, 9) == 0
+    assert [int(query.l1_sensitivity(1, n, 9)) for n in (1, 2)] == [steps + 3, 2 * steps + 3]
+    assert query.on(5, 6).l1_sensitivity(1, 2, 9) == 0
 
 
 def test_leaving_the_rounding_out_would_understate_the_change():
@@ -73,7 +73,7 @@ def test_the_function_sees_labels_of_the_window_only():
 )
 def test_a_failure_on_the_data_shows_nothing_of_it(function):
     query = queries.custom(function, lipschitz=1, name="mine")
-    with pytest.raises(InvalidInputError, match="'mine' did not answer") as caught:
+    with pytest.raises(InvalidInputError, match="'mine' failed") as caught:
         query.evaluate(np.array([0, 1]), ("sick", "well"))
     assert "sick" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -101,7 +101,7 @@ def test_answers_beyond_the_range_are_no_answers(size):
     query = queries.custom(lambda x: size, lipschitz=1, name="vast")
     with pytest.raises(InvalidInputError, match="between -1e300 and 1e300"):
         query.rehearse(3, (0, 1))
-    with pytest.raises(InvalidInputError, match="'vast' did not answer"):
+    with pytest.raises(InvalidInputError, match="'vast' failed"):
         query.evaluate(np.array([0]), (0, 1))
 
 

@@ -20,7 +20,7 @@ EVERY_KIND = [
     queries.most_common(states=[True, "a"]),
     queries.sum(-1, Fraction(1, 3), clip=True),
     Mean(lo=0.1, hi=0.3, bits=17),
-    queries.custom(len, lipschitz=0.1, cells=["a", (1, 2)]).on(4, 5),
+    queries.custom(len, lipschitz=0.1, cells=["a", (1, 2)], version="2").on(4, 5),
 ]
 
 

@@ -72,7 +72,7 @@ def test_step_and_beginning_come_from_the_data_where_they_are_known():
         described(both, queries.by_hour(), CHAIN)  # as a ledger would pay
     with pytest.raises(InvalidInputError, match="different times of day"):
         qw.release(series("06:30"), queries.by_hour(begins="07:30"), CHAIN)
-    with pytest.raises(InvalidInputError, match="how long a step"):
+    with pytest.raises(InvalidInputError, match="length of a step"):
         qw.release(DAYS, queries.by_hour(begins="07:30"), CHAIN)
     with pytest.raises(InvalidInputError, match="time of day"):
         qw.release(DAYS, queries.by_hour("10min"), CHAIN)

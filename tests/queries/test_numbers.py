@@ -19,7 +19,7 @@ def test_change_is_the_exact_maximum_when_both_bounds_are_states(bits, largest_c
     for window in [(1, 4), (2, 3), (4, 4)]:
         query = Sum(lo=-1, hi=2, bits=bits).on(*window)
         for (start, stop), expected in largest_changes(query, (-1.0, 0.3, 2.0), 4).items():
-            assert query.change(start, stop, 4) == expected
+            assert query.l1_sensitivity(start, stop, 4) == expected
 
 
 @given(
@@ -121,7 +121,7 @@ def test_between_the_states_own_bounds_answers_are_the_same_and_changes_the_true
             for rest in itertools.product(range(3), repeat=length - 1)
         ]
         worst = max(max(one) - min(one) for one in alike)
-        assert worst == fine.change(i + 1, i + 1, length)
+        assert worst == fine.l1_sensitivity(i + 1, i + 1, length)
     assert narrow.span < wide.span
 
 
@@ -161,7 +161,7 @@ def test_totals_of_numbers_move_one_step_further_than_the_numbers_at_most(values
     steps = [int(query.evaluate(np.array(one), ())[0]) for one in (values, after)]
     clipped = [[min(max(Fraction(v), -1), 2) for v in one] for one in (values, after)]
     moved = sum(abs(a - b) for a, b in zip(*clipped, strict=True))
-    assert abs(steps[0] - steps[1]) < moved / query.step + query.moves.once
+    assert abs(steps[0] - steps[1]) < moved / query.step + query.sensitivity.once
     offset, unit = query.grid(len(values))
     assert abs(offset + unit * steps[0] - sum(clipped[0])) <= query.rounding((), len(values), 1)
 
@@ -171,8 +171,8 @@ def test_numbers_have_a_query_of_their_own():
     assert isinstance(query, NumericMean)
     assert of_numbers(query) is query
     assert query.step * 2**20 <= 5 * 9
-    assert int(query.change(2, 2, 9)) == query.subdivision + 1
-    assert int(query.change(5, 9, 9)) == 0
+    assert int(query.l1_sensitivity(2, 2, 9)) == query.subdivision + 1
+    assert int(query.l1_sensitivity(5, 9, 9)) == 0
     assert from_document(to_document(query)) == query
     assert int(query.evaluate(np.array([9.0, 5, -1, math.nan]), ())[0]) == query.subdivision
     assert query.refined(Fraction(0), 3).bits == 40

@@ -41,8 +41,8 @@ def test_changing_a_stretch_moves_the_answer_by_its_points_inside(query):
     inside[[0, 1, 4, 7, 8]] = 1
     for start in range(1, 11):
         for stop in range(start, 11):
-            expected = inside[start - 1 : stop].sum() * asked.moves.point
-            assert asked.change(start, stop, 10) == expected
+            expected = inside[start - 1 : stop].sum() * asked.sensitivity.point
+            assert asked.l1_sensitivity(start, stop, 10) == expected
 
 
 @pytest.mark.parametrize("runs", [RUNS, [(2, 3), (7, 7)], [(1, 1), (3, 3), (5, 5), (7, 7)]])
@@ -120,7 +120,7 @@ def test_records_of_runs_are_read_back_and_older_ones_have_none():
 
 
 def test_what_is_no_set_of_runs_is_refused():
-    with pytest.raises(InvalidInputError, match="about neighbours"):
+    with pytest.raises(InvalidInputError, match="about neighbouring"):
         queries.transitions().on_runs(RUNS)
     with pytest.raises(InvalidInputError, match="two time points"):
         queries.histogram().on_runs([3])

@@ -37,7 +37,7 @@ def largest(query, states, length):
 
 @pytest.mark.parametrize(("query", "squared"), TIGHT, ids=lambda one: getattr(one, "kind", None))
 def test_squares_are_reached(query, squared):
-    assert query.moves_squared == squared
+    assert query.squared_l2_sensitivity == squared
     assert largest(query, (0, 1, 2), 4) == squared
 
 
@@ -50,8 +50,8 @@ def test_windows_move_no_more():
 def test_sums_move_by_their_range(query):
     states = (-1.0, 0.5, 3.0, 5.0)
     moved = largest(query, states, 3)
-    assert moved <= query.moves_squared
-    assert moved == query.moves_squared
+    assert moved <= query.squared_l2_sensitivity
+    assert moved == query.squared_l2_sensitivity
 
 
 def test_custom_queries_pay_for_rounding_every_coordinate():
@@ -60,7 +60,7 @@ def test_custom_queries_pay_for_rounding_every_coordinate():
 
     query = queries.custom(spread, lipschitz=0.6, cells=["a", "b"]).refined(Fraction(1), 3)
     moved = largest(query, (0, 1, 2), 3)
-    assert 0 < moved <= query.moves_squared
-    exact = (query.moves.point + math.sqrt(query.moves.once)) ** 2
-    assert query.moves.once == 2
-    assert exact <= query.moves_squared < exact + 1
+    assert 0 < moved <= query.squared_l2_sensitivity
+    exact = (query.sensitivity.point + math.sqrt(query.sensitivity.once)) ** 2
+    assert query.sensitivity.once == 2
+    assert exact <= query.squared_l2_sensitivity < exact + 1

@@ -224,7 +224,7 @@ def _dp_level(
     for (query, scale), (start, stop) in zip(releases, windows, strict=True):
         unit = query.grid(stop - start + 1)[1]
         rate = float_up(unit / to_fraction(scale, "The noise scale"))
-        total = total + query.change(nodes, nodes, length) * rate
+        total = total + query.l1_sensitivity(nodes, nodes, length) * rate
     return float(total.max())
 
 

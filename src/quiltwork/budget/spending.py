@@ -186,7 +186,7 @@ class Spending:
         """
         sigma = positive_fraction(scale, "scale")
         spent = cls.of_query(query, sigma, length, epsilon=epsilon, label=label)
-        return replace(spent, composes_by="squares", square=query.moves_squared / sigma**2)
+        return replace(spent, composes_by="squares", square=query.squared_l2_sensitivity / sigma**2)
 
     @classmethod
     def of_query(
@@ -210,7 +210,7 @@ class Spending:
         sigma = positive_fraction(scale, "scale")
         start, stop = read_query(query).window(integer(length, "length", 1))
         level = None if epsilon is None else positive_fraction(epsilon, "epsilon")
-        point, pair, once = query.moves
+        point, pair, once = query.sensitivity
         return cls(
             start,
             stop,

@@ -45,7 +45,7 @@ class CalibrationProblem:
         query = self.query
         if query is None:
             return
-        if not hasattr(query, "change") or not hasattr(query, "window"):
+        if not hasattr(query, "l1_sensitivity"):
             raise InvalidInputError(
                 f"query is {shortened(query)}; give one of quiltwork.queries, for example "
                 "queries.histogram()."
@@ -89,7 +89,7 @@ class WorstSecret:
 
 
 def _change(query: Query, length: int, start: IntArray, stop: IntArray) -> IntArray:
-    return query.change(start, stop, length)
+    return query.l1_sensitivity(start, stop, length)
 
 
 def number_of_nodes(start: IntArray, stop: IntArray) -> IntArray:

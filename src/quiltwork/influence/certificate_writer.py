@@ -82,7 +82,7 @@ def _stated(calibration: Calibration, belief: Belief) -> dict[str, Any]:
     windows: tuple[tuple[int, int], ...] = (
         ((1, length),) if query is None else query.windows(length)
     )
-    point, pair, once = (1, 0, 0) if query is None else query.moves
+    point, pair, once = (1, 0, 0) if query is None else query.sensitivity
     charges = []
     for first, last in windows:
         spans = (1, point), (2, pair), (last - first + 1, once)

@@ -195,7 +195,7 @@ def gaussian_calibration(
             f"A query of kind {query.kind!r} chooses a label by the exponential mechanism, which "
             "has no Gaussian noise; ask for queries.histogram() or queries.top(k)."
         )
-    squared = 1 if query is None else query.moves_squared
+    squared = 1 if query is None else query.squared_l2_sensitivity
     ends = float_down(level), float_down(least)
     found = [_needed(one, problem, squared, *ends, group=method == "group") for one in members]
     index = max(range(len(found)), key=lambda i: found[i][0])
@@ -268,7 +268,7 @@ def _leaked(belief: Belief, problem: CalibrationProblem, scale: Fraction, delta:
         shift = float_up(bound.required_scale(problem, Fraction(1)).scale)
         return gaussian_epsilon(shift / float_down(scale) * _UP, delta)
     query = problem.query
-    squared = 1 if query is None else query.moves_squared
+    squared = 1 if query is None else query.squared_l2_sensitivity
     level = math.sqrt(squared) / float_down(scale) * _UP
     return epsilon_of_level(belief, window_of(problem), level, delta)
 

@@ -1,8 +1,7 @@
-"""What may be asked of a sequence of states: `qw.queries.histogram()` and its siblings.
+"""Queries on a sequence of states: `qw.queries.histogram()` and its siblings.
 
-Each function returns a frozen query that knows how to answer in integers and how far that answer
-moves when time points change (`docs/theory/query-sensitivity.md`). `query.on(start, stop)` asks
-the same about a window.
+Each function returns a frozen query with an integer answer and a declared sensitivity
+(`docs/theory/query-sensitivity.md`). `query.on(start, stop)` is the same query on a window.
 """
 
 from __future__ import annotations
@@ -56,54 +55,62 @@ def __dir__() -> list[str]:
 
 
 def count(state: Any) -> Count:
-    """How many time points are in `state`.
+    """Return the query for the number of time points in `state`; L1 sensitivity 1.
 
-    >>> int(count("walk").change(4, 6, 100))
+    >>> int(count("walk").l1_sensitivity(4, 6, 100))
     3
     """
     return Count(state=state)
 
 
 def histogram(states: Iterable[Any] | None = None) -> Histogram:
-    """How many time points are in each state.
+    """Return the query for the number of time points in each state; L1 sensitivity 2.
 
     Args:
-        states: the cells, where the belief does not name them (`Clusters`); must be public. Rows
-            with other values are then counted in no cell.
+        states: the cells, where the belief has no states (`Clusters`); they must be public. Rows
+            with other values are counted in no cell.
 
-    >>> int(histogram().change(4, 6, 100))
+    >>> int(histogram().l1_sensitivity(4, 6, 100))
     6
     """
     return Histogram(states=_listed(states))
 
 
 def frequencies(states: Iterable[Any] | None = None) -> Frequencies:
-    """The share of time points in each state; arguments as for `histogram`."""
+    """Return the query for the share of time points in each state; arguments as for `histogram`.
+
+    >>> frequencies().grid(100)[1]
+    Fraction(1, 100)
+    """
     return Frequencies(states=_listed(states))
 
 
 def transitions(states: Iterable[Any] | None = None) -> Transitions:
-    """How often each state follows each; arguments as for `histogram`.
+    """Return the query for transition counts: how often each state follows each other one.
 
-    n neighbouring points touch n+1 pairs, which change by 2 each.
+    Arguments as for `histogram`. n neighbouring time points are in n+1 pairs, of sensitivity 2.
 
-    >>> [int(transitions().change(4, 3 + n, 100)) for n in (1, 2, 3)]
+    >>> [int(transitions().l1_sensitivity(4, 3 + n, 100)) for n in (1, 2, 3)]
     [4, 6, 8]
     """
     return Transitions(states=_listed(states))
 
 
 def most_common(states: Iterable[Any] | None = None) -> MostCommon:
-    """The state with the most time points; arguments as for `histogram`."""
+    """Return the query for the state with the most time points; arguments as for `histogram`.
+
+    >>> most_common().mechanism
+    'exponential'
+    """
     return MostCommon(states=_listed(states))
 
 
 def top(k: int, states: Iterable[Any] | None = None) -> Top:
-    """The `k` states with the most time points, and how many those are.
+    """Return the query for the `k` states with the most time points, with their counts.
 
-    Costs what a histogram costs. Intervals hold though the states were chosen by their numbers.
+    It needs the noise of a histogram. Intervals account for the selection by noisy counts.
 
-    >>> int(top(3).change(4, 6, 100))
+    >>> int(top(3).l1_sensitivity(4, 6, 100))
     6
     """
     return Top(k=k, states=_listed(states))
@@ -114,23 +121,22 @@ def by_hour(
     begins: str | int | None = None,
     states: Iterable[Any] | None = None,
 ) -> ByHour:
-    """How many time points are in each state in each hour of the day: a row per hour.
+    """Return the query for a histogram per hour of the day: a row per hour.
 
     Args:
-        step: from one time point to the next, at most an hour: "10min", or seconds. Left out, it
-            is the belief's.
-        begins: when the first time point of the series is: "06:30", or seconds after midnight.
-            Left out, it is when the data are known to begin.
+        step: the length of a step, at most an hour: "10min", or seconds; by default the belief's.
+        begins: the time of the series' first time point: "06:30", or seconds after midnight; by
+            default that of the data.
         states: as for `histogram`.
 
-    >>> int(by_hour("10min", "06:30").change(4, 6, 100))
+    >>> int(by_hour("10min", "06:30").l1_sensitivity(4, 6, 100))
     6
     """
     return ByHour(step=step, begins=begins, states=_listed(states))  # type: ignore[arg-type]
 
 
 def time_per_day(state: Any) -> TimePerDay:
-    """How many hours of a day are spent in `state`, on average over all days.
+    """Return the query for the mean number of hours per day in `state`.
 
     >>> time_per_day("walk").grid(48)[1]
     Fraction(1, 2)
@@ -139,22 +145,29 @@ def time_per_day(state: Any) -> TimePerDay:
 
 
 def mean(lo: Number, hi: Number, clip: bool = False) -> Mean:
-    """The mean of numeric states, or of numbers, between the public bounds lo and hi.
+    """Return the query for the mean of numeric states, or of numbers, between public bounds.
 
-    Where the states do not fill the bounds, noise is made for their own range. Numbers that are no
-    states need a Gaussian belief, and are moved between the bounds.
+    Where the states have a smaller range than the bounds, noise is calibrated to that range.
+    Numbers that are not states need a Gaussian belief, and are clipped to the bounds.
 
     Args:
         lo: the smallest value a time point may have.
         hi: the largest.
-        clip: move states outside to the nearer bound; otherwise they are refused. Rows of beliefs
-            without states (`Clusters`) are always moved: a refusal would tell about them.
+        clip: clip states to the bounds; otherwise states outside are refused. Rows of beliefs
+            without states (`Clusters`) are always clipped: a refusal would leak.
+
+    >>> int(mean(0, 10).l1_sensitivity(4, 6, 100))
+    3
     """
     return Mean(lo=lo, hi=hi, clip=clip)  # type: ignore[arg-type]  # read exactly by the query
 
 
 def sum(lo: Number, hi: Number, clip: bool = False) -> Sum:
-    """The sum of numeric states between the public bounds lo and hi, as for `mean`."""
+    """Return the query for the sum of numeric states between public bounds; arguments as `mean`.
+
+    >>> sum(0, 10).narrowed((2, 5)).span
+    Fraction(3, 1)
+    """
     return Sum(lo=lo, hi=hi, clip=clip)  # type: ignore[arg-type]  # read exactly by the query
 
 
@@ -163,24 +176,32 @@ def custom(
     lipschitz: Number,
     cells: Iterable[Any] | None = None,
     name: str | None = None,
+    version: str | None = None,
 ) -> CustomQuery:
-    """Any function of the array of labels, with a declared Lipschitz constant.
+    """Return a query for any function of the array of labels, with a declared Lipschitz constant.
 
     Args:
         function: takes the window's labels as a NumPy array and returns a number between −1e300
-            and 1e300, or as many as there are cells; must answer every sequence. Where a ledger
-            pays, a failure counts as 0: an error would tell about the data.
-        lipschitz: the most, in L1, that the answer moves when one time point changes. The
-            guarantee rests on it; try `check_lipschitz`.
+            and 1e300, or one per cell, for every sequence. Where a ledger pays, a failure counts
+            as 0: an error would leak.
+        lipschitz: the L1 sensitivity to one time point. The guarantee rests on it; search for a
+            counterexample with `check_lipschitz`.
         cells: names of the numbers, if there are several.
-        name: how the query is called in documents; by default the function's own name.
+        name: the name of the query in documents; by default the function's own.
+        version: identifies the function under a ledger's idempotency key, which needs it: change
+            it with the function, since a retry returns the answer stored under the key.
 
     >>> switches = custom(lambda x: (x[1:] != x[:-1]).sum(), lipschitz=2, name="switches")
     >>> switches.step
     Fraction(1, 32768)
     """
-    called = name if name is not None else str(getattr(function, "__name__", "custom"))
-    return CustomQuery(function=function, lipschitz=lipschitz, labels=_listed(cells), name=called)  # type: ignore[arg-type]
+    return CustomQuery(
+        function=function,
+        lipschitz=lipschitz,  # type: ignore[arg-type]  # read exactly by the query
+        labels=_listed(cells),
+        name=name if name is not None else str(getattr(function, "__name__", "custom")),
+        version=version,
+    )
 
 
 def _listed(labels: Iterable[Any] | None) -> tuple[Label, ...] | None:

@@ -1,8 +1,8 @@
-"""Queries that count: one state, all states, pairs of neighbouring states, the commonest state.
+"""Counting queries: one state, a histogram, transition counts, the commonest states.
 
-One changed point moves a count by at most 1, a histogram by 2 (one cell down, another up) and
-transition counts by 2 for every pair of the window that touches the changed points. Cost: one
-pass over the data.
+The L1 sensitivity to one time point is 1 for a count, 2 for a histogram (one cell down, another
+up) and 2 per pair of the window that contains the point for transition counts. Cost: one pass
+over the data.
 
 Theorem: docs/theory/query-sensitivity.md
 """
@@ -23,8 +23,8 @@ from quiltwork.exact import integer
 from quiltwork.queries.query import (
     IntArray,
     Integers,
-    Moves,
     Query,
+    Sensitivity,
     States,
     as_integers,
     counts_of,
@@ -33,7 +33,7 @@ from quiltwork.queries.query import (
 
 @dataclass(frozen=True, kw_only=True)
 class Count(Query):
-    """How many time points are in one state."""
+    """The number of time points in one state."""
 
     kind: ClassVar[str] = "count"
     state: Label
@@ -43,20 +43,20 @@ class Count(Query):
         object.__setattr__(self, "state", read_label(self.state, "The state to count"))
 
     @property
-    def moves(self) -> Moves:
-        """By one for every point."""
-        return Moves(1)
+    def sensitivity(self) -> Sensitivity:
+        """1 per time point."""
+        return Sensitivity(1)
 
     def check(self, states: States) -> None:
-        """Refuse a state that the belief does not know."""
+        """Raise InvalidInputError for a state that is not the belief's."""
         if self.state not in states:
             raise InvalidInputError(
-                f"The state to count, {self.state!r}, is none of the belief's: "
-                f"{show_labels(states)}."
+                f"The state to count, {self.state!r}, is not a state of the belief; its states "
+                f"are {show_labels(states)}."
             )
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
-        """Count the points whose code is that of the state."""
+        """Return the number of points with the code of the state."""
         if self.state not in states:
             return np.zeros(1, dtype=np.int64)
         code = states.index(self.state)
@@ -64,11 +64,11 @@ class Count(Query):
         return np.array([matches], dtype=np.int64)
 
     def cells(self, states: States) -> tuple[Any, ...]:
-        """The one state."""
+        """The state."""
         return (self.state,)
 
     def present(self, noisy: Integers, states: States, points: int) -> int:
-        """One integer."""
+        """Return the integer."""
         return int(noisy[0])
 
     def parameters(self) -> dict[str, Any]:
@@ -80,9 +80,9 @@ class Count(Query):
 class OverStates(Query):
     """A query with one or more cells per state.
 
-    `states` names them where the belief does not (rows in `Clusters` can be anything): the cells
-    of a release must not depend on which states the data happen to contain. Rows with other values,
-    which are encoded as k, are in no cell.
+    `states` lists the states where the belief has none (rows in `Clusters` can hold anything): the
+    cells of a release must not depend on which states occur in the data. Rows with other values
+    are encoded as k and counted in no cell.
     """
 
     states: States | None = None
@@ -93,7 +93,7 @@ class OverStates(Query):
             object.__setattr__(self, "states", list_states(self.states))
 
     def check(self, states: States) -> None:
-        """Refuse states other than those declared in the query."""
+        """Raise InvalidInputError for states other than those declared in the query."""
         if self.states is not None and self.states != states:
             raise InvalidInputError(
                 f"The query names the states {show_labels(self.states)}, the belief "
@@ -105,40 +105,40 @@ class OverStates(Query):
         return states
 
     def states_among(self, cells: tuple[Any, ...]) -> States | None:
-        """The states that all cells of an answer are about; None if some may not be among them."""
+        """Return the states behind the cells of an answer; None if not all are among the cells."""
         return cells
 
     def parameters(self) -> dict[str, Any]:
-        """The declared states, if any."""
+        """Return the declared states, if any."""
         return {} if self.states is None else {"states": labels_to_json(self.states)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Histogram(OverStates):
-    """How many time points are in each state."""
+    """The number of time points in each state."""
 
     kind: ClassVar[str] = "histogram"
 
     @property
-    def moves(self) -> Moves:
-        """A point leaves one state for another."""
-        return Moves(2)
+    def sensitivity(self) -> Sensitivity:
+        """2 per time point: one cell falls by 1, another rises by 1."""
+        return Sensitivity(2)
 
     @property
-    def moves_squared(self) -> int:
-        """One cell falls by 1 and another rises by 1."""
+    def squared_l2_sensitivity(self) -> int:
+        """2 = 1² + 1²: one cell falls by 1, another rises by 1."""
         return 2
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
-        """Count every code."""
-        return np.asarray(sum(counts_of(one, len(states)) for one in self.pieces(codes)))
+        """Return the count of every code."""
+        return np.asarray(sum(counts_of(piece, len(states)) for piece in self.pieces(codes)))
 
     def present(self, noisy: Integers, states: States, points: int) -> Any:
-        """One integer per state."""
+        """Return one integer per state."""
         return as_integers(noisy)
 
     def total(self, points: int, subjects: int) -> Fraction | None:
-        """Every point is in one cell."""
+        """The number of points: each is in one cell."""
         return Fraction(points)
 
 
@@ -157,61 +157,61 @@ class Frequencies(Histogram):
         return points
 
     def present(self, noisy: Integers, states: States, points: int) -> Any:
-        """One share per state."""
+        """Return one share per state."""
         return np.array([float(Fraction(int(m), points)) for m in noisy])
 
     def total(self, points: int, subjects: int) -> Fraction | None:
-        """Shares add up to 1."""
+        """1, the sum of all shares."""
         return Fraction(1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transitions(OverStates):
-    """How often each state follows each, as a matrix: row = from, column = to."""
+    """Transition counts as a matrix: row = from, column = to."""
 
     kind: ClassVar[str] = "transitions"
 
     @property
-    def moves(self) -> Moves:
-        """A pair leaves one cell for another."""
-        return Moves(0, pair=2)
+    def sensitivity(self) -> Sensitivity:
+        """2 per pair of neighbours: one cell falls by 1, another rises by 1."""
+        return Sensitivity(0, pair=2)
 
     @property
-    def moves_squared(self) -> int:
-        """Two pairs leave one cell, at most, for one each: 2² + 1 + 1."""
+    def squared_l2_sensitivity(self) -> int:
+        """6 = 2² + 1 + 1: at worst both pairs of a point leave one cell for two others."""
         return 6
 
     def states_among(self, cells: tuple[Any, ...]) -> States:
-        """Where pairs come from."""
-        return tuple(dict.fromkeys(one for one, _ in cells))
+        """Return the states that pairs begin with: every state."""
+        return tuple(dict.fromkeys(begin for begin, _ in cells))
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
-        """Count every pair of neighbours with both ends in the window."""
-        size, found = len(states), np.zeros(len(states) ** 2, dtype=np.int64)
+        """Return the count of every pair of neighbours with both ends in the window."""
+        size, counts = len(states), np.zeros(len(states) ** 2, dtype=np.int64)
         for part in self.pieces(codes, overlap=1):
-            known = np.maximum(part[:-1], part[1:]) < size
-            found += counts_of((part[:-1] * size + part[1:])[known], size * size)
-        return found
+            in_cells = np.maximum(part[:-1], part[1:]) < size
+            counts += counts_of((part[:-1] * size + part[1:])[in_cells], size * size)
+        return counts
 
     def cells(self, states: States) -> tuple[Any, ...]:
-        """All (from, to) pairs, row by row."""
+        """Return all (from, to) pairs, row by row."""
         return tuple(product(states, repeat=2))
 
     def present(self, noisy: Integers, states: States, points: int) -> IntArray:
-        """A square matrix."""
+        """Return a square matrix."""
         return as_integers(noisy).reshape(len(states), len(states))
 
     def total(self, points: int, subjects: int) -> Fraction | None:
-        """Every point but the last of a subject begins one pair."""
+        """The number of pairs: every point but a subject's last begins one."""
         return Fraction(points - subjects)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Top(Histogram):
-    """The `k` states with the largest noisy counts, the largest first, with these counts.
+    """The `k` states with the largest noisy counts, with these counts, the largest first.
 
-    Noise is added to the count of every state, which states come out is computed from noisy counts
-    alone. `among` is the number of states, known when the query is planned.
+    Noise is added to the count of every state, and the selection uses noisy counts alone. `among`
+    is the number of states, set when the query is planned.
     """
 
     kind: ClassVar[str] = "top"
@@ -219,59 +219,61 @@ class Top(Histogram):
     among: int | None = None
 
     def states_among(self, cells: tuple[Any, ...]) -> None:
-        """Only those that came out are released."""
+        """None: only the selected states are released."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         integer(self.k, "k", 1)
 
     def check(self, states: States) -> None:
-        """Refuse more states than there are."""
+        """Raise InvalidInputError if k exceeds the number of states."""
         super().check(states)
         if self.k > len(states):
-            raise InvalidInputError(f"k is {self.k}, and there are {len(states)} states.")
+            raise InvalidInputError(
+                f"k is {self.k}, but there are only {len(states)} states; give a smaller k."
+            )
 
     @property
     def chosen_among(self) -> int | None:
-        """All states."""
+        """The number of states."""
         return self.among
 
     def chosen(
         self, noisy: tuple[int, ...], cells: tuple[Any, ...]
     ) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-        """The largest noisy counts; of equal ones those of earlier states."""
-        order = sorted(range(len(noisy)), key=lambda place: -noisy[place])[: self.k]
-        return tuple(noisy[place] for place in order), tuple(cells[place] for place in order)
+        """Return the k largest noisy counts and their states; ties go to the earlier state."""
+        order = sorted(range(len(noisy)), key=lambda index: -noisy[index])[: self.k]
+        return tuple(noisy[index] for index in order), tuple(cells[index] for index in order)
 
     def total(self, points: int, subjects: int) -> Fraction | None:
-        """Nothing is known about the sum of some."""
+        """None: the sum of selected counts is not public."""
         return None
 
     def parameters(self) -> dict[str, Any]:
-        """The states declared, if any, and how many are shown of how many."""
+        """Return the declared states, if any, k and the number of states."""
         return {**super().parameters(), "k": self.k, "among": self.among}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MostCommon(OverStates):
-    """The state with the most time points, chosen by the exponential mechanism.
+    """The state with the most time points, drawn by the exponential mechanism.
 
-    P(s) ∝ e^(count(s)/scale): n changed points move log P(s) by at most 2n/scale, so `change`
-    is 2n and calibration is that of a histogram.
+    P(s) ∝ e^(count(s)/scale): n changed points change log P(s) by at most 2n/scale, so the
+    L1 sensitivity is 2n and calibration is that of a histogram.
     """
 
     kind: ClassVar[str] = "most_common"
     mechanism: ClassVar[str] = "exponential"
 
     @property
-    def moves(self) -> Moves:
-        """A point leaves one state for another."""
-        return Moves(2)
+    def sensitivity(self) -> Sensitivity:
+        """2 per time point, as for a histogram."""
+        return Sensitivity(2)
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
-        """The counts that the mechanism weighs."""
-        return np.asarray(sum(counts_of(one, len(states)) for one in self.pieces(codes)))
+        """Return the count of every state, the mechanism's score."""
+        return np.asarray(sum(counts_of(piece, len(states)) for piece in self.pieces(codes)))
 
     def present(self, noisy: Integers, states: States, points: int) -> Label:
-        """The state whose index was drawn."""
+        """Return the state whose index was drawn."""
         return states[int(noisy[0])]

@@ -1,8 +1,8 @@
 """Queries as JSON values inside other documents, and back.
 
 `{"kind": "count", "state": "walk", "window": [3, 9]}`; exact numbers are strings such as "1/2",
-labels are written as in beliefs. A custom query keeps its name, its constant and a digest of its
-code, not the code itself.
+labels are written as in beliefs. A custom query keeps its name, its constant and its version, not
+the function.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any
 
 from quiltwork.beliefs.documents import labels_from_json
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import parse_stored_fraction
+from quiltwork.exact import parse_stored_fraction, shortened
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Top, Transitions
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.days import ByHour, TimePerDay
 from quiltwork.queries.numbers import Mean, NumericMean, NumericSum, Sum
 from quiltwork.queries.query import Query, read_query
 
-_PLACES = ("kind", "window", "runs")
+_COMMON = ("kind", "window", "runs")
+"""Fields that are not arguments of the query's class."""
 
 
 def to_document(query: Query) -> dict[str, Any]:
-    """Write a query as JSON values.
+    """Return a query as JSON values.
 
     >>> from quiltwork import queries
     >>> to_document(queries.count("walk").on(3, 9))
@@ -39,24 +40,28 @@ def to_document(query: Query) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Query:
-    """Read a query back.
+    """Return the query of a document that `to_document` wrote.
 
     Raises:
-        InvalidInputError: if the kind is unknown or a field is missing or wrong.
+        InvalidInputError: if the kind is unknown, or a field is missing or wrong.
+
+    >>> from_document({"kind": "count", "state": "walk"}).state
+    'walk'
     """
     if not isinstance(document, Mapping):
-        raise InvalidInputError(f"A query is written as a JSON object, not {document!r}.")
+        raise InvalidInputError(f"A query must be a JSON object, not {shortened(document)}.")
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidInputError(f"{kind!r} is no kind of query; known are {', '.join(_KINDS)}.")
-    fields = {name: v for name, v in document.items() if name not in _PLACES}
+        raise InvalidInputError(
+            f"{shortened(kind)} is not a kind of query. Known kinds: {', '.join(_KINDS)}."
+        )
+    fields = {name: v for name, v in document.items() if name not in _COMMON}
     if kind == CustomQuery.kind:
         cells = {"labels": fields.pop("cells")} if "cells" in fields else {}
-        digest = fields.pop("digest", None)
-        fields |= {"function": None, "name": fields.get("name"), "known_digest": digest, **cells}
+        fields |= {"function": None, "name": fields.get("name"), **cells}
     window = document.get("window", [1, None])
     if not isinstance(window, list) or len(window) != 2:
-        raise InvalidInputError(f"A window is written as [start, stop], not {window!r}.")
+        raise InvalidInputError(f"A window must be [start, stop], not {shortened(window)}.")
     try:
         query = _KINDS[kind](**{name: _READERS.get(name, _same)(v) for name, v in fields.items()})
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -86,4 +91,4 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("states", "labels"), labels_from_json),
     **dict.fromkeys(("lo", "hi", "lipschitz"), _exact),
 }
-"""How fields are read that are not plain JSON values."""
+"""Parsers of the fields that are not plain JSON values."""

@@ -1,7 +1,7 @@
-"""A randomized search for inputs that break a declared Lipschitz constant.
+"""`check_lipschitz`: a randomized search for a counterexample to a declared Lipschitz constant.
 
-Finding none proves nothing; finding one disproves the declaration, and with it the privacy of
-every release made under it. The search uses simulated sequences only, never data. Cost: about
+A counterexample disproves the declaration, and with it the privacy of every release made under it;
+finding none proves nothing. The search uses simulated sequences, never data. Cost: about
 `trials` × (number of states) calls of the function.
 """
 
@@ -28,9 +28,10 @@ _MOST = 10**6  # trials, and time points of one sequence
 
 @dataclass(frozen=True)
 class Violation(ResultBase):
-    """Two sequences that differ in one point and whose answers differ by more than declared.
+    """A counterexample: two sequences that differ in one point, with answers too far apart.
 
-    `change` is None where the function failed on `after` or answered no finite number.
+    `change` is the L1 distance of the answers; None if the function failed on `after`, or returned
+    anything but finite numbers.
     """
 
     before: tuple[Label, ...]
@@ -40,35 +41,35 @@ class Violation(ResultBase):
     declared: Fraction
 
     def explain(self) -> str:
-        """Say in a sentence what is wrong.
+        """State the counterexample in a sentence.
 
         >>> Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)).explain()
-        'Changing point 2 from 0 to 1 moves the answer by 3.0, more than the declared 1.0.'
+        'Changing point 2 from 0 to 1 changes the answer by 3, more than the declared 1.'
         """
         old, new = self.before[self.position - 1], self.after[self.position - 1]
         if self.change is None:
-            return f"With point {self.position} at {new!r} the answer is no finite number."
+            return f"With point {self.position} at {new}, the answer is not a finite number."
         return (
-            f"Changing point {self.position} from {old!r} to {new!r} moves the answer by "
-            f"{float(self.change)!r}, more than the declared {float(self.declared)!r}."
+            f"Changing point {self.position} from {old} to {new} changes the answer by "
+            f"{float(self.change):g}, more than the declared {float(self.declared):g}."
         )
 
 
 def check_lipschitz(
     query: CustomQuery, states: Sequence[Any], length: int, trials: int = 1000, seed: int = 0
 ) -> Violation | None:
-    """Search for a single changed point that moves the answer by more than declared.
+    """Return a time point whose change exceeds the declared Lipschitz constant; None if none found.
 
-    Half of the trials start from fresh sequences (skewed, constant or in long runs), half from
-    the neighbourhood of the largest change seen so far. Differences up to one step of the
-    query's grid are not counted: releases are charged for them.
+    Half of the trials start from random sequences (skewed, constant or in long runs), half from a
+    neighbour of the sequence with the largest change so far. An excess of up to one step of the
+    query's grid does not count: releases are charged for it.
 
     Raises:
         InvalidInputError: if the query is not custom, or the window does not fit `length`.
 
     >>> from quiltwork import queries
-    >>> longest = queries.custom(lambda x: np.abs(np.diff(x)).sum(), lipschitz=1)
-    >>> violation = check_lipschitz(longest, [0, 1], length=6)
+    >>> switches = queries.custom(lambda x: np.abs(np.diff(x)).sum(), lipschitz=1)
+    >>> violation = check_lipschitz(switches, [0, 1], length=6)
     >>> violation.change
     Fraction(2, 1)
     """
@@ -86,16 +87,16 @@ def check_lipschitz(
     for trial in range(integer(trials, "trials", 1, _MOST)):
         base = _fresh(random, len(labels), length) if trial % 2 else _nearby(random, best, labels)
         position = int(random.integers(start, stop + 1))
-        found = _largest_change(query, base, position, labels, random)
-        if isinstance(found, Violation):
-            return found
-        if found >= largest:
-            largest, best = found, base
+        change = _largest_change(query, base, position, labels, random)
+        if isinstance(change, Violation):
+            return change
+        if change >= largest:
+            largest, best = change, base
     return None
 
 
 def _fresh(random: np.random.Generator, size: int, length: int) -> IntArray:
-    """A sequence from a random family: independent with skewed shares, or in runs."""
+    """Return a random sequence: independent with skewed shares, or in runs."""
     weights = random.dirichlet(np.full(size, random.choice([0.1, 1.0, 10.0])))
     values = random.choice(size, size=length, p=weights)
     keep = random.random(length) < random.choice([0.0, 0.5, 0.95, 1.0])
@@ -104,7 +105,7 @@ def _fresh(random: np.random.Generator, size: int, length: int) -> IntArray:
 
 
 def _nearby(random: np.random.Generator, base: IntArray, states: States) -> IntArray:
-    """The same sequence with one point redrawn."""
+    """Return the sequence with one point redrawn."""
     changed = base.copy()
     changed[random.integers(len(base))] = random.integers(len(states))
     return changed
@@ -113,7 +114,7 @@ def _nearby(random: np.random.Generator, base: IntArray, states: States) -> IntA
 def _largest_change(
     query: CustomQuery, base: IntArray, position: int, states: States, random: np.random.Generator
 ) -> Violation | Fraction:
-    """Try (up to eight) other states at one position; a violation ends the search."""
+    """Return the largest change over up to eight other states at a position, or a violation."""
     answer, largest = _answer(query, base, states), Fraction(0)
     if answer is None:
         return _violation(query, base, base, position, states, None)

@@ -1,15 +1,15 @@
 """Sums and means of numeric states, or of numbers, between public bounds.
 
-Each state's value is put on a public grid of 2^bits steps between lo and hi, the steps are added
-as integers, integer noise is added, and division comes last: nothing extra is charged. One point
-moves the sum by at most 2^bits steps. The grid is chosen from the noise, before the data are
-read, so fine that putting values on it costs less than a thousandth of the noise (up to about
-10⁷ points at ε = 1; beyond, what 64-bit integers allow). Where the states do not fill the bounds,
-their own range is taken: the answers are the same, and one point moves them by less.
+Each state's value is rounded to a public grid of 2^bits steps between lo and hi, the steps are
+added as integers, integer noise is added, and division comes last, so rounding costs no privacy.
+The sensitivity to one point is 2^bits steps. The grid is chosen from the noise, before the data are
+read, and so fine that rounding costs less than a thousandth of the noise (up to about 10⁷ points at
+ε = 1; beyond, what 64-bit integers allow). Where the states have a smaller range than the bounds,
+their range is used: the answers are the same, with a smaller sensitivity.
 
-Numbers that are no states are added up exactly and the total is put on the grid, once: under a
-Gaussian belief all of them move a little at a time, which rounding each would turn into whole
-steps. One step more is charged for that.
+Numbers that are not states are added exactly and the total is rounded once: under a Gaussian
+belief all of them change a little together, and rounding each would turn that into whole steps.
+The single rounding is charged one step.
 
 Theorem: docs/theory/public-grid-queries.md
 """
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_down, float_up, integer, to_fraction
-from quiltwork.queries.query import IntArray, Integers, Moves, Query, States, counts_of
+from quiltwork.queries.query import IntArray, Integers, Query, Sensitivity, States, counts_of
 
 _FINENESS_BITS = 10
 _ONCE_BITS = 20
@@ -41,10 +41,10 @@ _CHUNK = 1 << 22
 class Sum(Query):
     """The sum of the values of the states, each between lo and hi.
 
-    A state's value is its label, which must be a number. One outside lo..hi is refused, or moved
-    to the nearer end with `clip`; rows of beliefs without states are always moved, since a refusal
-    would tell about them. `bits` is set by `refined`, to 1 or more; a query as the user
-    writes it has bits 0: no grid yet, and its `change` counts whole ranges hi − lo.
+    A state's value is its label, which must be a number. One outside lo..hi is refused, or clipped
+    with `clip`; rows of beliefs without states are always clipped, since a refusal would leak.
+    `bits` is set by `refined`, to 1 or more. A query as the user writes it has bits 0: no grid yet,
+    and its sensitivity is in ranges hi − lo.
     """
 
     kind: ClassVar[str] = "sum"
@@ -89,40 +89,40 @@ class Sum(Query):
 
     @property
     def subdivision(self) -> int:
-        """Steps in the range hi − lo."""
+        """The number of grid steps in the range hi − lo."""
         return 1 << self.bits
 
     @property
-    def moves(self) -> Moves:
-        """By the range for every point."""
-        return Moves(self.subdivision)
+    def sensitivity(self) -> Sensitivity:
+        """The range hi − lo per time point, in steps."""
+        return Sensitivity(self.subdivision)
 
     def refined(self, scale: Fraction, points: int) -> Self:
-        """Choose the grid for a noise of `scale` ranges: all points' steps are ≤ scale/2^10 ranges.
+        """Return the query on a grid for noise of `scale` ranges: points·step ≤ scale/2^10 ranges.
 
-        Rounding moves the sum by at most half a step per point, and noise of scale σ ranges moves
-        it by about σ. The integer noise then has a scale of at most points·2^11 steps. Sums and
-        changes stay below 2^62 steps.
+        Rounding changes the sum by at most half a step per point, noise of scale σ ranges by about
+        σ. The integer noise then has a scale of at most points·2^11 steps. Sums and sensitivities
+        stay below 2^62 steps.
         """
         return self._with_steps(points * (1 << _FINENESS_BITS), scale, points)
 
     def _with_steps(self, steps: int, scale: Fraction, points: int) -> Self:
-        """Return the query with at least so many steps in `scale` ranges, as far as they fit."""
+        """Return the query with at least `steps` steps in `scale` ranges, as far as they fit."""
         safe = max(1, _SAFE_BITS - points.bit_length())
         if scale == 0:
             return replace(self, bits=min(_NOISELESS_BITS, safe))
         return replace(self, bits=min(max(1, (math.ceil(steps / scale) - 1).bit_length()), safe))
 
     def check(self, states: States) -> None:
-        """Refuse labels that are no numbers, or lie outside lo..hi without `clip`."""
+        """Raise InvalidInputError for labels that are not numbers, or outside lo..hi unclipped."""
         for label in states:
             self._value(label)
 
     def narrowed(self, states: States) -> Self:
-        """Return the query between the least and the largest value of the states.
+        """Return the query with the range of the states' values as its bounds.
 
-        Every sequence of these states has the same answer, and one point moves it by the range of
-        the states instead of hi − lo.
+        The answers are the same for every sequence of these states, and the sensitivity is the
+        range of the states instead of hi − lo.
 
         >>> Sum(lo=0, hi=100).narrowed((20, 22.5, 30)).span
         Fraction(10, 1)
@@ -136,7 +136,7 @@ class Sum(Query):
         infinite = label in (math.inf, -math.inf)
         if not has_value(label) or (infinite and not self.clip):
             raise InvalidInputError(
-                f"The state {label!r} has no numeric value; a {self.kind} needs a belief whose "
+                f"The state {label!r} is not a finite number; a {self.words} needs a belief whose "
                 "states are finite numbers."
             )
         if infinite:
@@ -148,38 +148,38 @@ class Sum(Query):
             return min(max(value, self.lo), self.hi)
         raise InvalidInputError(
             f"The state {label!r} lies outside {float(self.lo)!r}..{float(self.hi)!r}; widen the "
-            f"bounds, or pass clip=True to count it as the nearer one."
+            "bounds, or pass clip=True to count it as the nearer bound."
         )
 
     def steps(self, states: States) -> list[int]:
-        """The value of each state in steps above lo, 0..2^bits, rounded half up."""
+        """Return the value of each state in steps above lo, 0..2^bits, rounded half up."""
         half = Fraction(1, 2)
         return [math.floor((self._value(s) - self.lo) / self.step + half) for s in states]
 
     def values(self, states: States) -> list[Fraction]:
-        """What a time point in each state adds: on the grid if there is one, else exactly."""
+        """Return the value of each state: on the grid if there is one, else exact."""
         if self.bits == 0:
             return [self._value(s) for s in states]
         return [self.lo + self.step * m for m in self.steps(states)]
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
-        """Add up steps exactly, in integers: a count per state times its steps."""
+        """Return the exact sum of steps: a count per state times its steps."""
         counts = np.zeros(len(states), dtype=np.int64)
         for piece in self.pieces(codes):
-            counts += counts_of(piece, len(states))  # of a gap nothing is added
+            counts += counts_of(piece, len(states))  # public gaps have no state and add nothing
         total = sum(int(n) * m for n, m in zip(counts, self.steps(states), strict=True))
         return np.array([total], dtype=object)
 
     def cells(self, states: States) -> tuple[Any, ...]:
-        """One cell, named by the kind."""
+        """Return one cell, named by the kind."""
         return (self.kind,)
 
     def grid(self, points: int) -> tuple[Fraction, Fraction]:
-        """Sums lie on points·lo + step·m."""
+        """Return the grid points·lo + step·m."""
         return self.lo * points, self.step
 
     def rounding(self, states: States, points: int, subjects: int) -> Fraction:
-        """The worst state's distance to the grid (half a step if unknown), once per point."""
+        """Return points times the largest distance of a state to the grid, at most half a step."""
         distances = [
             abs(self.lo + m * self.step - self._value(s))
             for s, m in zip(states, self.steps(states), strict=True)
@@ -188,17 +188,17 @@ class Sum(Query):
         return max(distances, default=self.step / 2) * points * unit / self.step
 
     def present(self, noisy: Integers, states: States, points: int) -> float:
-        """One number."""
+        """Return one number."""
         offset, unit = self.grid(points)
         return float(offset + unit * int(noisy[0]))
 
     def parameters(self) -> dict[str, Any]:
-        """Bounds, clipping and the grid."""
+        """Return bounds, clipping and the grid."""
         return {"lo": str(self.lo), "hi": str(self.hi), "clip": self.clip, "bits": self.bits}
 
 
 def has_value(label: Label) -> TypeGuard[float]:
-    """Tell whether a label is a number between any bounds, infinities included."""
+    """Return whether a label is a number, infinities included."""
     return isinstance(label, (int, float)) and label == label  # NaN differs from itself
 
 
@@ -209,61 +209,61 @@ class Mean(Sum):
     kind: ClassVar[str] = "mean"
 
     def grid(self, points: int) -> tuple[Fraction, Fraction]:
-        """Means lie on lo + step/points·m."""
+        """Return the grid lo + step/points·m."""
         return self.lo, self.step / points
 
     def divisor(self, points: int) -> int:
-        """The sum is divided by the number of points."""
+        """Return the number of points."""
         return points
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumericSum(Sum):
-    """The sum of numbers that are no states, each moved between lo and hi.
+    """The sum of numbers that are not states, each clipped to lo..hi.
 
-    `evaluate` takes the numbers themselves, as floats, in the place of codes.
+    `evaluate` takes the numbers themselves, as floats, instead of codes.
     """
 
     kind: ClassVar[str] = "numeric_sum"
 
     @property
-    def moves(self) -> Moves:
-        """Rounding may set totals one step further apart than the numbers are."""
-        return Moves(self.subdivision, once=int(self.bits > 0))
+    def sensitivity(self) -> Sensitivity:
+        """The range per time point, plus one step for the rounding of the total."""
+        return Sensitivity(self.subdivision, once=int(self.bits > 0))
 
     def refined(self, scale: Fraction, points: int) -> Self:
-        """Choose the grid for a noise of `scale` ranges: a step is at most scale/2^20 ranges."""
+        """Return the query on a grid for noise of `scale` ranges: step ≤ scale/2^20 ranges."""
         return self._with_steps(1 << _ONCE_BITS, scale, points)
 
     def check(self, states: States) -> None:
-        """Numbers need no states."""
+        """Accept anything: numbers need no states."""
 
     def evaluate(self, codes: NDArray[Any], states: States) -> Integers:
-        """Add up the clipped numbers of the window exactly, and round half up."""
+        """Return the exact sum of the window's clipped numbers, rounded half up."""
         runs = [codes[start - 1 : stop] for start, stop in self.windows(len(codes))]
         part = np.concatenate(runs).astype(np.float64, copy=False)
         total = clipped_total(part, self.lo, self.hi) - self.lo * len(part)
         return np.array([math.floor(total / self.step + Fraction(1, 2))], dtype=object)
 
     def cells(self, states: States) -> tuple[Any, ...]:
-        """One cell, named as for states."""
+        """Return one cell, named as for states."""
         return (self.kind.removeprefix("numeric_"),)
 
     def rounding(self, states: States, points: int, subjects: int) -> Fraction:
-        """Half a step for every total."""
+        """Return half a step per total."""
         _, unit = self.grid(points)
         return subjects * unit / 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumericMean(NumericSum, Mean):
-    """The mean of numbers that are no states: `NumericSum` over the number of points."""
+    """The mean of numbers that are not states: `NumericSum` over the number of points."""
 
     kind: ClassVar[str] = "numeric_mean"
 
 
 def of_numbers(query: Sum) -> NumericSum:
-    """Return the sum or mean as it is asked of numbers that are no states."""
+    """Return the sum or mean as a query on numbers that are not states."""
     if isinstance(query, NumericSum):
         return query
     kind = NumericMean if isinstance(query, Mean) else NumericSum
@@ -273,10 +273,10 @@ def of_numbers(query: Sum) -> NumericSum:
 
 
 def clipped_total(values: NDArray[np.float64], lo: Fraction, hi: Fraction) -> Fraction:
-    """Add up floats, each moved between lo and hi, without any rounding. O(n).
+    """Return the exact sum of floats, each clipped to lo..hi. O(n).
 
-    A float is an integer of 53 bits times a power of two; halves of such integers are added up
-    power by power, in chunks whose sums fit 53 bits. A value that is no number counts as lo.
+    A float is an integer of 53 bits times a power of two; the halves of these integers are added
+    power by power, in chunks whose sums fit 53 bits. NaN counts as lo.
     """
     low, high = float_up(lo), float_down(hi)
     total = Fraction(0)
@@ -290,6 +290,6 @@ def clipped_total(values: NDArray[np.float64], lo: Fraction, hi: Fraction) -> Fr
         least = int(power.min(initial=0))
         for half, bits in ((whole >> 26, 26), (whole & ((1 << 26) - 1), 0)):
             sums = np.bincount(power - least, weights=half.astype(np.float64))
-            exact = (Fraction(int(one)) * Fraction(2) ** k for k, one in enumerate(sums) if one)
+            exact = (Fraction(int(s)) * Fraction(2) ** k for k, s in enumerate(sums) if s)
             total += sum(exact, Fraction(0)) * Fraction(2) ** (least - 53 + bits)
     return total

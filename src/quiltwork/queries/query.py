@@ -1,10 +1,10 @@
-"""What every query answers: integers, and how far they can move.
+"""`Query`, the base class of all queries: an integer answer with a declared sensitivity.
 
-A query maps a sequence of states to integers; integer noise is added to them, and what a person
-reads is computed from the noisy integers and public numbers alone. Privacy rests on what a query
-declares in `moves`: from it `change` follows, the largest L1 distance between the answers of two
+A query maps a sequence of states to integers. Integer noise is added to them, and the published
+answer is computed from the noisy integers and public numbers alone. Privacy rests on the declared
+`sensitivity`: `l1_sensitivity` follows from it, the largest L1 distance between the answers to two
 sequences that differ only in a run of time points, and so do the levels that are swept and debited.
-Everything here is pure; nothing knows about beliefs or noise.
+Everything here is pure and independent of beliefs and noise.
 
 Theorem: docs/theory/query-sensitivity.md
 """
@@ -34,15 +34,16 @@ States: TypeAlias = tuple[Label, ...]
 LONGEST = 2**53
 MOST_RUNS = 10_000
 _PIECE = 1 << 20
+"""Time points that are widened to 64 bits at once: 8 MB, however long the series is."""
 
 
-class Moves(NamedTuple):
-    """How far the integers of an answer move in L1, at most, when points of its window change.
+class Sensitivity(NamedTuple):
+    """The L1 sensitivity of an answer in integers: an upper bound, as a sum of three parts.
 
-    By `point` for every point that changes, by `pair` for every pair of neighbours in the window
-    with a point that changes, and by `once` if any point changes at all. A question whose answer
-    moves otherwise, such as the longest stay, has to declare more than it moves: a point may move
-    that by all the window has.
+    `point` for every changed time point, `pair` for every pair of neighbours in the window with a
+    changed time point, and `once` if any time point changes. An answer whose sensitivity has
+    another form, such as the longest stay, must declare an upper bound of this form: one time point
+    can change the longest stay by the length of the window.
     """
 
     point: int
@@ -52,10 +53,10 @@ class Moves(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Query(ABC):
-    """One question about a sequence of states, on the window start..stop (1-based, inclusive).
+    """A query about a sequence of states, on the window start..stop (1-based, inclusive).
 
-    `stop` None is the end of the sequence; with `runs` only these parts of it count. `moves`,
-    `evaluate` and `present` are what a release uses; the other methods describe the answer.
+    `stop` None is the end of the sequence; with `runs` only these parts of the window count. A
+    release uses `sensitivity`, `evaluate` and `present`; the other methods describe the answer.
     """
 
     kind: ClassVar[str]
@@ -74,21 +75,23 @@ class Query(ABC):
     def _check_runs(self) -> None:
         if not self.runs:
             return
-        if self.moves.pair:
+        if self.sensitivity.pair:
             raise InvalidInputError(
-                f"A query of kind {self.kind!r} is about neighbours, and runs have gaps between "
-                "them; ask about each run on its own."
+                f"A {self.words} query is about neighbouring time points, and runs have gaps "
+                "between them; ask about each run on its own."
             )
         ends = [end for run in self.runs for end in run]
         apart = all(a <= b for a, b in self.runs) and all(
-            one[1] + 1 < other[0] for one, other in pairwise(self.runs)
+            earlier[1] + 1 < later[0] for earlier, later in pairwise(self.runs)
         )
         if not apart or (self.start, self.stop) != (ends[0], ends[-1]):
-            raise InvalidInputError("Runs are in order and apart, from the first to the last.")
+            raise InvalidInputError(
+                "Runs must be in order, with gaps between them; build them with query.on_runs."
+            )
 
     @property
     def words(self) -> str:
-        """What is asked, for people: "time per day"; numbers and states have the same words."""
+        """The name of the query for people, such as "time per day"."""
         return self.kind.removeprefix("numeric_").replace("_", " ")
 
     def on(self, start: int, stop: int | None = None) -> Self:
@@ -104,10 +107,10 @@ class Query(ABC):
         return replace(self, start=start, stop=stop, runs=())
 
     def on_runs(self, runs: Iterable[tuple[int, int]]) -> Self:
-        """Return the same query on several windows together, every point of them counted once.
+        """Return the same query on a union of windows; overlapping ones are merged.
 
         Raises:
-            InvalidInputError: for a query about neighbours, and for what are no windows.
+            InvalidInputError: for a query about neighbours, and for runs that are not windows.
 
         >>> from quiltwork import queries
         >>> queries.histogram().on_runs([(3, 9), (20, 29), (8, 11)]).windows(40)
@@ -125,7 +128,7 @@ class Query(ABC):
         return replace(self, **whole, runs=tuple(joined) if len(joined) > 1 else ())
 
     def windows(self, length: int) -> tuple[tuple[int, int], ...]:
-        """Return the runs of time points asked about in a sequence of this length, in order.
+        """Return the runs of time points in the query's window, in order.
 
         Raises:
             InvalidInputError: if they do not fit.
@@ -134,11 +137,11 @@ class Query(ABC):
         return self.runs or (whole,)
 
     def points(self, length: int) -> int:
-        """Return how many time points are asked about in a sequence of this length."""
+        """Return the number of time points in the query's window."""
         return sum(stop - start + 1 for start, stop in self.windows(length))
 
     def window(self, length: int) -> tuple[int, int]:
-        """Return the first and the last time point asked about in a sequence of this length.
+        """Return the first and the last time point of the window in a sequence of this length.
 
         Raises:
             InvalidInputError: if the window does not fit.
@@ -153,13 +156,13 @@ class Query(ABC):
             )
         return self.start, stop
 
-    def change(self, start: ArrayLike, stop: ArrayLike, length: int | None) -> IntArray:
-        """Return how far the integers move in L1, at most, when the points start..stop change.
+    def l1_sensitivity(self, start: ArrayLike, stop: ArrayLike, length: int | None) -> IntArray:
+        """Return the L1 sensitivity to the time points start..stop, in integers.
 
-        Vectorized; a run with stop < start is empty and moves nothing. The maximum is over all
-        pairs of sequences that agree outside the run, possible under a belief or not. For a
-        union of runs that do not touch, add their changes. `length` None: no end is known, which
-        gives the same or more.
+        The maximum of the L1 distance over all pairs of sequences that agree outside the run,
+        possible under a belief or not. Vectorized over runs; an empty run (stop < start) gives 0.
+        The sensitivity to a union of runs that do not touch is the sum. `length` None stands for
+        an unbounded series, whose sensitivity is at least as large.
 
         Theorem: docs/theory/query-sensitivity.md
         """
@@ -169,48 +172,50 @@ class Query(ABC):
         high = np.minimum(last, min(ends)) if ends else last
         points = np.where(last >= first, np.maximum(high - low + 1, 0), 0)
         if self.runs:
-            points = np.where(points > 0, self._upto(high) - self._upto(low - 1), 0)
+            inside = self._points_until(high) - self._points_until(low - 1)
+            points = np.where(points > 0, inside, 0)
         last_pair = np.minimum(high, min(ends) - 1) if ends else high
         pairs = np.maximum(last_pair - np.maximum(low - 1, self.start) + 1, 0)
-        moves = self.moves
-        moved: IntArray = points * moves.point + (points > 0) * (pairs * moves.pair + moves.once)
-        return moved
+        per = self.sensitivity
+        total: IntArray = points * per.point + (points > 0) * (pairs * per.pair + per.once)
+        return total
 
-    def _upto(self, nodes: IntArray) -> IntArray:
-        """How many points of the runs are at these nodes or before."""
+    def _points_until(self, nodes: IntArray) -> IntArray:
+        """The number of points of the runs at or before each node."""
         begins, ends = np.array(self.runs, dtype=np.int64).T
         before = np.concatenate([[0], np.cumsum(ends - begins + 1)])
         run = np.searchsorted(begins, nodes, side="right")
-        found: IntArray = before[run] - np.where(run > 0, np.maximum(ends[run - 1] - nodes, 0), 0)
-        return found
+        beyond = np.where(run > 0, np.maximum(ends[run - 1] - nodes, 0), 0)
+        count: IntArray = before[run] - beyond
+        return count
 
     @property
     @abstractmethod
-    def moves(self) -> Moves:
-        """How far the integers move, at most, by what changes: all that privacy rests on."""
+    def sensitivity(self) -> Sensitivity:
+        """The declared L1 sensitivity; the privacy guarantee rests on it alone."""
 
     @property
-    def moves_squared(self) -> int:
-        """How far the integers move in L2, squared, at most, when one point changes.
+    def squared_l2_sensitivity(self) -> int:
+        """The squared L2 sensitivity of the integers to one time point.
 
-        As far as in L1, if a query does not say better.
+        By default the square of the L1 sensitivity, which is an upper bound.
 
         Theorem: docs/theory/query-sensitivity.md
         """
-        point, pair, once = self.moves
+        point, pair, once = self.sensitivity
         return (point + 2 * pair + once) ** 2
 
     def part(self, codes: NDArray[np.integer[Any]]) -> IntArray:
-        """Cut an encoded sequence to the window.
+        """Return the codes inside the window.
 
-        Always in 64 bits: codes may come in a narrow type, in which arithmetic would wrap.
+        Always in 64 bits: codes may be stored in a narrow type, in which arithmetic would wrap.
         """
         parts = [codes[start - 1 : stop] for start, stop in self.windows(len(codes))]
         part = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return part.astype(np.int64, copy=False)
 
     def pieces(self, codes: NDArray[np.integer[Any]], overlap: int = 0) -> Iterator[IntArray]:
-        """Yield what `part` has in pieces that fit any memory; neighbours may share some points."""
+        """Yield the window's codes in pieces of bounded size, with `overlap` points shared."""
         for start, stop in self.windows(len(codes)):
             for first in range(start - 1, stop, _PIECE):
                 last = min(first + _PIECE + overlap, stop)
@@ -218,74 +223,74 @@ class Query(ABC):
 
     @abstractmethod
     def check(self, states: States) -> None:
-        """Refuse states that the query cannot be asked about."""
+        """Raise InvalidInputError for states that the query is not defined on."""
 
     @abstractmethod
     def evaluate(self, codes: IntArray, states: States) -> Integers:
-        """Answer for one sequence encoded as 0..k−1, as integers in the order of `cells`."""
+        """Return the answer for a sequence of codes 0..k−1, as integers in the order of `cells`."""
 
     def evaluate_quietly(self, codes: IntArray, states: States) -> Integers:
-        """Answer as `evaluate` does, but whatever the data are, without an error or a warning."""
+        """Return the answer without raising or warning for any data; for releases that pay."""
         return self.evaluate(codes, states)
 
     @abstractmethod
     def cells(self, states: States) -> tuple[Any, ...]:
-        """Name the integers of the answer, one label each."""
+        """Return the labels of the integers of the answer."""
 
     def grid(self, points: int) -> tuple[Fraction, Fraction]:
-        """Return (offset, unit): integer m reads as offset + unit·m, for `points` time points."""
+        """Return (offset, unit) of the grid: the integer m stands for offset + unit·m."""
         return Fraction(0), Fraction(1)
 
     def divisor(self, points: int) -> int:
-        """By what a total over `points` time points is divided to give the answer."""
+        """Return the divisor that turns a total over `points` time points into the answer."""
         return 1
 
     def rounding(self, states: States, points: int, subjects: int) -> Fraction:
-        """Bound, in units of the value, what putting the answer on its grid may have cost.
+        """Return a bound on the rounding error of the grid, in units of the answer.
 
-        `states` are the public ones; () where none are known.
+        `states` are the public ones; () where the belief has none.
         """
         return Fraction(0)
 
     def total(self, points: int, subjects: int) -> Fraction | None:
-        """Return what the true cells add up to, where that is public; else None."""
+        """Return the public sum of the true cells; None if it is not public."""
         return None
 
     @abstractmethod
     def present(self, noisy: Integers, states: States, points: int) -> Any:
-        """Turn noisy integers into what a person reads; uses nothing else but public numbers."""
+        """Return the published answer, computed from noisy integers and public numbers alone."""
 
     def refined(self, scale: Fraction, points: int) -> Self:
-        """Return the query on the grid to use with this noise; most have a grid of their own."""
+        """Return the query on a grid that is fine enough for this noise; most have a fixed one."""
         return self
 
     @property
     def chosen_among(self) -> int | None:
-        """Of how many cells those that are released are chosen by their noisy numbers; else None.
+        """The number of cells from which the released ones are selected by their noisy counts.
 
-        An interval of a chosen cell holds if those of all cells hold at once.
+        None without selection. Intervals of selected cells must hold for all cells at once.
         """
         return None
 
     def chosen(
         self, noisy: tuple[int, ...], cells: tuple[Any, ...]
     ) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-        """Return the noisy integers that are released, and their cells: all of them."""
+        """Return the released noisy integers and their cells; all of them without selection."""
         return noisy, cells
 
     @property
     def largest(self) -> int:
-        """A bound on the integers of one sequence's answer."""
+        """An upper bound on the integers of the answer for one sequence."""
         return 1 << 62
 
     @property
     def subdivision(self) -> int:
-        """How many integers of `evaluate` make one unit of the scale before `refined`."""
+        """The number of integers of `evaluate` per unit of noise scale before `refined`."""
         return 1
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """What distinguishes this query from others of its kind, as JSON values."""
+        """Return the parameters that identify the query within its kind, as JSON values."""
 
 
 def _read_run(run: Any) -> tuple[int, int]:
@@ -296,17 +301,17 @@ def _read_run(run: Any) -> tuple[int, int]:
 
 
 def as_integers(values: Integers) -> IntArray:
-    """Pack integers as int64; released ones always fit."""
+    """Return integers as an int64 array; released ones always fit."""
     return np.array([int(value) for value in values], dtype=np.int64)
 
 
 def counts_of(codes: IntArray, size: int) -> IntArray:
-    """Count the codes 0..size−1; the code `size` stands for everything else."""
+    """Return the counts of the codes 0..size−1; the code `size` is any other value."""
     return np.bincount(codes, minlength=size)[:size].astype(np.int64, copy=False)
 
 
 def read_query(value: Any) -> Query:
-    """Read an argument that must be a query."""
+    """Return an argument that must be a query."""
     if isinstance(value, Query):
         return value
     raise InvalidInputError(

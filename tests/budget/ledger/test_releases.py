@@ -141,30 +141,27 @@ def test_rows_without_states_say_nothing_before_they_are_paid_for(ledger, rows):
         assert len(ledger.history("d")) == number
 
 
-def test_a_key_stands_for_one_function(ledger, chain, data):
+def test_a_key_stands_for_one_version_of_a_function(ledger, chain, data):
     ledger.create("d", chain, 40, 1)
     asked = {"epsilon": 0.1, "ledger": ledger, "dataset": "d", "key": "k"}
 
-    def counted(state, scale=1):
+    def counted(version, scale=1):
         return qw.queries.custom(
-            lambda x: scale * (x == state).sum(), lipschitz=Fraction(scale), name="count"
+            lambda x: scale * (x == "walk").sum(),
+            lipschitz=Fraction(scale),
+            name="count",
+            version=version,
         )
 
-    first = qw.release(data, counted("walk"), chain, **asked)
-    assert qw.release(data, counted("walk"), chain, **asked) == first
-    for other in (counted("rest"), counted("walk", scale=2)):
+    first = qw.release(data, counted("1"), chain, **asked)
+    assert qw.release(data, counted("1"), chain, **asked) == first
+    for other in (counted("2"), counted("1", scale=2)):
         with pytest.raises(InvalidInputError, match="another request"):
             qw.release(data, other, chain, **asked)
     assert len(ledger.history("d")) == 1
-
-    class Counter:
-        def __call__(self, labels):
-            return len(labels)
-
-    query = qw.queries.custom(Counter(), lipschitz=1)
-    with pytest.raises(UnsupportedError, match="cannot be told from others"):
-        qw.release(data, query, chain, **asked)
-    qw.release(data, query, chain, epsilon=0.1, ledger=ledger, dataset="d")
+    with pytest.raises(UnsupportedError, match=r"has no version.*version='1'"):
+        qw.release(data, counted(None), chain, **asked)
+    qw.release(data, counted(None), chain, epsilon=0.1, ledger=ledger, dataset="d")
 
 
 def test_a_crash_while_drawing_leaves_the_debit_and_no_second_draw(

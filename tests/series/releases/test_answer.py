@@ -298,7 +298,7 @@ BAD_ARGUMENTS = [
     ({"query": "histogram"}, "qw.queries"),
     ({"query": queries.histogram}, "qw.queries"),
     ({"query": queries.count("run")}, "'run'"),
-    ({"query": queries.mean(0, 1)}, "no numeric value"),
+    ({"query": queries.mean(0, 1)}, "not a finite number"),
     ({"query": queries.histogram().on(3, 90)}, "does not fit"),
     ({"query": queries.histogram(states=["a"])}, "leave them out"),
     ({"beliefs": []}, "belie"),

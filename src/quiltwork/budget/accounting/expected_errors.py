@@ -51,7 +51,7 @@ def signal_range(query: Query, length: int) -> float:
     elif isinstance(query, Transitions):
         steps = stop - start
     else:
-        steps = int(query.change(start, stop, length))
+        steps = int(query.l1_sensitivity(start, stop, length))
     return float_up(steps * _unit(query, length))
 
 

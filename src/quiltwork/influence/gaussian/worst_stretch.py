@@ -47,10 +47,10 @@ class SumLevels:
         """One release of a sum or mean with noise of scale 1 on its integers."""
         turns = {1: 0.0}
         for start, stop in query.windows(length):
-            turns |= {start: float(query.moves.point), stop + 1: 0.0}
+            turns |= {start: float(query.sensitivity.point), stop + 1: 0.0}
         kept = [turn for turn in turns.items() if turn[0] <= length]
         first, level = (np.array(column) for column in zip(*kept, strict=True))
-        return cls(first, level, length, float(query.moves.once))
+        return cls(first, level, length, float(query.sensitivity.once))
 
     @cached_property
     def last(self) -> IntArray:

@@ -176,7 +176,7 @@ class Charge:
         """The charge of a query on its window; without one, 1 for every point of the series."""
         if query is None:
             return cls(1, length, 1)
-        return cls(*query.window(length), *query.moves, query.runs)
+        return cls(*query.window(length), *query.sensitivity, query.runs)
 
     def change(self, first: int, last: int) -> int:
         """The sensitivity to a change of all of first..last."""

@@ -91,8 +91,7 @@ def release(
         ledger: debited before the data are used; needs `dataset`.
         dataset: the ledger's name for the data.
         key: repeating a request under the same key costs nothing and returns the stored answer.
-            It names the request: of a custom query, its function with what the function uses of
-            its own module; `quiltwork.queries.identity` says what cannot be noticed.
+            It identifies the request; a custom query needs `version=` to be part of one.
         analyst: for whom, where the ledger keeps shares.
         secrets: (start, stop) restricts what is protected; by default every time point.
         episode: how many time points in a row are one secret, whatever they are; by default as
@@ -363,11 +362,12 @@ def _request(
             "level that a ledger could account for. Release it with beliefs that do."
         )
     query = unanswered.query
-    if key is not None and isinstance(query, CustomQuery) and not query.digest:
+    if key is not None and isinstance(query, CustomQuery) and query.version is None:
         raise UnsupportedError(
-            f"The function of the custom query {query.name!r} cannot be told from others of its "
-            "name, so a repeated key might return another one's answer; write it as a plain "
-            "function with numbers, text or arrays, or leave key out."
+            f"The custom query {query.name!r} has no version, so a retry with this idempotency key "
+            "could return the stored answer of another function. Give it one, "
+            "queries.custom(…, version='1'), and another whenever the function changes; or leave "
+            "key out."
         )
     document = {
         **json.loads(unanswered.to_json()),

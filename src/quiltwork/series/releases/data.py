@@ -194,7 +194,7 @@ def recorded_points(
             points += int(there.sum())
             gaps += int((~there).sum())
             pairs += int((there[:-1] & there[1:]).sum())
-    if points == 0 or (query.moves.pair and pairs == 0):
+    if points == 0 or (query.sensitivity.pair and pairs == 0):
         what = "No time point" if points == 0 else "No two neighbours"
         raise InvalidInputError(f"{what} of what is asked about was recorded; ask about more.")
     return RecordedPoints(points, gaps, pairs)
@@ -245,7 +245,7 @@ def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
     grids = {grid.step for grid in map(known_grid, source.given) if grid is not None} - {None}
     if query.step is None and len(grids) == 1:
         query = replace(query, step=grids.pop())
-    query.known_step  # noqa: B018  # refuses before anything is paid
+    query.step_seconds  # noqa: B018  # refuses before anything is paid
     known = [begins for begins in map(moment_of, source.given) if begins is not None]
     moments = set(known)
     zones = {_zone_of(sequence) for sequence in source.given} - {None}

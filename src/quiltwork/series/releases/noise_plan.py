@@ -67,7 +67,7 @@ class NoisePlan:
     @property
     def total(self) -> Fraction | None:
         """What the true cells add up to, where that is public; else None."""
-        if self.recorded is not None and self.query.moves.pair:
+        if self.recorded is not None and self.query.sensitivity.pair:
             return Fraction(self.recorded.pairs)
         return self.query.total(self.points, self.subjects)
 

@@ -134,7 +134,7 @@ def any_series(states: Sequence[Label] | None) -> ChainBox:
 def _for_persons(query: Query, lengths: Counter[int], epsilon: Fraction) -> Calibration:
     """Return the noise that hides a whole series, whatever is believed about it."""
     longest = max(lengths)
-    change = max(int(query.change(1, n, n)) for n in lengths)
+    change = max(int(query.l1_sensitivity(1, n, n)) for n in lengths)
     unit = answer_unit(query, lengths)
     scale = change * unit / privacy_level(epsilon, "epsilon")
     return Calibration(

@@ -188,7 +188,7 @@ class Release(ChartedResult):
         """
         if not self.delta or not self.noise_scale:
             return Fraction(0)
-        return self.query.moves_squared / self.noise_scale**2
+        return self.query.squared_l2_sensitivity / self.noise_scale**2
 
     @property
     def gdp(self) -> float:
@@ -207,7 +207,7 @@ class Release(ChartedResult):
         nodes = np.arange(3) + self.window[0]
         if self.query.runs:
             nodes = np.array(self.query.runs).ravel()
-        most = int(self.query.change(nodes, nodes, self.length).max())
+        most = int(self.query.l1_sensitivity(nodes, nodes, self.length).max())
         if most == 0:
             return Fraction(0)
         return most / self.noise_scale if self.noise_scale else None

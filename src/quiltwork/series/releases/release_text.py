@@ -157,7 +157,7 @@ def _gaussian(release: Release) -> str:
         return f"Calibrated by method {release.method!r}."
     alone = gaussian_level(float_down(release.exact_epsilon), float_down(release.delta))
     excess = max(1.0, alone / release.gdp)
-    moved = math.sqrt(release.query.moves_squared) * float(release.unit)
+    moved = math.sqrt(release.query.squared_l2_sensitivity) * float(release.unit)
     return (
         f"Calibrated by method {release.method!r}: one time point moves the answer by at most "
         f"{moved:.6g} in L2, and what time points tell about each other asks "
@@ -166,7 +166,7 @@ def _gaussian(release: Release) -> str:
 
 
 def _spent(release: Release, start: int, stop: int) -> Fraction:
-    moved = release.query.change(np.array([start]), np.array([stop]), release.length)
+    moved = release.query.l1_sensitivity(np.array([start]), np.array([stop]), release.length)
     return int(moved[0]) / release.noise_scale
 
 

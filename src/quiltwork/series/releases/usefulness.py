@@ -84,7 +84,8 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
             f"{percent(share / 100, 0)} of ε go to what neighbours tell about time point "
             f"{calibration.node}{apart}."
         )
-    if 1 < short < math.inf and plan.query.change(1, 2, None) > plan.query.change(1, 1, None):
+    one_point, two_points = (plan.query.l1_sensitivity(1, stop, None) for stop in (1, 2))
+    if 1 < short < math.inf and two_points > one_point:
         needed = _points_of_one(plan) * short
         yield (
             f"About {math.ceil(needed):,} time points{' of each' if plan.subjects > 1 else ''} "
