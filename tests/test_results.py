@@ -31,7 +31,7 @@ from quiltwork.influence.checks import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
 from quiltwork.series.reading.series_check import look_at_series
-from quiltwork.tables.file_check import look_at
+from quiltwork.tables.file_check import check_files
 from quiltwork.tables.providers.joint_verification import JointVerdict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,7 +57,7 @@ def look():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "patients.csv"
         path.write_text("age\n30\n40\n50\n60\nforty\n")
-        return look_at([str(path)])
+        return check_files([str(path)])
 
 
 def gaussian_account():
@@ -137,7 +137,7 @@ MAKERS = {
     "GaussianCalibration": lambda: qw.calibrate(CHAIN, 20, 1, noise="gaussian", delta=1e-6),
     "Gain": lambda: consumer_gain(qw.GeometricMechanism(2, alpha=0.5), consumer()),
     "Explanation": lambda: accountant().explain(),
-    "Downcoded": lambda: qw.tables.risk.downcoding(published()),
+    "DowncodingResult": lambda: qw.tables.risk.downcoding(published()),
     "Guarantee": lambda: guarantee(None, 10**6, 0.01, 0.0005, 5, 100),
     "HoldoutPlan": lambda: qw.plan_holdout(queries=100, overfits=5, tolerance=0.1),
     "InfluenceCurve": lambda: qw.influence_curve(CHAIN, 20),
@@ -145,13 +145,13 @@ MAKERS = {
     "Intersection": lambda: qw.tables.risk.intersection(table(), table()),
     "Ladder": ladder,
     "OneBit": lambda: ladder(OneBit),
-    "ColumnLook": lambda: look().columns[0],
-    "FilesLook": look,
-    "Stray": lambda: look().columns[0].strays[0],
+    "ColumnCheck": lambda: look().columns[0],
+    "FileCheck": look,
+    "StrayCell": lambda: look().columns[0].strays[0],
     "Certificate": lambda: Certificate(
         *("race", "2026-01-01", "<ada> leads.", "Within 0.1."), *("0" * 64, "0" * 64, "0" * 128)
     ),
-    "Learned": lambda: qw.tables.risk.definetti(published())[0],
+    "LearnerScore": lambda: qw.tables.risk.definetti(published())[0],
     "Leakage": lambda: worst_case(CHAIN, 4, [(COUNT, 2)]),
     "LeakageProfile": lambda: accountant().profile(),
     "LevelledCount": lambda: qw.counts.release_levels(5, 9, [0.5, 0.8]),
@@ -181,7 +181,7 @@ MAKERS = {
     ),
     "Status": lambda: ledger().status("steps"),
     "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
-    "Subtracted": lambda: qw.tables.risk.subtraction(table()),
+    "SubtractionResult": lambda: qw.tables.risk.subtraction(table()),
     "TableAttack": lambda: qw.tables.risk.assess(table()).attacks[0],
     "TableReport": lambda: published().report(),
     "TableComparison": lambda: qw.tables.compare(table(), {"k=2": published()}, queries=9),

@@ -208,7 +208,10 @@ def test_the_encoding_of_files_is_found_and_can_be_said(cli, hospitals, tmp_path
     ask = ("anonymize", *hospitals, *ROLES, "--k", "3", "--l", "2", "-o", str(out))
     found = cli(*ask)
     assert found.code == 0
-    assert "P2.csv is read with encoding cp1252 where letters are no UTF-8; --encoding" in found.err
+    assert (
+        "P2.csv is read with encoding cp1252 where letters are no UTF-8; change that with"
+        in found.err
+    )
     assert "Müdigkeit" in set(pandas.read_csv(out)["disease"])
     assert cli(*ask, "--encoding", "utf-16").code == 2
     (tmp_path / "all.csv").write_bytes("a;b;d\n1;1;ü\n1;1;x\n".encode("latin-1"))

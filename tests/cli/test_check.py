@@ -18,7 +18,7 @@ def files(tmp_path):
 def test_it_says_what_is_odd_and_how_to_mend_it(cli, files):
     ran = cli("check", *files)
     assert ran.code == 0
-    assert "May be one column: 'age', 'AGE'. --rename OLD=NEW" in ran.out
+    assert "may be one column: 'age', 'AGE'. --rename OLD=NEW" in ran.out
     ran = cli("check", *files, "--rename", "AGE=age", "--na=-9", "--json")
     (age, ill) = ran.document["columns"]
     assert (age["type"], age["missing"], age["distinct"], age["files"]) == ("numbers", 2, 5, 2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables import Table
-from quiltwork.tables.file_check import look_at
+from quiltwork.tables.file_check import check_files
 
 CELLS = st.sampled_from(["1", "2.5", "2020-01-01", "10:30", "n/a", "flu", " Flu", "FLU", "02410"])
 
@@ -26,7 +26,7 @@ def column(found, name):
 def test_types_distinct_values_and_missing_cells_are_those_of_a_table(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("look") / "a.csv"
     pd.DataFrame(rows, columns=["a", "b"]).to_csv(path, index=False)
-    found = look_at([str(path)])
+    found = check_files([str(path)])
     coded = Table(path, None, ["a"], "b", missing="value").encoded.quasi[0]
     seen = column(found, "a")
     assert seen.distinct == len([value for value in coded.values if value is not None])
@@ -40,7 +40,7 @@ def test_the_cells_that_made_a_column_text_are_shown_with_their_place(tmp_path):
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
     one.write_text("age,ill\n31,flu\n40,Flu\n")
     two.write_text("age,ill\n50,flu \n90+,cold\n90+,cold\n")
-    found = look_at([str(one), str(two)])
+    found = check_files([str(one), str(two)])
     age = column(found, "age")
     assert (age.type, age.mostly) == ("text", "numbers")
     (stray,) = age.strays
@@ -48,26 +48,26 @@ def test_the_cells_that_made_a_column_text_are_shown_with_their_place(tmp_path):
     assert set(column(found, "ill").spellings[0]) == {"flu", "Flu", "flu "}
     assert found.repeated == 1
     assert "row 2 of" in found.explain()
-    assert column(look_at([str(one)]), "age").ends == ("31", "40")
+    assert column(check_files([str(one)]), "age").ends == ("31", "40")
 
 
 def test_columns_that_may_be_one_and_rows_of_several_files_are_named(tmp_path):
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
     one.write_text("birth year,ill\n1990,flu\n")
     two.write_text("Birth_Year,ill\n1990,flu\n")
-    found = look_at([str(one), str(two)])
+    found = check_files([str(one), str(two)])
     assert found.alike == (("birth year", "Birth_Year"),)
     assert found.shared == 0
     two.write_text("ill,birth year\nflu,1990\ngout,1991\n")
-    assert look_at([str(one), str(two)]).shared == 2
+    assert check_files([str(one), str(two)]).shared == 2
     one.write_text("a,b\n")
     with pytest.raises(InvalidInputError, match="no rows"):
-        look_at([str(one)])
+        check_files([str(one)])
 
 
 def test_parquet_columns_have_the_types_that_they_have(tmp_path):
     pd.DataFrame({"age": [1, 2, 2], "ill": ["a", None, "a "]}).to_parquet(tmp_path / "a.parquet")
-    found = look_at([str(tmp_path / "a.parquet")])
+    found = check_files([str(tmp_path / "a.parquet")])
     assert column(found, "age").type == "int64"
     assert column(found, "ill").missing == 1
     assert column(found, "ill").spellings == (("a", "a "),)
@@ -76,18 +76,18 @@ def test_parquet_columns_have_the_types_that_they_have(tmp_path):
 def test_a_file_without_a_header_is_named(tmp_path):
     for name, text in (("a.csv", "age,ill\n31,flu\n"), ("b.csv", "44,cold\n31,flu\n")):
         (tmp_path / name).write_text(text)
-    found = look_at([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
+    found = check_files([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
     assert [Path(one).name for one in found.headless] == ["b.csv"]
     assert "b.csv may have no header" in found.explain()
 
 
 def test_words_for_missing_values_are_no_value_in_several_spellings(tmp_path):
     (tmp_path / "a.csv").write_text("age,ill\n31,none\n32,N/A\n33,flu\n34,Flu\n")
-    (_, ill) = look_at([str(tmp_path / "a.csv")]).columns
+    (_, ill) = check_files([str(tmp_path / "a.csv")]).columns
     assert ill.spellings == (("flu", "Flu"),)
 
 
 def test_a_file_that_is_named_twice_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("age\n31\n")
-    with pytest.raises(InvalidInputError, match="is named twice"):
-        look_at([str(tmp_path / "a.csv")] * 2)
+    with pytest.raises(InvalidInputError, match="is given twice"):
+        check_files([str(tmp_path / "a.csv")] * 2)

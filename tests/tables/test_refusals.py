@@ -30,10 +30,10 @@ def fails(counts):
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: anonymize(FRAME, K, 0), "Give a Table, not a DataFrame"),
-        (lambda: verify_m_privacy(FRAME, K, 0), "Give a Table, not a DataFrame"),
-        (lambda: max_m(FRAME, K), "Give a Table, not a DataFrame"),
-        (lambda: query_error(FRAME, TABLE), "Give a Table, not a DataFrame"),
+        (lambda: anonymize(FRAME, K, 0), "Pass a Table, not a DataFrame"),
+        (lambda: verify_m_privacy(FRAME, K, 0), "Pass a Table, not a DataFrame"),
+        (lambda: max_m(FRAME, K), "Pass a Table, not a DataFrame"),
+        (lambda: query_error(FRAME, TABLE), "Pass a Table, not a DataFrame"),
         (lambda: query_error(TABLE, FRAME), "what anonymize returned"),
         (lambda: query_error(TABLE, TABLE, 10, -1), "seed must be at least 0"),
         (lambda: query_error(TABLE, TABLE, 10, "x"), "seed must be an integer"),
@@ -42,7 +42,7 @@ def fails(counts):
         (lambda: verify_m_privacy(TABLE, K, 2**31), "m must be at most"),
         (lambda: anonymize(TABLE, K, 0, progress=5), "progress must be a function"),
         (lambda: anonymize(TABLE, K, 0).write(None), "must be the name of a file"),
-        (lambda: anonymize(TABLE, fails, 0), "fails failed with KeyError;"),
+        (lambda: anonymize(TABLE, fails, 0), "fails raised KeyError;"),
         (lambda: anonymize(TABLE, lambda counts: float("nan"), 0), "True or False, not a float"),
         (lambda: verify_m_privacy(TABLE, lambda counts: "x", 0), "True or False, not a str"),
         (lambda: verify_m_privacy(TABLE, lambda counts: None, 0), "True or False, not a NoneType"),

@@ -17,11 +17,11 @@ from quiltwork.cli.table_options import (
     MAKING,
     TableFiles,
     backend_option,
+    constraint_from_options,
     declarations,
     m_option,
-    read_constraint,
     read_table,
-    recipe_of,
+    recipe_from_options,
     require_provider,
 )
 from quiltwork.errors import InvalidInputError
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 )
 def anonymize(
     source: TableFiles = option_group(TableFiles),
-    constraint: Constraint = option_group(read_constraint),
+    constraint: Constraint = option_group(constraint_from_options),
     m: int = m_option,
     method: Any = option(
         "Cut between providers too where it helps, never (baseline), or each alone (separate).",
         kind=MAKING,
         default="provider-aware",
     ),
-    recipe: dict[str, Any] = option_group(recipe_of),
+    recipe: dict[str, Any] = option_group(recipe_from_options),
     declared: dict[str, Any] = option_group(declarations),
     carry: str = option(
         "Further columns to publish as they are; who knows them recognises the record.",

@@ -39,9 +39,9 @@ def check(
         return
     if subject is not None or timezone is not None:
         raise click.UsageError("--subject and --timezone are of series: add --time and --value")
-    from quiltwork.tables.file_check import look_at
+    from quiltwork.tables.file_check import check_files
 
-    found = look_at(files, split_list(text), reading.of(files))
+    found = check_files(files, split_list(text), reading.of(files))
     emit(found.to_json(), found.explain().splitlines())
 
 

@@ -39,15 +39,13 @@ def hierarchy(
     occur in no file are not covered: add their lines by hand.
     """
     from quiltwork.tables.codes.hierarchies import Hierarchy
-    from quiltwork.tables.input.frames import opened_alike
+    from quiltwork.tables.input.frames import open_frames
 
     if sum(rule is not None for rule in (intervals, prefixes, dates)) != 1:
         raise click.UsageError("give one of --intervals, --prefixes and --dates")
     check_targets(output, inputs=files)
     values: list[object] = []
-    for name, frame in zip(
-        files, opened_alike([*files], [column] if prefixes else []), strict=True
-    ):
+    for name, frame in zip(files, open_frames([*files], [column] if prefixes else []), strict=True):
         if column not in frame.names:
             raise click.UsageError(f"{name} has no column {column!r}")
         values += frame.column(column).to_pylist()

@@ -10,9 +10,9 @@ from quiltwork.cli.command import command, option, option_group, split_list
 from quiltwork.cli.output import emit
 from quiltwork.cli.table_options import (
     TableFiles,
+    constraint_from_options,
     declarations,
     m_option,
-    read_constraint,
     read_table,
 )
 from quiltwork.files import dump, read_bytes
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 def joint(
     source: TableFiles = option_group(TableFiles),
-    constraint: Constraint = option_group(read_constraint),
+    constraint: Constraint = option_group(constraint_from_options),
     m: int = m_option,
     boxes: str = option("The agreed boxes, or a published table in them.", "FILE"),
     me: str = option("Who you are.", "NAME", names="--as"),

@@ -12,8 +12,8 @@ from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.cli.table_options import (
     TableFiles,
     declarations,
-    of_sensitive,
     read_table,
+    sensitive_declarations,
 )
 from quiltwork.exact import counted, percent
 from quiltwork.files import dump
@@ -49,12 +49,12 @@ def risk(
     --original the deFinetti attack is carried out and scored. --ordinal and --hierarchy say how
     labels are read.
     """
-    from quiltwork.tables.risk import assess, definetti_on
+    from quiltwork.tables.risk import assess, definetti_of_texts
     from quiltwork.tables.risk.report_page import report
 
     read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
     check_targets(None, target, None, read)
-    secret = of_sensitive(source, declared)
+    secret = sensitive_declarations(source, declared)
     if secret != declared and not (against or original):
         raise click.UsageError(
             "--hierarchy and --ordinal of quasi-identifiers go with --against or --original"
@@ -63,7 +63,7 @@ def risk(
     compared = None if against is None else _compared(table, against, source, declared)
     learned = None
     if original:
-        learned = definetti_on(table, read_table(source.others(original), **declared))
+        learned = definetti_of_texts(table, read_table(source.others(original), **declared))
     found = assess(table, compared, learned)
     body = found.body()
     lines = _lines(found)
@@ -77,11 +77,11 @@ def risk(
 def _compared(
     table: Table, against: str, source: TableFiles, declared: dict[str, dict[str, Any]]
 ) -> Intersection:
-    from quiltwork.tables.input.frames import opened
+    from quiltwork.tables.input.frames import open_frame
     from quiltwork.tables.risk import intersection
     from quiltwork.tables.table import Table
 
-    frame = opened(against, split_list(source.text), *source.reading.of([against]))
+    frame = open_frame(against, split_list(source.text), *source.reading.of([against]))
     shared = table.subject is not None and table.subject in frame.names
     earlier = Table(
         frame,

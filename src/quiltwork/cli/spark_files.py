@@ -65,7 +65,7 @@ def parquet_of_providers(
         kinds = {dict(frame.dtypes)[column] for frame in frames.values()}
         if len(kinds) > 1 and not all(kind.startswith(_NUMBERS) for kind in kinds):
             raise InvalidInputError(
-                f"The providers' columns do not have the same types: {column!r} is "
+                f"The columns of the providers have different types: {column!r} is "
                 f"{' and '.join(sorted(kinds))}."
             )
         if len(kinds) > 1 and kinds & {"float", "double"}:

@@ -151,7 +151,7 @@ class TableFiles:
         return replace(self, files=files, provider=None, subject=None)
 
 
-def recipe_of(
+def recipe_from_options(
     split: str | None = option(
         "Cut where least is lost, the widest range (usual for baseline), or by the paper's score.",
         kind=SPLITS,
@@ -196,7 +196,9 @@ def declarations(
     }
 
 
-def of_sensitive(source: TableFiles, declared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def sensitive_declarations(
+    source: TableFiles, declared: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
     """Return what is declared of sensitive columns, which published tables have, too."""
     names = split_list(source.sensitive)
     return {
@@ -231,7 +233,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     On Spark, Parquet files become a table that is never brought here; other files are read here.
     """
     from quiltwork.cli.spark_files import all_parquet
-    from quiltwork.tables.input.frames import opened, opened_alike
+    from quiltwork.tables.input.frames import open_frame, open_frames
     from quiltwork.tables.table import Table
 
     files, provider, as_text = source.files, source.provider, split_list(source.text)
@@ -250,11 +252,11 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
             )
         return _spark_table(files, provider, as_text, roles)
     if len(files) == 1:
-        frame = opened(files[0], as_text, source.reading.of(files)[0])
+        frame = open_frame(files[0], as_text, source.reading.of(files)[0])
         return Table(frame, provider=provider, **roles)
     parts = _by_provider(files, provider)
     needed = _needed(roles, None)
-    read = opened_alike([*parts.values()], as_text, source.reading.of(files))
+    read = open_frames([*parts.values()], as_text, source.reading.of(files))
     frames = dict(zip(parts, read, strict=True))
     for name, frame in frames.items():  # types of columns that nobody asks about need not agree
         if set(needed) <= set(frame.names):
@@ -308,7 +310,7 @@ def unused(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-def read_constraint(
+def constraint_from_options(
     k: int | None = option("k-anonymity: records in every group."),
     l: int | None = option("Distinct sensitive values in every group."),  # noqa: E741  (the field's own letter)
     entropy_l: Fraction | None = option("Entropy l-diversity.", "L"),
@@ -321,7 +323,7 @@ def read_constraint(
 
 
 def constraint_of(typed: Mapping[str, Any]) -> Constraint:
-    """Join the constraints that are asked for, by the names of `read_constraint`."""
+    """Join the constraints that are asked for, by the names of `constraint_from_options`."""
     from quiltwork.tables import constraints as rules
 
     def recursive(text: str) -> Constraint:

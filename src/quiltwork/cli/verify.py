@@ -16,13 +16,13 @@ from quiltwork.cli.table_options import (
     MAKING,
     TableFiles,
     backend_option,
+    constraint_from_options,
     declarations,
     m_option,
-    of_sensitive,
-    read_constraint,
     read_table,
-    recipe_of,
+    recipe_from_options,
     require_provider,
+    sensitive_declarations,
 )
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
@@ -51,7 +51,7 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 )
 def verify(
     source: TableFiles = option_group(TableFiles),
-    constraint: Constraint = option_group(read_constraint),
+    constraint: Constraint = option_group(constraint_from_options),
     m: int = m_option,
     method: Any = option(
         "How to verify; all but exact need constraints that hold for larger groups too. With "
@@ -66,7 +66,7 @@ def verify(
     ),
     declared: dict[str, Any] = option_group(declarations),
     backend: str = backend_option,
-    recipe: dict[str, Any] = option_group(recipe_of),
+    recipe: dict[str, Any] = option_group(recipe_from_options),
     left_out: int = option("With --own: rows of yours that were not published.", default=0),
     row_groups: str | None = option(
         "With --own, your rows as published, from the publisher; the folder of all with "
@@ -91,7 +91,7 @@ def verify(
     from quiltwork.tables.providers.originals import verify_published
     from quiltwork.tables.providers.own_view import own_view
     from quiltwork.tables.verification import LIMIT
-    from quiltwork.tables.verification.max_m import max_m_from
+    from quiltwork.tables.verification.max_m import max_m_above
 
     bound = LIMIT if limit is None else limit
     m_is_given = (
@@ -115,8 +115,10 @@ def verify(
         rows = read_table(source.others(own), **declared)
         told = None
         if row_groups is not None:
-            told = read_table(source.others((row_groups,)), **of_sensitive(source, declared))
-        shown = read_table(source, **of_sensitive(source, declared))
+            told = read_table(
+                source.others((row_groups,)), **sensitive_declarations(source, declared)
+            )
+        shown = read_table(source, **sensitive_declarations(source, declared))
         view = own_view(shown, rows, constraint, left_out, told)
         body = {**view.body(), "constraint": str(constraint)}
         emit(dump("own-view", 3, body), [view.explain()])
@@ -133,12 +135,14 @@ def verify(
                 "--originals goes with a published file and then those of the providers, without "
                 "--subject; --method says how it was made"
             )
-        shown = read_table(source.others(source.files[:1]), **of_sensitive(source, declared))
+        shown = read_table(
+            source.others(source.files[:1]), **sensitive_declarations(source, declared)
+        )
         rest = replace(source, files=source.files[1:])
         require_provider(rest, m)
         told = None
         if row_groups is not None:
-            told = _all_row_groups(source, row_groups, of_sensitive(source, declared))
+            told = _all_row_groups(source, row_groups, sensitive_declarations(source, declared))
         made = recipe if usual else {"method": method, **recipe}
         rows = read_table(rest, **declared)
         found = verify_published(shown, rows, constraint, m, bound, told, made)
@@ -146,7 +150,7 @@ def verify(
         emit(dump("published-verdict", 3, _body(found, found.largest)), lines)
         private = found.private is True
     else:
-        secret = of_sensitive(source, declared)
+        secret = sensitive_declarations(source, declared)
         if secret != declared:
             raise click.UsageError(
                 "--ordinal and --hierarchy of quasi-identifiers go with --own and --originals"
@@ -161,7 +165,7 @@ def verify(
                 table, bound = on_spark(table), 1
             verdict = verify_m_privacy(table, constraint, m, method, bound)
         if backend == "local" and len(table.encoded.providers) > 1:
-            most = max_m_from(table, constraint, bound, verdict.m if verdict.private else -1)
+            most = max_m_above(table, constraint, bound, verdict.m if verdict.private else -1)
         lines = [verdict.explain(), *_largest_lines(most, verdict.m)]
         emit(dump("verdict", 1, _body(verdict, most)), lines)
         private = verdict.private

@@ -1,10 +1,10 @@
-"""Tables of many providers: checking and making tables that colluding providers cannot undo.
+"""Tables of many providers: publishing and verifying tables that colluding providers cannot undo.
 
-The folders are the way a row takes: `input` (files and frames, what cells mean), `codes` (columns
-as integers, counts), `partitioning` into groups that `verification` finds to keep the
-`constraints`, `generalization` of groups to published texts and `publishing` of these. `metrics`
-and `risk` assess what a table keeps and reveals, `providers` is what providers check themselves,
-and `spark` does the same where records do not fit one machine.
+The folders follow a row: `input` (files and frames, canonical values of cells), `codes` (columns as
+integers, counts), `partitioning` into groups for which `verification` proves the `constraints`,
+`generalization` of groups to published texts, and `publishing` of these. `metrics` and `risk`
+measure what a table keeps and reveals, `providers` contains the checks of the providers themselves,
+and `spark` does the same for records that do not fit one machine.
 """
 
 from quiltwork._lazy_exports import lazy_exports

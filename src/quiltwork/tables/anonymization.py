@@ -17,14 +17,14 @@ import numpy as np
 from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.tables.codes.encoding import CodedTable, some_rows
+from quiltwork.tables.codes.encoding import CodedTable, take_rows
 from quiltwork.tables.codes.group import count_groups
-from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, parse_m
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.partitioning.coded_records import Counts, records_of
-from quiltwork.tables.partitioning.guards import held_anyhow
+from quiltwork.tables.partitioning.guards import private_for_any_assignment
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
-from quiltwork.tables.partitioning.provider_aware import parts_freely
+from quiltwork.tables.partitioning.provider_aware import provider_splits_are_sound
 from quiltwork.tables.partitioning.recipe import (
     UNPUBLISHED,
     Method,
@@ -44,7 +44,7 @@ from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, verify_counts
 from quiltwork.tables.verification.breach_search import refuse_whole
 from quiltwork.tables.verification.group_verification import groups_withstand
-from quiltwork.tables.verification.verdict import too_few_alone
+from quiltwork.tables.verification.verdict import provider_too_small
 from quiltwork.wording import argument
 
 Backend: TypeAlias = Literal["local", "spark"]
@@ -110,7 +110,7 @@ def anonymize(
     Theorem: docs/theory/anonymization.md
     """
     asked = as_constraint(constraint)
-    coalition = read_m(m)
+    coalition = parse_m(m)
     if progress is not None and not callable(progress):
         raise InvalidInputError(
             f"progress must be a function of rows done and rows in all, not {shortened(progress)}."
@@ -163,7 +163,7 @@ def anonymize(
             lost = labels == UNPUBLISHED
             if lost.sum() > most:
                 who = encoded.providers[int(encoded.provider[np.argmax(lost)])]
-                raise too_few_alone(who, bound, int(lost.sum()), most)
+                raise provider_too_small(who, bound, int(lost.sum()), most)
         elif labels.min() < 0:  # would pass for suppression
             raise RuntimeError("A row has no group; this is a fault of the partitioning.")
         if blind:
@@ -180,7 +180,12 @@ def anonymize(
             room = publication.suppressed // 2
 
     publication, verdict = made(recipe)
-    if not verdict.private and not blind and rules.provider_splits and not parts_freely(asked):
+    if (
+        not verdict.private
+        and not blind
+        and rules.provider_splits
+        and not provider_splits_are_sound(asked)
+    ):
         kept = replace(rules, provider_splits=False)
         publication, verdict = made(replace(recipe, rules=kept))
     if not verdict.private:
@@ -227,8 +232,8 @@ def _kept(publication: PublishedRecords, most: int) -> PublishedRecords:
     """Leave out the groups that fail for some arrangement of their values, at most so many rows."""
     source, recipe, labels = publication.source, publication.recipe, publication.labels
     lost = publication.suppressed
-    fine = held_anyhow(
-        some_rows(source.encoded, publication.rows, ()),
+    fine = private_for_any_assignment(
+        take_rows(source.encoded, publication.rows, ()),
         labels,
         publication.boxes.count,
         recipe.constraint,
@@ -270,6 +275,6 @@ def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
 def _verdict(publication: PublishedRecords, constraint: Constraint) -> Verdict:
     """Count the published groups again from the original rows and verify them."""
     whole, boxes = publication.source.encoded, publication.boxes
-    left = some_rows(whole, publication.rows, ()) if publication.suppressed else whole
+    left = take_rows(whole, publication.rows, ()) if publication.suppressed else whole
     counts = count_groups(left, publication.labels, boxes.count)
     return verify_counts((left, boxes.texts_of), counts, constraint.bind(left), publication.m)

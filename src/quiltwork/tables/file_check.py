@@ -1,8 +1,8 @@
-"""A look at files before anything else: how each column is read, and what is odd in it.
+"""`quiltwork check`: how the columns of files will be read, and what looks wrong in them.
 
-This is for the screen of whoever owns the rows: it shows cells. It goes with no ledger, spends
-nothing, and no curator does it for another's rows. Cost: one pass over the files, and a sort of the
-distinct cells of each column.
+The result shows cells, so it is for the owner of the rows only. It is never combined with a ledger,
+and the curator does not offer it for other people's rows. Nothing is spent. Cost: one pass over the
+files, and a sort of the distinct cells of each column.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from quiltwork.tables.input.csv_files import ColumnReading
 from quiltwork.tables.input.frames import FileReading, arrow, is_table_file, read_files
 
 _SHOWN = 5
-"""Cells, spellings or names that are shown of as many as there are."""
+"""The most cells, spellings or names that are listed of one kind."""
 
 
 @dataclass(frozen=True)
-class Stray(ResultBase):
-    """A cell that decided how its column is read.
+class StrayCell(ResultBase):
+    """A cell that decided the type of its column.
 
     Attributes:
-        file, row: where it is; rows are counted from 1 without the header.
-        cell: what it says.
-        number: how many cells say that.
+        file, row: its first position; rows are counted from 1 without the header.
+        cell: its text.
+        number: the number of cells with this text.
     """
 
     file: str
@@ -43,20 +43,20 @@ class Stray(ResultBase):
 
 
 @dataclass(frozen=True)
-class ColumnLook(ResultBase):
-    """One column of some files.
+class ColumnCheck(ResultBase):
+    """One column of the files.
 
     Attributes:
         name: of the column.
-        files: in how many of the files it is.
-        type: as what it is read, alike in all of them.
-        distinct: how many different values it has.
-        missing: how many cells are empty, or a word for that.
-        words: the words for a missing value in a column of numbers, dates or times.
-        ends: the first and the last value, where there is an order.
-        mostly: of a column of text, of what kind most of its cells are; empty if of none.
-        strays: the other cells then, a few of them: without them it would have an order.
-        spellings: values that are spelled in several ways, a few of them, with their cells.
+        files: the number of files that have it.
+        type: the type as which it is read, the same in all files.
+        distinct: the number of distinct values.
+        missing: the number of cells that are empty, or a word for a missing value.
+        words: words for missing values in a column of numbers, dates or times.
+        ends: the first and the last value, if they are ordered.
+        mostly: for a column of text, the type of most of its cells; empty if there is none.
+        strays: the other cells then, up to a few: without them the column would have an order.
+        spellings: values in several spellings, up to a few, with their cells.
     """
 
     name: str
@@ -67,101 +67,103 @@ class ColumnLook(ResultBase):
     words: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     mostly: str = ""
-    strays: tuple[Stray, ...] = ()
+    strays: tuple[StrayCell, ...] = ()
     spellings: tuple[tuple[str, ...], ...] = ()
 
     def lines(self, rows: int, files: int) -> list[str]:
-        """Say what is to be known of it."""
-        said = f"{self.name}: {self.type}, {counted(self.distinct, 'value')}"
+        """Return the lines to print about the column."""
+        summary = f"{self.name}: {self.type}, {counted(self.distinct, 'value')}"
         if self.ends:
-            said += f" from {self.ends[0]} to {self.ends[1]}"
-        found = [f"{said}."]
+            summary += f" from {self.ends[0]} to {self.ends[1]}"
+        lines = [f"{summary}."]
         if self.files < files:
-            found.append(
-                f"It is in {self.files:,} of {files:,} files; the others may call it else."
+            lines.append(
+                f"It is in {self.files:,} of {files:,} files; others may use another name for it."
             )
         if self.words and self.type == "text":
-            listed = ", ".join(map(repr, self.words))
-            found.append(f"{listed} would be values: --na makes such cells missing.")
+            words = ", ".join(map(repr, self.words))
+            lines.append(f"{words} are read as values; --na makes such cells missing.")
         if self.missing:
-            listed = ", ".join(filter(None, self.words))
-            words = f", {listed} among them" if listed and self.type != "text" else ""
-            found.append(
+            words = ", ".join(filter(None, self.words))
+            words = f", {words} among them" if words and self.type != "text" else ""
+            lines.append(
                 f"{counted(self.missing, 'cell')} missing ({percent(self.missing / rows)}){words}."
             )
         if self.strays:
             cells = "; ".join(
-                f"{one.cell!r} (row {one.row:,} of {one.file}"
-                + (f", {one.number:,} times)" if one.number > 1 else ")")
-                for one in self.strays
+                f"{stray.cell!r} (row {stray.row:,} of {stray.file}"
+                + (f", {stray.number:,} times)" if stray.number > 1 else ")")
+                for stray in self.strays
             )
-            found.append(
-                f"It is text because of cells that are no {self.mostly}: {cells}. Mend them, or "
-                "let them be missing (--na)."
+            lines.append(
+                f"It is text because some cells are not {self.mostly}: {cells}. Correct them, or "
+                "declare them as missing (--na)."
             )
-        found += [
-            f"One value in several spellings: {', '.join(map(repr, ways))}."
-            for ways in self.spellings
+        lines += [
+            f"Several spellings of one value: {', '.join(map(repr, cells_of_value))}."
+            for cells_of_value in self.spellings
         ]
-        return [found[0], *(f"  {line}" for line in found[1:])]
+        return [lines[0], *(f"  {line}" for line in lines[1:])]
 
 
 @dataclass(frozen=True)
-class FilesLook(ResultBase):
-    """What is in some files, as they will be read.
+class FileCheck(ResultBase):
+    """The result of checking files: how they will be read, and what looks wrong.
 
     Attributes:
-        rows: file → how many rows it has.
-        columns: what is to be known of each column.
-        repeated: rows that are equal to an earlier one of their file in every column.
-        shared: rows that are equal to one of another file in every column.
-        alike: names of columns that may be one: what they are called, in which spellings.
+        rows: file → number of rows.
+        columns: the columns, in order.
+        repeated: the number of rows equal to an earlier one of their file in every column.
+        shared: the number of rows equal to one of another file in every column.
+        alike: names of columns that differ in spelling only, and may be one column.
         headless: CSV files whose first line looks like a row: names that are numbers or dates.
     """
 
     schema = ("check", 1)
 
     rows: dict[str, int]
-    columns: tuple[ColumnLook, ...]
+    columns: tuple[ColumnCheck, ...]
     repeated: int
     shared: int
     alike: tuple[tuple[str, ...], ...]
     headless: tuple[str, ...] = ()
 
     def explain(self) -> str:
-        """Say how each column is read, and what is odd."""
+        """Return the report: how each column is read, and what looks wrong."""
         total = sum(self.rows.values())
         lines = [f"{name}: {counted(number, 'row')}." for name, number in self.rows.items()]
         lines += [
-            f"{name} may have no header: its first line has numbers or dates where names "
-            "belong, and counts as no row. Add a line of names."
+            f"{name} may have no header: its first line has numbers or dates where names are "
+            "expected, and is not counted as a row. Add a line of column names."
             for name in self.headless
         ]
-        for one in self.columns:
-            lines += one.lines(total, len(self.rows))
+        for column in self.columns:
+            lines += column.lines(total, len(self.rows))
         for names in self.alike:
             listed = ", ".join(map(repr, names))
-            lines.append(f"May be one column: {listed}. --rename OLD=NEW makes them one.")
+            lines.append(
+                f"These may be one column: {listed}. --rename OLD=NEW gives them one name."
+            )
         if self.repeated:
             lines.append(
-                f"{counted(self.repeated, 'row')} the same as an earlier one of the file in every "
-                "column: if a person can have several rows, name them with --subject."
+                f"{counted(self.repeated, 'row')} equal to an earlier one of the file in every "
+                "column. If a person can have several rows, name the column of persons (--subject)."
             )
         if self.shared:
             lines.append(
-                f"{counted(self.shared, 'row')} the same as one of another file in every column."
+                f"{counted(self.shared, 'row')} equal to one of another file in every column."
             )
         return "\n".join(lines)
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each column."""
-        return [one.body() for one in self.columns]
+        return [column.body() for column in self.columns]
 
 
-def look_at(
+def check_files(
     files: Sequence[str], text: Collection[str] = (), readings: Sequence[FileReading] = ()
-) -> FilesLook:
-    """Look at CSV and Parquet files as those of one table.
+) -> FileCheck:
+    """Check CSV and Parquet files as the files of one table.
 
     Raises:
         InvalidInputError: if a file cannot be read, or has no rows.
@@ -170,35 +172,39 @@ def look_at(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "a.csv")
     ...     _ = path.write_text("age,ill\\n31,flu\\nold,Flu\\n45,cold\\n")
-    ...     found = look_at([str(path)])
-    >>> [(one.name, one.type, one.mostly) for one in found.columns]
+    ...     result = check_files([str(path)])
+    >>> [(column.name, column.type, column.mostly) for column in result.columns]
     [('age', 'text', 'numbers'), ('ill', 'text', '')]
-    >>> found.columns[0].strays[0].row, found.columns[1].spellings
+    >>> result.columns[0].strays[0].row, result.columns[1].spellings
     (2, (('flu', 'Flu'),))
     """
-    if twice := next((file for file in files if list(files).count(file) > 1), None):
-        raise InvalidInputError(f"{twice!r} is named twice; name every file once.")
+    if repeated_file := next((file for file in files if list(files).count(file) > 1), None):
+        raise InvalidInputError(f"{repeated_file!r} is given twice; give every file once.")
     tables = dict(zip(files, read_files(files, readings), strict=True))
     names = list(dict.fromkeys(name for table in tables.values() for name in table.column_names))
     if not any(table.num_rows for table in tables.values()):
-        raise InvalidInputError("The files have no rows; there is nothing to look at.")
+        raise InvalidInputError("The files have no rows, so there is nothing to check.")
     for table, file in zip(tables.values(), files, strict=True):
         if len(set(table.column_names)) < len(table.column_names):
-            raise InvalidInputError(f"Two columns of {file!r} have one name; rename one of them.")
+            raise InvalidInputError(
+                f"Two columns of {file!r} have the same name; rename one of them."
+            )
     columns = tuple(
-        _look(name, {f: t.column(name) for f, t in tables.items() if name in t.column_names}, text)
+        _check_column(
+            name, {f: t.column(name) for f, t in tables.items() if name in t.column_names}, text
+        )
         for name in names
     )
     by_name = defaultdict(list)
     for name in names:
         by_name["".join(c for c in name.casefold() if c.isalnum())].append(name)
     repeated, shared = _duplicates(list(tables.values()))
-    return FilesLook(
+    return FileCheck(
         rows={file: table.num_rows for file, table in tables.items()},
         columns=columns,
         repeated=repeated,
         shared=shared,
-        alike=tuple(tuple(alike) for alike in by_name.values() if len(alike) > 1),
+        alike=tuple(tuple(spellings) for spellings in by_name.values() if len(spellings) > 1),
         headless=tuple(
             file
             for file, table in tables.items()
@@ -210,54 +216,58 @@ def look_at(
 _PLURAL = {"number": "numbers", "date": "dates", "time": "times", "text": "text"}
 
 
-def _look(name: str, columns: dict[str, Any], text: Collection[str]) -> ColumnLook:
-    """Look at one column, in the files that have it."""
+def _check_column(name: str, columns: dict[str, Any], text: Collection[str]) -> ColumnCheck:
+    """Check one column in the files that have it."""
     pa = arrow()
     texts = {file: column for file, column in columns.items() if not is_table_file(file)}
-    absent = sum(column.null_count for column in columns.values())
+    nulls = sum(column.null_count for column in columns.values())
     cells: Counter[str] = Counter()
     for column in columns.values():
         for entry in column.cast(pa.string()).value_counts().to_pylist():
             if entry["values"] is not None:
                 cells[entry["values"]] += entry["counts"]
-    ways = defaultdict(list)
+    by_value = defaultdict(list)
     for cell in cells:
-        ways[canonical_value(cell)].append(cell)
-    ways.pop(None, None)  # words for missing values are no value in several spellings
-    several = [sorted(one, key=lambda cell: -cells[cell]) for one in ways.values() if len(one) > 1]
-    look = ColumnLook(
+        by_value[canonical_value(cell)].append(cell)
+    by_value.pop(None, None)  # words for missing values are not spellings of one value
+    respelled = [
+        sorted(cells_of_value, key=lambda cell: -cells[cell])
+        for cells_of_value in by_value.values()
+        if len(cells_of_value) > 1
+    ]
+    check = ColumnCheck(
         name=name,
         files=len(columns),
         type=" and ".join(sorted({str(column.type) for column in columns.values()})),
         distinct=len(cells),
-        missing=absent,
-        spellings=tuple(tuple(one[:_SHOWN]) for one in several[:_SHOWN]),
+        missing=nulls,
+        spellings=tuple(tuple(cells_of_value[:_SHOWN]) for cells_of_value in respelled[:_SHOWN]),
     )
     if not texts or name in text:
-        return look if not texts else replace(look, type="text, as was asked")
-    found = ColumnReading.of(list(texts.values()))
-    if found.type == "text":
-        strays = found.strays
+        return check if not texts else replace(check, type="text, as requested")
+    reading = ColumnReading.of(list(texts.values()))
+    if reading.type == "text":
+        strays = reading.strays
         words = tuple(sorted({cell for cell in cells if canonical_value(cell) is None} - {""}))
-        look = replace(look, words=words[:_SHOWN])
+        check = replace(check, words=words[:_SHOWN])
         if strays is None:
-            return replace(look, type="text")
-        first = [_where(texts, cell, cells[cell]) for cell in strays[1][:_SHOWN]]
-        return replace(look, type="text", mostly=_PLURAL[strays[0]], strays=tuple(first))
-    order = [value for column in found.columns for value in _ends(column)]
+            return replace(check, type="text")
+        shown = [_where(texts, cell, cells[cell]) for cell in strays[1][:_SHOWN]]
+        return replace(check, type="text", mostly=_PLURAL[strays[0]], strays=tuple(shown))
+    order = [value for column in reading.columns for value in _ends(column)]
     ends = sorted(order, key=lambda end: end[0])
     return replace(
-        look,
-        type=_PLURAL[found.type],
-        missing=absent + found.worded,
+        check,
+        type=_PLURAL[reading.type],
+        missing=nulls + reading.worded,
         distinct=len(cells) - len([cell for cell in cells if canonical_value(cell) is None]),
-        words=found.words,
+        words=reading.words,
         ends=(ends[0][1], ends[-1][1]) if ends else (),
     )
 
 
 def _ends(column: Any) -> list[tuple[Any, str]]:
-    """Return the first and last value of a column that has an order, and where they lie."""
+    """Return the first and the last value of an ordered column, with their positions."""
     pa = arrow()
     import pyarrow.compute as pc
 
@@ -267,18 +277,20 @@ def _ends(column: Any) -> list[tuple[Any, str]]:
         if codes["min"] is None:
             return []
         return [(codes[end], str(chunk.dictionary[codes[end]])) for end in ("min", "max")]
-    found = pc.min_max(column).as_py()
-    return [] if found["min"] is None else [(found[end], str(found[end])) for end in found]
+    extremes = pc.min_max(column).as_py()
+    return (
+        [] if extremes["min"] is None else [(extremes[end], str(extremes[end])) for end in extremes]
+    )
 
 
-def _where(columns: dict[str, Any], cell: str, number: int) -> Stray:
-    """Say where a cell is first."""
+def _where(columns: dict[str, Any], cell: str, number: int) -> StrayCell:
+    """Return the first position of a cell."""
     import pyarrow.compute as pc
 
     for file, column in columns.items():
         row = pc.index(column, cell).as_py()
         if row >= 0:
-            return Stray(file, row + 1, cell, number)
+            return StrayCell(file, row + 1, cell, number)
     raise LookupError("the cell is in one of the columns")
 
 

@@ -1,4 +1,4 @@
-"""`verify_m_privacy`: does a table withstand every coalition of m of its providers?
+"""`verify_m_privacy`: checks a table against every coalition of m of its providers.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -12,7 +12,7 @@ from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.tables.codes.group import count_groups
-from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, parse_m
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.breach_search import LIMIT, AnyMethod
 from quiltwork.tables.verification.group_verification import verify_counts
@@ -27,23 +27,23 @@ def verify_m_privacy(
     method: AnyMethod = "exact",
     limit: int = LIMIT,
 ) -> Verdict:
-    """Verify a table against every coalition of at most m providers (Definition 2.1).
+    """Verify that a table withstands every coalition of at most m providers (Definition 2.1).
 
     Args:
-        table: groups are the rows with equal quasi-identifiers.
+        table: its groups are the rows with equal quasi-identifiers.
         constraint: for example `KAnonymity(3) & LDiversity(2)`, or your own function.
-        m: how many providers may collude; 0 asks about outsiders. In a group of n providers at
+        m: how many providers may collude; 0 checks outsiders only. In a group of n providers, at
             most n − 1 of them collude.
-        method: "exact", which searches values instead of coalitions where that is smaller and
-            takes any constraint; or the paper's "direct", "top-down", "bottom-up", "binary" and
+        method: "exact", which searches values instead of coalitions where that is smaller and takes
+            any constraint; or the paper's "direct", "top-down", "bottom-up", "binary" and
             "adaptive", for EG-monotonic constraints.
-        limit: checks within one group after which a search gives up; the verdict is then not
+        limit: the checks within one group after which a search gives up; the verdict is then not
             private, with `settled` False.
 
     Raises:
-        InvalidInputError: for a negative m, an unknown method or something that is no constraint.
-        UnsupportedError: for a paper's method with a constraint that is not EG monotonic, and for
-            such a constraint with too many sets to try.
+        InvalidInputError: for a negative m, an unknown method, or an invalid constraint.
+        UnsupportedError: for a method of the paper with a constraint that is not EG monotonic, and
+            for such a constraint with too many sets to try.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({
@@ -56,13 +56,13 @@ def verify_m_privacy(
 
     Theorem: docs/theory/m-privacy.md
     """
-    size, asked = read_m(m), as_constraint(constraint)
+    size, rule = parse_m(m), as_constraint(constraint)
     choice(method, get_args(AnyMethod), "method")
-    if method != "exact" and not asked.eg_monotonic:
-        loose = next(part for part in asked.parts if not part.eg_monotonic)
+    if method != "exact" and not rule.eg_monotonic:
+        offending = next(part for part in rule.parts if not part.eg_monotonic)
         raise UnsupportedError(
             f"{method} prunes coalitions, which is sound only if the constraint is EG monotonic; "
-            f"{loose} is not. Use {argument('method', 'exact')}."
+            f"{offending} is not. Use {argument('method', 'exact')}."
         )
     limit = integer(limit, "limit", 1)
     if read_table(table).kind == "spark":
@@ -72,7 +72,7 @@ def verify_m_privacy(
             raise UnsupportedError(
                 f"Spark tables are verified by {argument('method', 'exact')} only, not {method!r}."
             )
-        return verify_spark(table, asked, size)
+        return verify_spark(table, rule, size)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
-    names, bound = (table.encoded, table.group_values), asked.bind(table.encoded)
+    names, bound = (table.encoded, table.group_values), rule.bind(table.encoded)
     return verify_counts(names, counts, bound, size, method, limit)

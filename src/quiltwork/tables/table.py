@@ -1,6 +1,6 @@
-"""`Table`: records of many providers, and which columns are what.
+"""`Table`: the records of many providers, and the roles of their columns.
 
-A table keeps the frame as it was given; everything is computed on `encoded`, made on first use.
+A table keeps the frame as given; everything is computed from `encoded`, made on first use.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from quiltwork.tables.codes.encoding import (
     encode_product,
     groups_of,
     merge_spellings,
-    refuse_endless,
-    refuse_written_apart,
+    refuse_huge_numbers,
+    refuse_unequal_spellings,
 )
 from quiltwork.tables.codes.hierarchies import Hierarchy
 from quiltwork.tables.input.canonical_values import is_missing
@@ -40,9 +40,9 @@ from quiltwork.tables.input.frames import (
     ArrowFrame,
     FileReading,
     Kind,
-    opened_alike,
+    open_frames,
     orders_of,
-    stacked,
+    stack_frames,
 )
 
 
@@ -57,29 +57,30 @@ class Table:
         quasi_identifiers: the columns by which a person could be recognised.
         sensitive: the column, or several, that must not be inferred; several count as their
             combination.
-        subject: the column that names the person, if one person can have several records. Such a
-            person counts once, and a coalition that holds any of their records knows them.
+        subject: the column that names the person, if one person can have several records. Each
+            person then counts once, and a coalition that holds any of their records knows them.
         ordinal: column → its values in order.
-        hierarchies: column → a path or rows of a generalization hierarchy; of a sensitive column
-            it goes with `levels`.
-        missing: "error" (the default) or "value": a missing value is a value of its own. Of a
-            sensitive column it counts as no value: a record without one is a record for
-            k-anonymity, and is left aside where values are counted or compared (l, entropy, t).
-        levels: sensitive column → at which level of its hierarchy values count as one, 1 for the
-            labels next to the values: l = 2 with the chapters of diagnoses asks for two chapters.
-            What is published are the values.
-        count_missing: count a missing sensitive value as a value, too.
-        carried: further columns to be published as they are, such as an account of costs. They are
-            neither generalized nor protected: who knows them recognises the record.
-        text: columns of a file that are text whatever they look like. Without it, columns of CSV
-            files have the order of numbers, dates or times if every cell is written as one, but for
-            the usual words for missing values (`n/a`, `?`); `02410` is not. In any case cells stay
-            as they are written.
-        types: column → "number", "date", "time" or "text", of files; other cells are refused then.
-        na_values: further words of files for a missing value, in all columns.
+        hierarchies: column → a path or rows of a generalization hierarchy; for a sensitive column,
+            `levels` is needed too.
+        missing: "error" (the default), or "value": a missing value is a value of its own. A missing
+            sensitive value counts as no value: the record counts for k-anonymity, and is ignored
+            where values are counted or compared (l, entropy, t).
+        levels: sensitive column → the level of its hierarchy at which values are counted, 1 for the
+            labels next to the values: l = 2 over the chapters of diagnoses requires two chapters.
+            The values themselves are published.
+        count_missing: whether a missing sensitive value counts as a value.
+        carried: further columns to publish as they are, such as an account of costs. They are
+            neither generalized nor protected: whoever knows them recognises the record.
+        text: columns of a file that are text whatever they look like. Otherwise, a column of a CSV
+            file has the order of numbers, dates or times if every cell is written as one, apart
+            from usual words for missing values (`n/a`, `?`); `02410` is text. Cells are always
+            published as written.
+        types: column of a file → "number", "date", "time" or "text"; other cells are then refused.
+        na_values: further words for a missing value, in all columns of files.
 
     Raises:
-        InvalidInputError: if a column is absent, has two roles, or an order and a hierarchy.
+        InvalidInputError: if a column is absent, has two roles, or has both an order and a
+            hierarchy.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"hospital": ["A", "B"], "age": [31, 31], "ill": ["flu", "cold"]})
@@ -122,7 +123,7 @@ class Table:
         put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
         put(self, "sensitive", _names(sensitive, "sensitive"))
         put(self, "subject", subject)
-        put(self, "ordinal", read_orders(ordinal))
+        put(self, "ordinal", parse_orders(ordinal))
         put(self, "hierarchies", mapping_by_column(hierarchies, "hierarchies"))
         put(self, "missing", missing)
         put(self, "levels", mapping_by_column(levels, "levels"))
@@ -142,11 +143,11 @@ class Table:
         na_values: Sequence[str] = (),
         **declarations: Any,
     ) -> Table:
-        """Make one table of several frames or paths, one per provider; see `Table` for the rest.
+        """Make one table of several frames or paths, one per provider; for the rest see `Table`.
 
         Raises:
-            InvalidInputError: if there is no frame, two providers have one name as text, or the
-                columns do not match.
+            InvalidInputError: if there is no frame, two providers have the same name as text, or
+                the columns do not match.
 
         >>> import pandas
         >>> part = pandas.DataFrame({"age": [31], "ill": ["flu"]})
@@ -155,29 +156,29 @@ class Table:
         """
         if not isinstance(provider, str) or not provider.isprintable():
             raise InvalidInputError(
-                f"provider must be a name of a column, not {shortened(provider)}."
+                f"provider must be the name of a column, not {shortened(provider)}."
             )
-        named = _by_provider(frames)
-        opened = _opened_alike([*named.values()], text, types, na_values)
-        parts = dict(zip(named, opened, strict=True))
+        by_name = _by_provider(frames)
+        opened = _opened_alike([*by_name.values()], text, types, na_values)
+        parts = dict(zip(by_name, opened, strict=True))
         quasi = _names(quasi_identifiers, "quasi_identifiers")
         secret = _names(sensitive, "sensitive")
         subject = declarations.get("subject")
-        more = _listed(declarations.get("carried", ()), "carried")
+        carried = _listed(declarations.get("carried", ()), "carried")
         for name, part in parts.items():
-            asked = (*quasi, *secret, *more, *([] if subject is None else [subject]))
-            for column in asked:
-                _column(column, part.names, f"the frame of provider {name!r}", asked)
-        return cls(stacked(parts, provider), provider, quasi, secret, **declarations)
+            required = (*quasi, *secret, *carried, *([] if subject is None else [subject]))
+            for column in required:
+                _column(column, part.names, f"the frame of provider {name!r}", required)
+        return cls(stack_frames(parts, provider), provider, quasi, secret, **declarations)
 
     @property
     def frame(self) -> Any:
-        """The rows as they were given; those of files as a pandas frame."""
+        """The rows as given; the rows of files as a pandas frame."""
         return self.data.native
 
     @property
     def kind(self) -> Kind:
-        """What the frame is: "pandas", "polars", "arrow" or "spark"."""
+        """The kind of the frame: "pandas", "polars", "arrow" or "spark"."""
         return self.data.kind
 
     @cached_property
@@ -189,7 +190,7 @@ class Table:
         """
         if self.kind == "spark":
             raise UnsupportedError(
-                "A Spark table is not brought to one machine: use backend='spark', or give a "
+                "A Spark table is never collected on one machine: use backend='spark', or pass a "
                 "local frame."
             )
         return _encoded(self)
@@ -201,20 +202,20 @@ class Table:
 
     @cached_property
     def orders(self) -> Mapping[str, Sequence[Any]]:
-        """The orders of columns: those of ordered categories, and those that are declared."""
+        """The orders of columns: those of ordered categories, and declared ones."""
         roles = [*self.quasi_identifiers, *self.sensitive]
-        named = [name for name in roles if name not in self.hierarchies]
-        own = {} if self.kind == "spark" else orders_of(self.data.arrow(named))
+        without_hierarchy = [name for name in roles if name not in self.hierarchies]
+        own = {} if self.kind == "spark" else orders_of(self.data.arrow(without_hierarchy))
         return {**own, **self.ordinal}
 
     @property
     def secret_orders(self) -> dict[str, Sequence[Any]]:
-        """The declared orders of sensitive columns, which are published as they are."""
+        """The declared orders of sensitive columns; they hold for the published table too."""
         return {name: self.ordinal[name] for name in self.sensitive if name in self.ordinal}
 
     @property
     def secret_trees(self) -> dict[str, Any]:
-        """The hierarchies of sensitive columns, whose labels are never published."""
+        """The hierarchies of sensitive columns; their labels are never published."""
         return {name: tree for name, tree in self.hierarchies.items() if name in self.sensitive}
 
     def group_values(self, group: int) -> tuple[Any, ...]:
@@ -233,7 +234,7 @@ class Table:
 
 
 def _encoded(table: Table) -> CodedTable:
-    """Encode the frame of a table; the columns exist and are named once."""
+    """Encode the frame of a table; its columns exist and have single names."""
     frame, missing, ordinal = table.data, table.missing, table.ordinal
     trees = {name: Hierarchy.read(tree, name) for name, tree in table.hierarchies.items()}
     rows = frame.rows
@@ -248,8 +249,8 @@ def _encoded(table: Table) -> CodedTable:
     codes, values, kind = encode_product(secret)
     class_of, labels = secret_classes(table, codes, len(values), secret)
     for column in quasi:
-        refuse_endless(column, frame.where)
-        refuse_written_apart(frame, column)
+        refuse_huge_numbers(column, frame.where)
+        refuse_unequal_spellings(frame, column)
     owner = None if table.provider is None else encode_names(frame, table.provider, "provider")
     person = None
     if table.subject is not None:
@@ -272,62 +273,64 @@ def _encoded(table: Table) -> CodedTable:
 def secret_classes(
     table: Table, sensitive: Codes, values: int, columns: Sequence[Column]
 ) -> tuple[NDArray[np.int64] | None, tuple[Any, ...]]:
-    """Return the class of each sensitive value, None if each is its own, and their labels."""
+    """Return the class of each sensitive value (None: each is its own class), and the labels."""
     missing = not table.count_missing and any(
-        is_missing(value) for one in columns for value in one.values
+        is_missing(value) for column in columns for value in column.values
     )
     if not (missing or table.levels):
         return None, ()
-    judged = [_at_level(table, one) for one in columns]
-    return classes_of(sensitive, values, judged, table.count_missing)
+    counted_columns = [_at_level(table, column) for column in columns]
+    return classes_of(sensitive, values, counted_columns, table.count_missing)
 
 
 def _at_level(table: Table, column: Column) -> Column:
-    """Return a sensitive column with what its values count as: labels where a level is declared."""
+    """Return a sensitive column by the labels of its declared level, or as it is."""
     level = table.levels.get(column.name)
     if level is None:
         return column
     tree = Hierarchy.read(table.hierarchies[column.name], column.name)
     if level >= tree.depth:
         raise InvalidInputError(
-            f"The hierarchy of {column.name!r} has the levels 1 to {tree.depth - 1} above its "
-            f"values, not {level}."
+            f"The hierarchy of {column.name!r} has levels 1 to {tree.depth - 1} above its values; "
+            f"level {level} does not exist."
         )
     return classes_at(column, tree, level, table.data.where)
 
 
 def with_frame(table: Table, frame: Any, **changes: Any) -> Table:
-    """Return another frame with the same roles; `changes` are what is declared otherwise."""
-    kept = {one.name: getattr(table, one.name) for one in fields(table) if one.name != "data"}
-    return Table(frame, **{**kept, **changes})
+    """Return a table of another frame with the same roles; `changes` replace declarations."""
+    declared = {
+        field.name: getattr(table, field.name) for field in fields(table) if field.name != "data"
+    }
+    return Table(frame, **{**declared, **changes})
 
 
 def read_table(value: Any) -> Table:
-    """Return the table."""
+    """Return `value` if it is a Table."""
     if not isinstance(value, Table):
         raise InvalidInputError(
-            f"Give a Table, not a {type(value).__name__}: Table(frame, provider, "
-            "quasi_identifiers, sensitive) says which column is what."
+            f"Pass a Table, not a {type(value).__name__}: Table(frame, provider, "
+            "quasi_identifiers, sensitive) declares the roles of the columns."
         )
     return value
 
 
-def check_alike(one: Table, other: Table) -> None:
-    """Refuse tables that do not have the same quasi-identifiers and sensitive columns."""
-    if set(one.quasi_identifiers) != set(other.quasi_identifiers):
+def check_same_roles(first: Table, second: Table) -> None:
+    """Refuse two tables with different quasi-identifiers or sensitive columns."""
+    if set(first.quasi_identifiers) != set(second.quasi_identifiers):
         raise InvalidInputError(
             "The two tables must have the same quasi-identifiers, not "
-            f"{', '.join(one.quasi_identifiers)} and {', '.join(other.quasi_identifiers)}."
+            f"{', '.join(first.quasi_identifiers)} and {', '.join(second.quasi_identifiers)}."
         )
-    if one.sensitive != other.sensitive:
+    if first.sensitive != second.sensitive:
         raise InvalidInputError(
             "The two tables must have the same sensitive columns in the same order, not "
-            f"{', '.join(one.sensitive)} and {', '.join(other.sensitive)}."
+            f"{', '.join(first.sensitive)} and {', '.join(second.sensitive)}."
         )
-    if (one.levels, one.count_missing) != (other.levels, other.count_missing):
+    if (first.levels, first.count_missing) != (second.levels, second.count_missing):
         raise InvalidInputError(
-            "What counts as a sensitive value must be the same for the two tables: declare the "
-            "same levels and count_missing for both."
+            "The two tables must count sensitive values alike: declare the same levels and "
+            "count_missing for both."
         )
 
 
@@ -337,28 +340,27 @@ def _opened_alike(
     types: Mapping[str, ColumnType] | None,
     na_values: Sequence[str],
 ) -> list[ArrowFrame]:
-    """Open frames and files, those of one kind alike."""
+    """Open frames and files; columns of CSV files get the same types in all of them."""
     declared: dict[str, ColumnType] = mapping_by_column(types, "types")
     for kind in declared.values():
         choice(kind, get_args(ColumnType), "A type")
     reading = FileReading(DialectOptions(na_values=tuple(listed(na_values, "na_values"))))
-    return opened_alike(frames, _listed(text, "text"), [reading] * len(frames), declared)
+    return open_frames(frames, _listed(text, "text"), [reading] * len(frames), declared)
 
 
 def _by_provider(frames: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the frame of each provider, by its name as text."""
+    """Return the frame of each provider, keyed by its name as text."""
     if not isinstance(frames, Mapping):
         raise InvalidInputError(
-            f"concat takes a dict from each provider's name to its frame, not a "
-            f"{type(frames).__name__}."
+            f"concat takes a dict of provider name to frame, not a {type(frames).__name__}."
         )
     if not frames:
-        raise InvalidInputError("There is no frame to concatenate; give one per provider.")
+        raise InvalidInputError("There is no frame to concatenate; pass one per provider.")
     names = [str(name) for name in frames]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        repeated = next(name for name in names if names.count(name) > 1)
         raise InvalidInputError(
-            f"Two providers are called {twice!r} once their names are text; rename one of them."
+            f"Two providers have the name {repeated!r} as text; rename one of them."
         )
     return dict(zip(names, frames.values(), strict=True))
 
@@ -370,15 +372,14 @@ def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:
 def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
     listed = _listed(names, what)
     if not listed:
-        raise InvalidInputError(f"{what} is empty; name at least one column.")
+        raise InvalidInputError(f"{what} is empty; it needs at least one column.")
     return listed
 
 
-def read_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
-    """Return declared orders as lists."""
-    return {
-        name: _order(order, name) for name, order in mapping_by_column(value, "ordinal").items()
-    }
+def parse_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
+    """Validate declared orders, and return them as lists."""
+    orders = mapping_by_column(value, "ordinal")
+    return {name: _order(order, name) for name, order in orders.items()}
 
 
 def _order(order: Any, name: str) -> list[Any]:
@@ -390,25 +391,27 @@ def _order(order: Any, name: str) -> list[Any]:
     return values
 
 
-def _column(name: object, known: Sequence[str], where: str, asked: Sequence[str]) -> None:
+def _column(name: object, columns: Sequence[str], where: str, roles: Sequence[str]) -> None:
+    """Refuse a name that is not exactly one of the columns."""
     if not isinstance(name, str):
-        raise InvalidInputError(f"Columns are named by text, not by {shortened(name)}.")
-    if list(known).count(name) != 1:
-        problem = "is there more than once" if name in known else "is not there"
+        raise InvalidInputError(f"A column's name must be text, not {shortened(name)}.")
+    if list(columns).count(name) != 1:
+        problem = "is there more than once" if name in columns else "is not there"
         raise InvalidInputError(
-            f"Column {shortened(name)} {problem} in {where}, {columns_of(known, asked)}."
+            f"Column {shortened(name)} {problem} in {where}, {columns_of(columns, roles)}."
         )
 
 
-def _check(table: Table, known: Sequence[str]) -> None:
+def _check(table: Table, columns: Sequence[str]) -> None:
+    """Validate roles and declarations against the columns of the frame."""
     single = [name for name in (table.provider, table.subject) if name is not None]
     roles = [*single, *table.quasi_identifiers, *table.sensitive]
     for name in roles:
-        _column(name, known, "the table", roles)
-    twice = [name for name in roles if roles.count(name) > 1]
-    if twice:
+        _column(name, columns, "the table", roles)
+    repeated = [name for name in roles if roles.count(name) > 1]
+    if repeated:
         raise InvalidInputError(
-            f"Column {twice[0]!r} has two roles; it can be only one of provider, subject, "
+            f"Column {repeated[0]!r} has two roles; a column is only one of provider, subject, "
             "quasi-identifier and sensitive."
         )
     choice(table.missing, get_args(Missing), "missing")
@@ -416,29 +419,31 @@ def _check(table: Table, known: Sequence[str]) -> None:
         for name in declared:
             if name not in table.quasi_identifiers and name not in table.sensitive:
                 raise InvalidInputError(
-                    f"{what} names {name!r}, which is neither a quasi-identifier nor sensitive."
+                    f"{what} declares {name!r}, which is neither a quasi-identifier nor sensitive."
                 )
     for name in table.carried:
-        _column(name, known, "the table", [*roles, *table.carried])
+        _column(name, columns, "the table", [*roles, *table.carried])
         if name in roles or table.carried.count(name) > 1:
-            raise InvalidInputError(f"Column {name!r} is carried along, and has a role already.")
+            raise InvalidInputError(
+                f"Column {name!r} is in carried, but already has a role; remove one of the two."
+            )
     flag(table.count_missing, "count_missing")
     for name, level in table.levels.items():
         integer(level, f"The level of {name!r}", 1)
         if name not in table.secret_trees:
             raise InvalidInputError(
-                f"levels names {name!r}, which is no sensitive column with a hierarchy."
+                f"levels declares {name!r}, which is not a sensitive column with a hierarchy."
             )
     for name in table.secret_trees:
         if name not in table.levels:
             raise InvalidInputError(
-                f"{name!r} is sensitive, so its values are published as they are: say at which "
-                f"level of its hierarchy they count as one for l, with levels={{{name!r}: 1}}, or "
-                "leave the hierarchy out."
+                f"{name!r} is sensitive, so its values are published as they are. Declare the "
+                f"level of its hierarchy at which values are counted, such as "
+                f"levels={{{name!r}: 1}}, or remove the hierarchy."
             )
     for name in table.hierarchies:
         if name in table.ordinal:
             raise InvalidInputError(
-                f"Column {name!r} has both an order and a hierarchy, whose values have an order of "
-                "their own; declare one of them."
+                f"Column {name!r} has both an order and a hierarchy, which has its own order of "
+                "values; declare only one of them."
             )

@@ -68,7 +68,7 @@ def test_numbers_match_by_their_text():
         ([], "empty"),
         ([("a", "x", "*"), ("b", "*")], "levels"),
         ([("a", "*"), ("a", "*")], "two lines for 'a'"),
-        ([("a", "x", "*"), ("b", "x", "y")], "no tree"),
+        ([("a", "x", "*"), ("b", "x", "y")], "not a tree"),
         ([("a", "x", "a"), ("b", "x", "a")], "'a' for different values at two levels"),
         ([("a", "x", "y"), ("b", "y", "x")], "for different values at two levels"),
         ([("a", "*"), ("b", "x")], r"'\*' for different values at two levels"),
@@ -94,7 +94,7 @@ def test_another_encoding_is_refused(tmp_path):
 def test_a_value_without_a_line_is_refused():
     frame = pandas.DataFrame({"town": ["a", "b", "CANARY"], "ill": [*"xyz"]})
     trees = {"town": [("a", "*"), ("b", "*")]}
-    with pytest.raises(InvalidInputError, match="value in row 3 that its") as refused:
+    with pytest.raises(InvalidInputError, match="value in row 3 that is not in its") as refused:
         _ = Table(frame, None, ["town"], "ill", hierarchies=trees).encoded
     assert "CANARY" not in str(refused.value)
 
@@ -167,9 +167,9 @@ def test_decimals_prefixes_and_dates():
     [
         (lambda: Hierarchy.intervals([1, 2], [5, 7]), "a multiple of the one before"),
         (lambda: Hierarchy.intervals([1, 2], []), "Give one width"),
-        (lambda: Hierarchy.intervals(["flu"], [5]), "no number"),
-        (lambda: Hierarchy.intervals([None], [5]), "no values"),
-        (lambda: Hierarchy.prefixes(["abc"], [1, 2]), "become fewer"),
+        (lambda: Hierarchy.intervals(["flu"], [5]), "not a number"),
+        (lambda: Hierarchy.intervals([None], [5]), "at least one value"),
+        (lambda: Hierarchy.prefixes(["abc"], [1, 2]), "must decrease"),
         (lambda: Hierarchy.dates(["03/09/2024"], ["year"]), "no date"),
         (lambda: Hierarchy.dates(["2024-03-09"], ["year", "month"]), "growing"),
     ],

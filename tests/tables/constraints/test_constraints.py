@@ -134,8 +134,8 @@ def test_declared_monotonicity_of_conjunctions():
         (lambda: TCloseness(1), "below 1"),
         (lambda: TCloseness(0.1, "far"), "'equal' or 'ordered'"),
         (lambda: TCloseness(0.1).holds(SecretCounts.of([0])), "bind"),
-        (lambda: as_constraint(3), "3 is no privacy constraint"),
-        (lambda: as_constraint(KAnonymity), "no privacy constraint"),
+        (lambda: as_constraint(3), "3 is not a privacy constraint"),
+        (lambda: as_constraint(KAnonymity), "not a privacy constraint"),
         (lambda: score(KAnonymity(1), SecretCounts.of([0]), alpha=1), "between 0 and 1"),
     ],
 )

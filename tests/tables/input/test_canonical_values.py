@@ -91,10 +91,10 @@ def test_where_neither_one_nor_several_is_safe_spellings_are_refused(tmp_path, c
     for role in ("provider", "subject"):
         assert verify(path, f"--{role}", "who", "--m", "0", "--k", "1") == 2
         told = capsys.readouterr().err
-        assert f"Column 'who' may name one {role} in several spellings" in told
+        assert f"Column 'who' seems to name one {role} in several spellings" in told
     path = write(tmp_path / "t.csv", qi=["a"] * len(who), secret=who)
     assert verify(path, "--m", "0", "--t", "0.9") == 2
-    assert "spell it in one way for t-closeness" in capsys.readouterr().err
+    assert "Spell each value in one way for t-closeness" in capsys.readouterr().err
 
 
 def test_providers_taken_as_one_may_hide_a_coalition_and_taken_as_two_its_reach():

@@ -20,7 +20,7 @@ from quiltwork.tables import (
     anonymize,
     verify_m_privacy,
 )
-from quiltwork.tables.partitioning.guards import held_anyhow
+from quiltwork.tables.partitioning.guards import private_for_any_assignment
 
 PEOPLE = pd.DataFrame({"who": [*"abab"] * 3, "age": range(12), "ill": [*"xyzx", *"xxyy", *"zyxx"]})
 ASKED = KAnonymity(2) & LDiversity(2)
@@ -52,7 +52,7 @@ def test_a_look_at_who_has_what_would_be_noticed(monkeypatch):
             ]
         )
 
-    monkeypatch.setattr(anonymization, "held_anyhow", looks)
+    monkeypatch.setattr(anonymization, "private_for_any_assignment", looks)
     with pytest.raises(AssertionError):
         left_out(9, rows=5)
 
@@ -69,7 +69,7 @@ def test_groups_are_judged_by_every_arrangement(m):
         asked = KAnonymity(int(rng.integers(1, 4))) & LDiversity(int(rng.integers(1, 4)))
         table = Table(frame, "who", ["age"], "ill")
         labels = np.zeros(rows, dtype=np.int64)
-        told = bool(held_anyhow(table.encoded, labels, 1, asked, m)[0])
+        told = bool(private_for_any_assignment(table.encoded, labels, 1, asked, m)[0])
         every = all(
             verify_m_privacy(Table(frame.assign(ill=ill), "who", ["age"], "ill"), asked, m).private
             for ill in set(permutations(frame["ill"]))

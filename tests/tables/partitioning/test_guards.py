@@ -22,7 +22,7 @@ from quiltwork.tables.constraints import (
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.guards import ANONYMIZATION_ALPHA, Guard
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
-from quiltwork.tables.verification import bounds, group_is_private
+from quiltwork.tables.verification import group_is_private, group_verification
 from tests.sizes import sample
 
 
@@ -74,7 +74,7 @@ def test_one_provider_per_record_needs_no_search():
     alone = replace(records, provider=np.arange(200, dtype=np.int32), providers=200)
     nodes = groups_and_rows(alone, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounds, "group_is_private", None)  # reached: an error
+        patch.setattr(group_verification, "group_is_private", None)  # reached: an error
         found = guard_of(3, 2, 2).private(alone, nodes.rows, nodes.starts)
     assert found.tolist() == expected(alone, nodes, 3, 2, 2)
 
@@ -103,7 +103,7 @@ def test_the_guard_decides_as_each_group_alone(seed, m, loose, people):
     nodes = groups_and_rows(records, seed)
     found = Guard(constraint, m, table.encoded).private(records, nodes.rows, nodes.starts)
     ids = records.ids[nodes.rows]
-    counts = count_groups(table.encoded, nodes.owners(), nodes.count, ids)
+    counts = count_groups(table.encoded, nodes.node_of_row(), nodes.count, ids)
     expected = [group_is_private(counts.cut(i), constraint, m) for i in range(nodes.count)]
     assert found.tolist() == expected
 

@@ -282,7 +282,7 @@ def test_rows_that_were_not_published():
         own_view(published(table_a()), Table(mine.frame, None, ["age"], "disease"))
     with pytest.raises(InvalidInputError, match="same sensitive columns"):
         own_view(published(table_a()), Table(mine.frame.assign(ill=1), None, ["age", "zip"], "ill"))
-    with pytest.raises(InvalidInputError, match="Give a Table"):
+    with pytest.raises(InvalidInputError, match="Pass a Table"):
         own_view(published(table_a()).frame, mine)
 
 

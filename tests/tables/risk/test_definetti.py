@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize
 from quiltwork.tables.codes.encoding import Column
-from quiltwork.tables.risk import assess, definetti, definetti_on
+from quiltwork.tables.risk import assess, definetti, definetti_of_texts
 from tests.sizes import sample
 
 MODULE = importlib.import_module("quiltwork.tables.risk.definetti")
@@ -97,7 +97,7 @@ def test_the_score_is_that_of_the_attack_written_out(rows, seed):
     inside = [[name for name, ages in BOXES.items() if age in ages] for age in original["age"]]
     shown = original.assign(age=[rng.choice(names) for names in inside], sex="{0, 1}")
     tables = [Table(frame, None, ["age", "sex"], "ill") for frame in (shown, original)]
-    (found,) = definetti_on(*tables)
+    (found,) = definetti_of_texts(*tables)
     groups = {name: Counter(part["ill"]) for name, part in shown.groupby("age")}
     ages = sorted(set(original["age"]))
     sexes = sorted(set(original["sex"]))
@@ -151,7 +151,7 @@ def test_texts_are_attacked_as_the_publication_is():
     frame = population(600, 0.8)
     made = published(frame)
     texts = Table(made.frame, None, ["age", "sex"], "ill")
-    assert definetti_on(texts, Table(frame, None, ["age", "sex"], "ill")) == definetti(made)
+    assert definetti_of_texts(texts, Table(frame, None, ["age", "sex"], "ill")) == definetti(made)
 
 
 def test_several_sensitive_columns_and_many_numbers():
@@ -173,7 +173,7 @@ def test_of_large_tables_some_groups_are_attacked_or_none():
     made = anonymize(table, KAnonymity(30), m=0)
     assert [one.people for one in definetti(made)] == [60]  # every n-th group
     with pytest.raises(UnsupportedError, match="too many"):
-        definetti_on(Table(made.frame, None, ["age"], "ill"), table)
+        definetti_of_texts(Table(made.frame, None, ["age"], "ill"), table)
 
 
 def test_many_numbers_fall_into_bins_of_equal_size_and_categories_do_not():
@@ -192,13 +192,13 @@ def test_tables_that_do_not_go_together_are_refused():
     frame = population(50, 1.0)
     table = Table(frame, None, ["age", "sex"], "ill")
     with pytest.raises(InvalidInputError, match="same quasi-identifiers"):
-        definetti_on(table, Table(frame, None, ["age"], "ill"))
+        definetti_of_texts(table, Table(frame, None, ["age"], "ill"))
     with pytest.raises(InvalidInputError, match="same sensitive"):
-        definetti_on(table, Table(frame.assign(x=1), None, ["age", "sex"], "x"))
+        definetti_of_texts(table, Table(frame.assign(x=1), None, ["age", "sex"], "x"))
     with pytest.raises(InvalidInputError, match="fits a published group"):
-        definetti_on(table, Table(frame.assign(age=1), None, ["age", "sex"], "ill"))
-    with pytest.raises(InvalidInputError, match="Give a Table"):
-        definetti_on(frame, table)
+        definetti_of_texts(table, Table(frame.assign(age=1), None, ["age", "sex"], "ill"))
+    with pytest.raises(InvalidInputError, match="Pass a Table"):
+        definetti_of_texts(frame, table)
     with pytest.raises(InvalidInputError, match="what anonymize returned"):
         definetti(table)
     with pytest.raises(InvalidInputError, match="what intersection"):

@@ -10,7 +10,7 @@ import pytest
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize
-from quiltwork.tables.risk import assess, downcoding, downcoding_of
+from quiltwork.tables.risk import assess, downcoding, downcoding_of_texts
 
 QUASI = ["age", "pay", "town"]
 
@@ -64,7 +64,7 @@ def test_counts_are_those_of_the_records(seed, asked, m):
     assert (found.generalized, found.told, found.certain) == (*expected, True)
     assert found.cells == 3 * len(made.rows)
     assert 0 < found.told < found.generalized
-    texts = downcoding_of(Table(made.frame, None, QUASI, "ill"))
+    texts = downcoding_of_texts(Table(made.frame, None, QUASI, "ill"))
     assert (texts.cells, texts.generalized, texts.told) == (found.cells, *expected)
     assert not texts.certain
 
@@ -81,9 +81,11 @@ def test_labels_of_hierarchies_do_not_tell_which_values_occur():
 
 def test_sets_with_more_members_than_records_were_not_made_by_this_rule():
     frame = pd.DataFrame({"town": ["{Rome, Nice, Bonn}"] * 2, "age": ["1..2"] * 2, "ill": [*"ab"]})
-    found = downcoding_of(Table(frame, None, ["town", "age"], "ill"))
+    found = downcoding_of_texts(Table(frame, None, ["town", "age"], "ill"))
     assert (found.cells, found.generalized, found.told) == (4, 4, 2)
-    stars = downcoding_of(Table(frame.assign(town="98***", age="*"), None, ["town", "age"], "ill"))
+    stars = downcoding_of_texts(
+        Table(frame.assign(town="98***", age="*"), None, ["town", "age"], "ill")
+    )
     assert (stars.generalized, stars.told) == (4, 0)
 
 
@@ -103,5 +105,5 @@ def test_the_warning_has_the_numbers():
 def test_something_else_is_refused():
     with pytest.raises(InvalidInputError, match="Give what anonymize returned"):
         downcoding("table")
-    with pytest.raises(InvalidInputError, match="Give a Table"):
-        downcoding_of("table")
+    with pytest.raises(InvalidInputError, match="Pass a Table"):
+        downcoding_of_texts("table")

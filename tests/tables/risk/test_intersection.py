@@ -124,9 +124,9 @@ def test_tables_that_cannot_be_compared_are_refused():
         intersection(first, secret)
     with pytest.raises(InvalidInputError, match="'zip' is declared"):
         intersection(first, first, hierarchies={"zip": [("1", "*")]})
-    with pytest.raises(InvalidInputError, match="Give a Table"):
+    with pytest.raises(InvalidInputError, match="Pass a Table"):
         intersection(first.frame, first)
-    with pytest.raises(InvalidInputError, match="Give a Table"):
+    with pytest.raises(InvalidInputError, match="Pass a Table"):
         assess(first.frame)
     with pytest.raises(InvalidInputError, match="declare the order"):
         overlaps(ColumnLabels.of("size", None, None), ["small..large"], ["large"])

@@ -40,7 +40,7 @@ def test_the_cut_is_the_most_balanced_one_with_more_on_the_left_in_a_tie(counts)
     assert sides[last] == max(left for left in proper.values() if abs(2 * left - total) == best)
 
 
-def some_rows(count: int, seed: int) -> CodedRecords:
+def take_rows(count: int, seed: int) -> CodedRecords:
     rng = np.random.default_rng(seed)
     codes = (rng.integers(0, 40, count), rng.integers(0, 5, count), np.zeros(count, dtype=int))
     owners, secrets = rng.integers(0, 3, count), rng.integers(0, 4, count)
@@ -71,7 +71,7 @@ def measurer(rows: CodedRecords):
 @given(st.integers(0, 10**6), st.integers(20, 300), st.integers(10, 80))
 @settings(max_examples=25)
 def test_every_leaf_is_private_small_or_cannot_be_cut(seed, count, most):
-    rows = some_rows(count, seed)
+    rows = take_rows(count, seed)
     asked, m = KAnonymity(4) & LDiversity(2), 1
     router, measure = Router(1), measurer(rows)
     roots = measure(router, [0])
@@ -103,7 +103,7 @@ def _cut_works(rows: CodedRecords, here: np.ndarray, axis: int, asked, m: int) -
 
 
 def test_records_survive_packing():
-    rows = some_rows(57, 3)
+    rows = take_rows(57, 3)
     halves = [rows.take(np.arange(20)), rows.take(np.arange(20, 57))]
     none, ids = np.zeros(0, dtype=np.int64), np.arange(3)
     known = CodedTable((), none, ("a", "b", "c"), none, (*"wxyz",), "categorical", None, 0)
@@ -128,7 +128,7 @@ def test_a_proven_breach_of_any_part_is_told_first():
 
 
 def test_one_tree_per_provider():
-    rows = some_rows(50, 1)
+    rows = take_rows(50, 1)
     router = Router(3)
     left, right = router.cut(1, axis=1, last=2)
     expected = [

@@ -177,7 +177,7 @@ def test_whoever_holds_any_record_of_a_person_knows_them():
 def test_separate_tables_of_shared_people_are_withheld_with_the_reason():
     columns = {"p": [*"AABBCC"], "q": [1, 1, 2, 2, 2, 2], "s": [*"xyxyxy"], "u": [*"abacde"]}
     shared = Table(pd.DataFrame(columns), "p", ["q"], "s", subject="u")
-    with pytest.raises(NotPrivateError, match="who knows a person takes all their records away"):
+    with pytest.raises(NotPrivateError, match="removes all of that person's records"):
         anonymize(shared, KAnonymity(2), 1, method="separate")
     assert len(anonymize(shared, KAnonymity(2), 1, method="baseline").frame) == 6
 
@@ -287,7 +287,7 @@ def test_what_cannot_be_decided_is_refused_with_the_reason():
     [
         ({"m": -1}, InvalidInputError, "m must be at least 0"),
         ({"method": "guess"}, InvalidInputError, "not 'guess'"),
-        ({"constraint": 3}, InvalidInputError, "3 is no privacy constraint"),
+        ({"constraint": 3}, InvalidInputError, "3 is not a privacy constraint"),
         ({"limit": 0}, InvalidInputError, "limit must be at least 1"),
         (
             {"constraint": EntropyLDiversity(2), "method": "binary"},

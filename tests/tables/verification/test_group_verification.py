@@ -235,7 +235,9 @@ def test_very_many_coalitions_are_refused_and_never_private():
         {"p": rng.integers(0, 60, 3000), "q": 1, "s": rng.integers(0, 9, 3000)}
     )
     table = Table(frame, "p", ["q"], "s")
-    with pytest.raises(UnsupportedError, match=r"53,194,089,192,720 coalitions, above the limit"):
+    with pytest.raises(
+        UnsupportedError, match=r"53,194,089,192,720 coalitions, more than the limit"
+    ):
         verify_m_privacy(table, EntropyLDiversity(8.9), m=15)
     safe = max_m(table, EntropyLDiversity(8))
     assert safe.breach is not None

@@ -1,7 +1,7 @@
-"""Columns as integer codes: what every part of this room computes on.
+"""Columns as integer codes: the arrays that this room computes on.
 
-A column becomes the distinct values in their order and one code per row, of the fewest bytes that
-hold them. Cost: one hash table per column, O(rows), plus a sort of the distinct values.
+A column becomes its distinct values in order, and one code per row in the smallest integer type
+that holds them. Cost: one hash table per column, O(rows), plus a sort of the distinct values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.tables.codes.distinct import NO_SETS, NumberSets, who_knows
+from quiltwork.tables.codes.distinct import NO_SETS, NumberSets, knowing_providers
 from quiltwork.tables.codes.hierarchies import Hierarchy, leaf_text
 from quiltwork.tables.input.canonical_values import canonical_value, is_missing, number
 from quiltwork.tables.input.frames import ArrowFrame, arrow
@@ -25,21 +25,21 @@ from quiltwork.wording import argument
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
 Missing: TypeAlias = Literal["error", "value"]
 Codes: TypeAlias = NDArray[np.signedinteger[Any]]
-_LARGEST = 1e300
+_LARGEST = 1e300  # beyond, the width of a range can overflow to infinity
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column.
+    """One column of a table.
 
     Attributes:
-        name: of the column.
+        name: the column's name.
         kind: "numeric" (values ascend), "ordinal" (declared order, or dates) or "categorical"
             (sorted, or in the order of the hierarchy's leaves).
-        values: the distinct values in their order; a missing value is None, last. Numbers may be
-            texts, as a file spells them.
+        values: the distinct values in order; a missing value is None, last. Numbers may be texts,
+            as a file spells them.
         codes: for each row, the index into `values`.
-        hierarchy: the user's hierarchy, if there is one.
+        hierarchy: the user's generalization hierarchy, if there is one.
     """
 
     name: str
@@ -50,20 +50,20 @@ class Column:
 
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
-        """The values of a numeric column as floats; a missing one is NaN."""
+        """The values of a numeric column as floats, with NaN for a missing one."""
         return np.array([np.nan if v is None else float(v) for v in self.values])
 
     @property
     def unordered(self) -> bool:
-        """Whether groups publish sets of its values: no order, no hierarchy."""
+        """Whether groups publish sets of its values: there is neither an order nor a hierarchy."""
         return self.kind == "categorical" and self.hierarchy is None
 
     @cached_property
     def positions(self) -> NDArray[np.float64]:
-        """Where each code lies between the least (0) and the largest (1)."""
+        """The position of each code between the smallest (0) and the largest (1) value."""
         if self.kind == "numeric" and self.hierarchy is None:
-            known = self.numbers[~np.isnan(self.numbers)]
-            low, high = (known[0], known[-1]) if len(known) else (0.0, 0.0)
+            present = self.numbers[~np.isnan(self.numbers)]
+            low, high = (present[0], present[-1]) if len(present) else (0.0, 0.0)
             # A missing value is as far from every number as they can be from each other.
             filled = np.where(np.isnan(self.numbers), 2 * high - low, self.numbers) - low
         else:
@@ -74,22 +74,21 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """A table as arrays.
+    """A table as arrays of codes.
 
     Attributes:
         quasi: the quasi-identifiers.
         provider: for each row, the index into `providers`.
         providers: the labels of the providers, sorted.
         sensitive: for each row, the index into `sensitive_values`.
+        sensitive_values: the values that occur, or tuples of them for several sensitive columns.
+        sensitive_kind: the order of the values; "categorical" for several columns.
+        subject: for each row, the person it is about; None if every row is another person.
+        rows: the number of rows.
         secrets: the sensitive columns one by one, as they are spelled.
-        sensitive_values: values, or tuples of them if there are several sensitive columns; only
-            those that occur.
-        sensitive_kind: what order they have; "categorical" for several columns.
-        subject: for each row, which person it is about; None if every row is its own person.
-        rows: how many there are.
-        class_of: for each sensitive value, the class that constraints take it for; the number of
-            classes where it counts as no value. None: every value is a class of its own.
-        class_labels: of the classes; those of the values without `class_of`.
+        class_of: for each sensitive value, the class that constraints count it as; the number of
+            classes if it counts as no value. None: every value is its own class.
+        class_labels: the labels of the classes, if `class_of` is set.
     """
 
     quasi: tuple[Column, ...]
@@ -106,25 +105,27 @@ class CodedTable:
 
     @property
     def respelled(self) -> list[str]:
-        """The sensitive columns in which a value has several spellings, which count as one."""
+        """The sensitive columns in which some value has several spellings, counted as one."""
         return [
-            one.name for one in self.secrets if len(merge_spellings(one).values) < len(one.values)
+            column.name
+            for column in self.secrets
+            if len(merge_spellings(column).values) < len(column.values)
         ]
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The labels of what constraints count as sensitive values."""
+        """The labels of the classes that constraints count as sensitive values."""
         return self.sensitive_values if self.class_of is None else self.class_labels
 
     @cached_property
     def row_classes(self) -> Codes:
-        """For each row the class of its sensitive value."""
+        """For each row, the class of its sensitive value."""
         if self.class_of is None:
             return self.sensitive
         return self.class_of.astype(code_type(len(self.classes)))[self.sensitive]
 
     def by_class(self, histograms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return histograms by sensitive value, in the last axis, by class."""
+        """Sum histograms by sensitive value (last axis) to histograms by class."""
         if self.class_of is None:
             return histograms
         membership = np.arange(len(self.classes)) == self.class_of[:, None]
@@ -132,18 +133,20 @@ class CodedTable:
 
     @cached_property
     def known_by(self) -> tuple[NDArray[np.int64], NumberSets]:
-        """For each row, who knows its person, as `who_knows` says it. O(rows log rows), once."""
+        """The providers that know each row's person, as in `knowing_providers`. O(rows log rows),
+        once.
+        """
         provider = self.provider.astype(np.int64)
         if self.subject is None:
             return provider, NO_SETS
-        return who_knows(self.subject, provider, len(self.providers))
+        return knowing_providers(self.subject, provider, len(self.providers))
 
 
-def some_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> CodedTable:
-    """Return some rows of a table, with what is published of their quasi-identifiers.
+def take_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> CodedTable:
+    """Return some rows of a table, with their published quasi-identifiers.
 
-    Sensitive values that do not occur among them are forgotten, as a reader does not see them; who
-    knows a person is not.
+    Sensitive values that do not occur among the rows are dropped, since a reader does not see them;
+    which providers know a person is kept, since they learned that from all rows.
     """
     sensitive, values = whole.sensitive[rows], whole.sensitive_values
     present = np.bincount(sensitive, minlength=len(values)) > 0
@@ -152,9 +155,9 @@ def some_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, .
         values = tuple(values[code] for code in np.flatnonzero(present).tolist())
     class_of, labels = whole.class_of, whole.class_labels
     if class_of is not None:
-        counted, class_of = np.unique(class_of[present], return_inverse=True)
-        labels = tuple(labels[code] for code in counted[counted < len(labels)].tolist())
-    made = CodedTable(
+        kept_classes, class_of = np.unique(class_of[present], return_inverse=True)
+        labels = tuple(labels[code] for code in kept_classes[kept_classes < len(labels)].tolist())
+    part = CodedTable(
         quasi=quasi,
         provider=whole.provider[rows],
         providers=whole.providers,
@@ -163,14 +166,14 @@ def some_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, .
         sensitive_kind=whole.sensitive_kind,
         subject=None if whole.subject is None else whole.subject[rows],
         rows=len(rows),
-        secrets=tuple(replace(one, codes=one.codes[rows]) for one in whole.secrets),
+        secrets=tuple(replace(column, codes=column.codes[rows]) for column in whole.secrets),
         class_of=class_of,
         class_labels=labels,
     )
     if whole.subject is not None:
-        who, sets = whole.known_by
-        made.__dict__["known_by"] = who[rows], sets
-    return made
+        knowers, sets = whole.known_by
+        part.__dict__["known_by"] = knowers[rows], sets
+    return part
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +190,7 @@ class GroupIndex:
 
     @property
     def count(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len(self.first)
 
 
@@ -208,12 +211,21 @@ def encode_column(
     hierarchy: Hierarchy | None = None,
     where: Callable[[int], str] | None = None,
 ) -> Column:
-    """Encode one column; `order` declares the order of its values, `where` names a row's place."""
+    """Encode one column.
+
+    Args:
+        frame: the rows.
+        name: the column.
+        missing: "error" refuses missing values; "value" makes them a value of their own.
+        order: the declared order of the values.
+        hierarchy: the column's hierarchy, whose leaves are the order.
+        where: returns the position of a row as text, for messages.
+    """
     where = where or frame.where
     values, codes, kind = _distinct(frame.column(name), name)
-    lost = int((codes < 0).sum())
-    if lost and missing == "error":
-        raise missing_cells(name, lost, drop_or_keep_missing(), where(int(np.argmax(codes < 0))))
+    missing_rows = int((codes < 0).sum())
+    if missing_rows and missing == "error":
+        raise missing_cells(name, missing_rows, missing_remedy(), where(int(np.argmax(codes < 0))))
     if hierarchy is not None and order is None:
         order, kind = hierarchy.leaves, "categorical"
     elif order is not None:
@@ -222,21 +234,21 @@ def encode_column(
         values, codes = _reordered(values, codes, order, name, where)
     if kind == "ordinal" and _are_numbers(values):
         kind = "numeric"
-    if lost:
+    if missing_rows:
         codes = np.where(codes < 0, codes.dtype.type(len(values)), codes)
         values = (*values, None)
     return Column(name, kind, values, codes, hierarchy)
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    """Tell whether values are written numbers, which then lie where they are and not by rank."""
-    found = [number(value) if isinstance(value, str) else None for value in values]
-    known = [one for one in found if one is not None]
-    return len(known) == len(found) and all(a <= b for a, b in pairwise(known))
+    """Return whether all values are written numbers, ascending: positions are then their sizes."""
+    numbers = [number(value) if isinstance(value, str) else None for value in values]
+    present = [n for n in numbers if n is not None]
+    return len(present) == len(numbers) and all(a <= b for a, b in pairwise(present))
 
 
 def merge_spellings(column: Column) -> Column:
-    """Join the values that may mean the same: a secret that is spelled in two ways.
+    """Merge the values whose canonical values agree: one secret in several spellings.
 
     >>> spelled = Column("dose", "categorical", ("0.5", ".50", "1"), np.array([0, 1, 2]))
     >>> merge_spellings(spelled).values, merge_spellings(spelled).codes.tolist()
@@ -244,24 +256,26 @@ def merge_spellings(column: Column) -> Column:
     """
     if not any(isinstance(value, str) for value in column.values):
         return column
-    meanings = list(map(canonical_value, column.values))
+    canonical = list(map(canonical_value, column.values))
     first: dict[Any, int] = {}
-    for code, meant in enumerate(meanings):
-        if meant not in first or column.values[code] is None:
-            first[meant] = code
-    kept = sorted(first.values())
-    rank = {code: place for place, code in enumerate(kept)}
-    recode = np.array([rank[first[meant]] for meant in meanings], dtype=column.codes.dtype)
-    return replace(column, values=tuple(column.values[c] for c in kept), codes=recode[column.codes])
+    for code, key in enumerate(canonical):
+        if key not in first or column.values[code] is None:
+            first[key] = code
+    codes_kept = sorted(first.values())
+    rank = {code: place for place, code in enumerate(codes_kept)}
+    recode = np.array([rank[first[key]] for key in canonical], dtype=column.codes.dtype)
+    return replace(
+        column, values=tuple(column.values[c] for c in codes_kept), codes=recode[column.codes]
+    )
 
 
 def classes_at(column: Column, tree: Hierarchy, level: int, where: Callable[[int], str]) -> Column:
-    """Return a sensitive column with its values' labels at a level of their hierarchy.
+    """Replace the values of a sensitive column by their labels at a level of the hierarchy.
 
     >>> tree = Hierarchy.read([("E11", "E*", "*"), ("E11.9", "E*", "*"), ("I10", "I*", "*")])
     >>> icd = Column("icd", "categorical", ("E11", "E11.9", "I10"), np.array([0, 1, 2, 1]))
-    >>> found = classes_at(icd, tree, 1, lambda row: "")
-    >>> found.values, found.codes.tolist()
+    >>> chapters = classes_at(icd, tree, 1, lambda row: "")
+    >>> chapters.values, chapters.codes.tolist()
     (('E*', 'I*'), [0, 0, 1, 0])
     """
     labels: list[str | None] = []
@@ -271,14 +285,14 @@ def classes_at(column: Column, tree: Hierarchy, level: int, where: Callable[[int
         except KeyError:
             row = int(np.argmax(column.codes == code))
             raise InvalidInputError(
-                f"Column {column.name!r} holds a value{where(row)} that its hierarchy does not "
-                "name; add it there."
+                f"Column {column.name!r} has a value{where(row)} that is not in its hierarchy; add "
+                "a line for it."
             ) from None
-    known = sorted({label for label in labels if label is not None})
-    rank: dict[str | None, int] = {label: place for place, label in enumerate(known)}
-    rank |= {None: len(known)}
+    distinct = sorted({label for label in labels if label is not None})
+    rank: dict[str | None, int] = {label: place for place, label in enumerate(distinct)}
+    rank |= {None: len(distinct)}
     recode = np.array([rank[label] for label in labels], dtype=column.codes.dtype)
-    values = (*known, None) if None in labels else tuple(known)
+    values = (*distinct, None) if None in labels else tuple(distinct)
     return Column(column.name, "categorical", values, recode[column.codes])
 
 
@@ -287,42 +301,48 @@ def classes_of(
 ) -> tuple[NDArray[np.int64], tuple[Any, ...]]:
     """Return the class of each sensitive value, and the labels of the classes.
 
-    `columns` are the sensitive columns, row by row, with the values that count; a combination with
-    a missing one, or a word for that, counts as no value, unless these are to be counted.
+    `columns` are the sensitive columns with the values that constraints count. A combination with a
+    missing value, or a word for one, counts as no value unless `count_missing`.
     """
     codes, labels, _ = encode_product(columns)
-    parts = labels if len(columns) > 1 else [(label,) for label in labels]
-    counts = [count_missing or not any(map(is_missing, one)) for one in parts]
-    number = np.where(counts, np.cumsum(counts) - 1, sum(counts))
+    combinations = labels if len(columns) > 1 else [(label,) for label in labels]
+    is_value = [
+        count_missing or not any(map(is_missing, combination)) for combination in combinations
+    ]
+    class_number = np.where(is_value, np.cumsum(is_value) - 1, sum(is_value))
     class_of = np.zeros(values, dtype=np.int64)
-    class_of[sensitive] = number[codes]
-    return class_of, tuple(label for label, one in zip(labels, counts, strict=True) if one)
+    class_of[sensitive] = class_number[codes]
+    return class_of, tuple(
+        label for label, combination in zip(labels, is_value, strict=True) if combination
+    )
 
 
 def match_codes(values: Sequence[Any], onto: Sequence[Any]) -> NDArray[np.int64]:
-    """Return for each value the place in `onto` of what may mean the same; −1 for none.
+    """Return, for each value, the index in `onto` of an equal canonical value; −1 if there is none.
 
     >>> match_codes(["Flu", "1.0", "x"], [1, "flu"]).tolist()
     [1, 0, -1]
     """
-    place = {canonical_value(value): code for code, value in enumerate(onto)}
-    return np.array([place.get(canonical_value(value), -1) for value in values], dtype=np.int64)
+    index_of = {canonical_value(value): code for code, value in enumerate(onto)}
+    return np.array([index_of.get(canonical_value(value), -1) for value in values], dtype=np.int64)
 
 
 def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], Scale]:
-    """Encode several columns as one: the combinations that occur (a Cartesian product)."""
+    """Encode several columns as one: the combinations that occur."""
     if len(columns) == 1:
         return columns[0].codes, columns[0].values, columns[0].kind
     index = group_rows([column.codes for column in columns], [len(c.values) for c in columns])
-    found = [column.codes[index.first] for column in columns]
-    order = np.lexsort(found[::-1])
+    first_codes = [column.codes[index.first] for column in columns]
+    order = np.lexsort(first_codes[::-1])
     rank = np.argsort(order).astype(code_type(len(order)))
-    parts = [[c.values[code] for code in f[order]] for c, f in zip(columns, found, strict=True)]
+    parts = [
+        [c.values[code] for code in f[order]] for c, f in zip(columns, first_codes, strict=True)
+    ]
     return rank[index.labels], tuple(zip(*parts, strict=True)), "categorical"
 
 
 def group_rows(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> GroupIndex:
-    """Group rows by equal codes in every column. O(rows·columns + rows log rows)."""
+    """Group rows by equal codes in all columns. O(rows·columns + rows log rows)."""
     key = np.zeros(len(codes[0]), dtype=np.int64)
     span = 1
     for column, size in zip(codes, sizes, strict=True):
@@ -342,23 +362,23 @@ def groups_of(encoded: CodedTable) -> GroupIndex:
     return group_rows(codes, [len(column.values) for column in encoded.quasi])
 
 
-def refuse_endless(column: Column, where: Callable[[int], str]) -> None:
-    """Refuse numbers between which a width is infinite."""
+def refuse_huge_numbers(column: Column, where: Callable[[int], str]) -> None:
+    """Refuse numbers so large that the width of a range would be infinite."""
     if column.kind != "numeric":
         return
-    far = np.abs(column.numbers) > _LARGEST
-    if far.any():
-        row = int(np.argmax(far[column.codes]))
+    too_large = np.abs(column.numbers) > _LARGEST
+    if too_large.any():
+        row = int(np.argmax(too_large[column.codes]))
         raise InvalidInputError(
-            f"Column {column.name!r} holds a number beyond ±{_LARGEST:g}{where(row)}, and ranges "
-            "up to it have no width. Replace it, or make it missing."
+            f"Column {column.name!r} has a number beyond ±{_LARGEST:g}{where(row)}, so that ranges "
+            "have no finite width. Replace it, or make the cell missing."
         )
 
 
-def drop_or_keep_missing() -> str:
-    """Say what to do about cells without a value."""
+def missing_remedy() -> str:
+    """Return what to do about cells without a value."""
     value = argument("missing", "value")
-    return f"drop those rows, or let missing be a value of its own with {value}"
+    return f"drop those rows, or make missing a value of its own with {value}"
 
 
 def missing_cells(name: str, number: int, remedy: str, where: str = "") -> InvalidInputError:
@@ -373,46 +393,51 @@ def missing_cells(name: str, number: int, remedy: str, where: str = "") -> Inval
 
 
 def encode_names(frame: ArrowFrame, name: str, role: str) -> Column:
-    """Encode a column that names who a record is of; it must be named."""
+    """Encode a column that names providers or subjects; every record needs a name."""
     column = encode_column(frame, name, "value")
     if column.values[-1] is None:
-        lost = column.codes == len(column.values) - 1
-        remedy = f"every record needs a {role}: fill it in, or drop those rows"
-        raise missing_cells(name, int(lost.sum()), remedy, frame.where(int(np.argmax(lost))))
-    refuse_respelled(column, role, frame.where)
-    refuse_written_apart(frame, column)
+        is_missing_row = column.codes == len(column.values) - 1
+        remedy = f"every record needs a {role}: fill them in, or drop those rows"
+        raise missing_cells(
+            name, int(is_missing_row.sum()), remedy, frame.where(int(np.argmax(is_missing_row)))
+        )
+    refuse_ambiguous_names(column, role, frame.where)
+    refuse_unequal_spellings(frame, column)
     return column
 
 
-def refuse_written_apart(frame: ArrowFrame, column: Column) -> None:
-    """Refuse equal values that are written apart: readers see more groups than are counted."""
+def refuse_unequal_spellings(frame: ArrowFrame, column: Column) -> None:
+    """Refuse equal values in different spellings: readers would see more groups than we count."""
     if all(value is None or isinstance(value, str) for value in column.values):
         return
     if (row := frame.written_apart(column.name, column.codes)) is not None:
         raise InvalidInputError(
-            f"Column {column.name!r} holds equal values that are written apart, as 31 and 31.0 or "
-            f"0.0 and -0.0 are, such as that{frame.where(row)}; write each value in one way, or "
+            f"Column {column.name!r} has equal values written in different ways, such as 31 and "
+            f"31.0 or 0.0 and -0.0; see the one{frame.where(row)}. Write each value in one way, or "
             "make the column text."
         )
 
 
-def refuse_respelled(column: Column, role: str, where: Callable[[int], str]) -> None:
-    """Refuse names that may be one: taken as one or as two, a table may look safer than it is."""
-    joined = merge_spellings(column)
-    if len(joined.values) == len(column.values):
+def refuse_ambiguous_names(column: Column, role: str, where: Callable[[int], str]) -> None:
+    """Refuse names whose canonical values agree.
+
+    Counted as one name or as two, the table might look safer than it is.
+    """
+    merged = merge_spellings(column)
+    if len(merged.values) == len(column.values):
         return
-    meant = np.zeros(len(column.values), dtype=np.int64)
-    meant[column.codes] = joined.codes
-    again = np.flatnonzero(np.bincount(meant)[meant] > 1)[-1]
+    merged_code = np.zeros(len(column.values), dtype=np.int64)
+    merged_code[column.codes] = merged.codes
+    repeated = np.flatnonzero(np.bincount(merged_code)[merged_code] > 1)[-1]
     raise InvalidInputError(
-        f"Column {column.name!r} may name one {role} in several spellings, such as that"
-        f"{where(int(np.argmax(column.codes == again)))}; spell each name in one way, or number "
-        "them."
+        f"Column {column.name!r} seems to name one {role} in several spellings, such as the one"
+        f"{where(int(np.argmax(column.codes == repeated)))}. Spell each name in one way, or use "
+        "numbers."
     )
 
 
 def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:
-    """Return the sorted distinct values, codes with −1 for missing, and the kind."""
+    """Return the sorted distinct values of an Arrow array, codes (−1: missing), and the kind."""
     pa = arrow()
     import pyarrow.compute as pc
 
@@ -424,32 +449,33 @@ def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:
     if pa.types.is_null(array.type):
         return (), np.full(len(array), -1, dtype=np.int8), "categorical"
     if pa.types.is_floating(array.type):
-        array = pc.add(array.cast(pa.float64()), 0.0)  # −0.0 and 0.0 are one secret
+        array = pc.add(array.cast(pa.float64()), 0.0)  # −0.0 becomes 0.0: they are one value
         array = pc.if_else(pc.is_nan(array), None, array)
     try:
         encoded = array.dictionary_encode()
-        found = encoded.dictionary
+        dictionary = encoded.dictionary
         indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        place = _sorting(found, pa)
+        sorting = _sorting(dictionary, pa)
     except (pa.ArrowException, TypeError):
         raise InvalidInputError(
-            f"Column {name!r} holds values of type {array.type}, which have no order here; make "
-            "them numbers or text."
+            f"Column {name!r} has values of type {array.type}, which cannot be ordered. Convert "
+            "them to numbers or text."
         ) from None
-    rank = np.empty(len(found) + 1, dtype=code_type(len(found)))
-    rank[place] = np.arange(len(found))
+    rank = np.empty(len(dictionary) + 1, dtype=code_type(len(dictionary)))
+    rank[sorting] = np.arange(len(dictionary))
     rank[-1] = -1
-    values = tuple(found.take(pa.array(place)).to_pylist())
+    values = tuple(dictionary.take(pa.array(sorting)).to_pylist())
     codes: Codes = rank[indices]
     if order is not None:
         values, codes = _reordered(values, codes, order, name)
     return values, codes, "ordinal" if order is not None else _kind(array.type, pa)
 
 
-def _sorting(found: Any, pa: Any) -> NDArray[np.int64]:
-    if pa.types.is_integer(found.type) or pa.types.is_floating(found.type):
-        return np.argsort(found.to_numpy(zero_copy_only=False), kind="stable")
-    values = found.to_pylist()
+def _sorting(distinct: Any, pa: Any) -> NDArray[np.int64]:
+    """Return the order that sorts an Arrow array of distinct values."""
+    if pa.types.is_integer(distinct.type) or pa.types.is_floating(distinct.type):
+        return np.argsort(distinct.to_numpy(zero_copy_only=False), kind="stable")
+    values = distinct.to_pylist()
     return np.array(sorted(range(len(values)), key=values.__getitem__), dtype=np.int64)
 
 
@@ -466,21 +492,23 @@ def _reordered(
     name: str,
     where: Callable[[int], str] = lambda row: "",
 ) -> tuple[tuple[Any, ...], Codes]:
-    """Put the values that occur in the declared order."""
-    place = {value: i for i, value in enumerate(order)}
-    if len(place) < len(order):
-        raise InvalidInputError(f"The order declared for column {name!r} names a value twice.")
-    # Numbers and dates may be declared as they are written, as hierarchies do.
-    texts = {value: leaf_text(value) for value in values if value not in place}
-    place |= {value: place[text] for value, text in texts.items() if text in place}
-    unknown = [code for code, value in enumerate(values) if value not in place]
+    """Renumber the values that occur in the declared order."""
+    rank_of = {value: i for i, value in enumerate(order)}
+    if len(rank_of) < len(order):
+        raise InvalidInputError(
+            f"The declared order of column {name!r} names a value twice; remove one."
+        )
+    # Numbers and dates may be declared as texts, as in the lines of a hierarchy.
+    texts = {value: leaf_text(value) for value in values if value not in rank_of}
+    rank_of |= {value: rank_of[text] for value, text in texts.items() if text in rank_of}
+    unknown = [code for code, value in enumerate(values) if value not in rank_of]
     if unknown:
         row = int(np.argmax(np.isin(codes, unknown)))
         raise InvalidInputError(
-            f"Column {name!r} holds a value{where(row)} that its declared order or hierarchy does "
-            "not name; add it there."
+            f"Column {name!r} has a value{where(row)} that is not in its declared order or "
+            "hierarchy; add it there."
         )
-    ranks = np.array([place[value] for value in values], dtype=np.int64)
+    ranks = np.array([rank_of[value] for value in values], dtype=np.int64)
     sorting = np.argsort(ranks, kind="stable")
     rank = np.empty(len(values) + 1, dtype=code_type(len(values)))
     rank[sorting] = np.arange(len(values))

@@ -1,9 +1,10 @@
-"""Who holds what in the groups of a table: one group as a matrix, all of them as sorted arrays.
+"""Which provider holds which sensitive values in each group of a table.
 
-Records are gathered by who knows them and which sensitive values they carry. Without a subject
-column that is a provider and a value. With one, people are counted: by the set of providers of whom
-each knows the person (holds any of their records, also in other groups), and by the set of values
-that one person has in this group. Cost: a sort of the rows.
+`Group` is one group as a matrix, `SparseCounts` all groups as sorted arrays. Records are counted by
+the provider that knows them and the sensitive value that they carry. With a subject column people
+are counted instead: by the set of providers that know the person (each holds some record of theirs,
+perhaps in another group), and by the set of values that the person has in this group. Cost: a sort
+of the rows.
 """
 
 from __future__ import annotations
@@ -33,17 +34,18 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """One group, seen from its providers.
+    """The records of one group by provider and sensitive value.
 
     Attributes:
-        providers: codes of the providers that know someone in the group. Coalitions are written
-            in positions of this array.
+        providers: codes of the providers that know someone in the group. Coalitions are written as
+            positions in this array.
         contributors: which of them have records in the group; None: all of them.
         values: codes of the sensitive values that occur.
-        weights: records (people) by who knows them and what values they have.
-        held: for each row of `weights`, who knows these people; None: row i is provider i.
-        kinds: for each column of `weights`, which values these people have; None: column i is
-            value i.
+        weights: records (people) by who knows them (row) and which values they have (column).
+        held: for each row of `weights`, which providers know these people; None: row i is provider
+            i.
+        kinds: for each column of `weights`, which values these people have; None: column i is value
+            i.
     """
 
     providers: NDArray[np.int64]
@@ -55,74 +57,77 @@ class Group:
 
     @classmethod
     def from_counts(cls, counts: Sequence[Sequence[int]]) -> Group:
-        """Take records by provider (rows) and sensitive value (columns); zeros are allowed.
+        """Make a group from records by provider (rows) and sensitive value (columns).
 
         >>> Group.from_counts([[2, 0], [0, 1]]).left([0]).as_dict()
         {1: 1}
         """
         table = np.atleast_2d(np.asarray(counts, dtype=np.int64))
-        who = np.flatnonzero(table.sum(axis=1))
-        what = np.flatnonzero(table.sum(axis=0))
-        return cls(who, what, np.ascontiguousarray(table[np.ix_(who, what)]))
+        providers = np.flatnonzero(table.sum(axis=1))
+        values = np.flatnonzero(table.sum(axis=0))
+        return cls(providers, values, np.ascontiguousarray(table[np.ix_(providers, values)]))
 
     @property
     def size(self) -> int:
-        """How many providers know someone in the group."""
+        """The number of providers that know someone in the group."""
         return len(self.providers)
 
     @property
     def providers_inside(self) -> int:
-        """How many providers have records in the group: the paper's n_G."""
+        """The number of providers with records in the group: the paper's n_G."""
         return self.size if self.contributors is None else int(self.contributors.sum())
 
     @property
     def people_are_shared(self) -> bool:
-        """Whether several providers know one person, or one without having records here."""
+        """Whether several providers know one person, or one knows a person without records here."""
         return self.contributors is not None or self.held is not None
 
     @cached_property
     def total(self) -> Weights:
-        """The weights of the whole group by kind."""
-        summed: Weights = self.weights.sum(axis=0)
-        return summed
+        """The weights of the whole group, by column."""
+        total: Weights = self.weights.sum(axis=0)
+        return total
 
     def kept(self, coalition: Iterable[int]) -> Weights:
-        """Return the weights by kind of those whom nobody in the coalition knows."""
+        """Return the weights, by column, of the people that no member of the coalition knows."""
         members = list(coalition)
         if self.held is None:
-            rest: Weights = self.total - self.weights[members].sum(axis=0)
+            remaining: Weights = self.total - self.weights[members].sum(axis=0)
         else:
-            rest = self.weights[~self.held[:, members].any(axis=1)].sum(axis=0)
-        return rest
+            remaining = self.weights[~self.held[:, members].any(axis=1)].sum(axis=0)
+        return remaining
 
     def left(self, coalition: Iterable[int]) -> SecretCounts:
-        """Return what is left when the coalition takes away everyone whom it knows."""
+        """Return the histogram of what remains once the coalition removes everyone it knows."""
         return self.histogram(self.kept(coalition))
 
     def known(self, coalition: Iterable[int]) -> SecretCounts:
-        """Return what the coalition knows: its attack power is the fitness of this."""
+        """Return the histogram of what the coalition knows; its fitness is the coalition's attack
+        power.
+        """
         return self.histogram(self.total - self.kept(coalition))
 
-    def histogram(self, by_kind: Weights) -> SecretCounts:
-        """Turn weights by kind into a histogram of values."""
-        counts = by_kind if self.kinds is None else by_kind @ self.kinds
-        there = counts > 0
-        return SecretCounts(int(by_kind.sum()), self.values[there], counts[there])
+    def histogram(self, weights: Weights) -> SecretCounts:
+        """Convert weights by column into a histogram of values."""
+        counts = weights if self.kinds is None else weights @ self.kinds
+        present = counts > 0
+        return SecretCounts(int(weights.sum()), self.values[present], counts[present])
 
 
 @dataclass(frozen=True, eq=False)
 class SparseCounts:
-    """Weights of every group, sorted by group, then by who, then by kind.
+    """The non-empty cells of every group, sorted by group, then knowing providers, then values.
 
     Attributes:
-        group, who, kind, weight: one entry per non-empty cell.
-        start: where each group's entries begin; one more than there are groups.
-        sets: providers of each `who` at or above `providers`; below it, `who` is a provider.
-        kinds: values of each `kind` at or above `values`; below it, `kind` is a value.
+        group, who, kind, weight: one entry per non-empty cell: its group, the code of the providers
+            that know these people, the code of their values, and how many there are.
+        start: where each group's entries begin; one entry more than there are groups.
+        sets: the providers of each `who` at or above `providers`; below it, `who` is a provider.
+        kinds: the values of each `kind` at or above `values`; below it, `kind` is a value.
         inside: for each group, how many providers have records in it.
-        contributors: (group, provider) pairs with records, sorted; None if `who` says it all.
-        providers: how many providers the table has.
-        values: how many sensitive values the table has.
+        contributors: sorted (group, provider) pairs with records; None if `who` already has them.
+        providers: the number of providers of the table.
+        values: the number of sensitive values of the table.
     """
 
     group: Ints
@@ -139,11 +144,11 @@ class SparseCounts:
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return len(self.start) - 1
 
     def cut(self, group: int) -> Group:
-        """Return one group."""
+        """Return one group as a matrix."""
         span = slice(int(self.start[group]), int(self.start[group + 1]))
         who, rows = np.unique(self.who[span], return_inverse=True)
         kind, columns = np.unique(self.kind[span], return_inverse=True)
@@ -151,8 +156,8 @@ class SparseCounts:
         weights[rows, columns] = self.weight[span]
         values, kinds = kind, None
         if int(kind[-1]) >= self.values:
-            values, some = _members(kind, self.values, self.kinds)
-            kinds = some.astype(np.int64)
+            values, has_value = _members(kind, self.values, self.kinds)
+            kinds = has_value.astype(np.int64)
         if self.contributors is None:
             return Group(who, values, weights, kinds=kinds)
         providers, held = _members(who, self.providers, self.sets)
@@ -170,11 +175,11 @@ class SparseCounts:
 
 
 def _members(numbers: Ints, single: int, sets: NumberSets) -> tuple[Ints, Flags]:
-    """Return what numbers stand for, and number × that; below `single`, each for itself."""
-    alone = numbers < single
-    position, members = sets.spread(numbers[~alone] - single)
-    rows = np.concatenate((np.flatnonzero(alone), np.flatnonzero(~alone)[position]))
-    names, column = np.unique(np.concatenate((numbers[alone], members)), return_inverse=True)
+    """Expand codes to the single items they stand for: (items, code × item membership)."""
+    is_single = numbers < single
+    position, members = sets.spread(numbers[~is_single] - single)
+    rows = np.concatenate((np.flatnonzero(is_single), np.flatnonzero(~is_single)[position]))
+    names, column = np.unique(np.concatenate((numbers[is_single], members)), return_inverse=True)
     table = np.zeros((len(numbers), len(names)), dtype=np.bool_)
     table[rows, column] = True
     return names, table
@@ -183,39 +188,40 @@ def _members(numbers: Ints, single: int, sets: NumberSets) -> tuple[Ints, Flags]
 def count_groups(
     encoded: CodedTable, labels: Ints, groups: int, rows: NDArray[np.integer[Any]] | None = None
 ) -> SparseCounts:
-    """Count the groups of a table, or of some of its rows; `labels` gives each row's group.
+    """Count the groups of a table, or of the given rows; `labels` is the group of each row.
 
-    O(rows log rows).
+    Cost: O(rows log rows).
     """
-    some = slice(None) if rows is None else rows
+    chosen = slice(None) if rows is None else rows
     if encoded.subject is not None:
-        return _count_people(encoded, encoded.subject[some], labels, groups, some)
+        return _count_people(encoded, encoded.subject[chosen], labels, groups, chosen)
     sizes = (groups, len(encoded.providers), len(encoded.classes))
-    return count_records((labels, encoded.provider[some], encoded.row_classes[some]), sizes)
+    return count_records((labels, encoded.provider[chosen], encoded.row_classes[chosen]), sizes)
 
 
 def count_records(
     columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
 ) -> SparseCounts:
-    """Count records by group, provider and class of sensitive values; `sizes`: how many of each.
+    """Count records by (group, provider, class of sensitive values).
 
-    Records whose class is one more than that have no value.
+    `sizes` are the numbers of groups, providers and classes. A record with the class code
+    `sizes[2]` has no value.
     """
     groups, providers, values = sizes
-    without = int(columns[2].max(initial=0)) >= values
-    (group, who, kind), weight = distinct_rows(columns, (groups, providers, values + without))
+    has_valueless = int(columns[2].max(initial=0)) >= values
+    (group, who, kind), weight = distinct_rows(columns, (groups, providers, values + has_valueless))
     counts = _sorted_counts(group, who, kind, weight, sizes)
-    return replace(counts, kinds=ONE_EMPTY_SET) if without else counts
+    return replace(counts, kinds=ONE_EMPTY_SET) if has_valueless else counts
 
 
 def one_group(table: Ints, values: int) -> SparseCounts:
-    """Take records by provider (rows) and class of values (columns) as the only group.
+    """Make counts of one group from a matrix provider × class of sensitive values.
 
-    A column more than there are classes holds the records without a value.
+    A column beyond the classes holds the records without a value.
     """
     who, kind = np.nonzero(table)
-    nothing = np.zeros(len(who), dtype=np.int64)
-    counts = _sorted_counts(nothing, who, kind, table[who, kind], (1, len(table), values))
+    zeros = np.zeros(len(who), dtype=np.int64)
+    counts = _sorted_counts(zeros, who, kind, table[who, kind], (1, len(table), values))
     return replace(counts, kinds=ONE_EMPTY_SET) if (kind == values).any() else counts
 
 
@@ -229,30 +235,31 @@ def _sorted_counts(
 
 
 def _count_people(
-    encoded: CodedTable, subject: Ints, labels: Ints, groups: int, some: Any
+    encoded: CodedTable, subject: Ints, labels: Ints, groups: int, chosen: Any
 ) -> SparseCounts:
-    """Count each person once in each of their groups, by who knows them and what they have.
+    """Count each person once per group, by the providers that know them and the values they have.
 
-    `triples` are the distinct (group, person, value), sorted; `new` marks where a person's values
-    in a group begin, and `presence` numbers these pairs of group and person, so that `set_ids`
-    gives each pair the set of its values (`value_set`), which is empty for a person without any.
+    `triples` are the distinct (group, person, value), sorted; `new` marks where the values of a
+    person in a group begin, and `presence` numbers these pairs of group and person, so that
+    `set_ids` gives each pair its set of values (`value_set`), which is empty for a person without
+    any.
     """
     people, providers = int(subject.max()) + 1, len(encoded.providers)
     values = len(encoded.classes)
     known_by, sets = encoded.known_by
-    known = np.zeros(people, dtype=np.int64)
-    known[subject] = known_by[some]
-    columns = [labels, subject, encoded.row_classes[some]]
+    knowers = np.zeros(people, dtype=np.int64)
+    knowers[subject] = known_by[chosen]
+    columns = [labels, subject, encoded.row_classes[chosen]]
     triples, _ = distinct_rows(columns, [groups, people, values + 1])
     new = np.append(True, (np.diff(triples[0]) != 0) | (np.diff(triples[1]) != 0))
     presence, counted = np.cumsum(new) - 1, triples[2] < values
     number = int(presence[-1]) + 1
     value_set, kinds = set_ids(presence[counted], triples[2][counted], number, values)
-    where, whom = triples[0][new], triples[1][new]
+    group_of, person_of = triples[0][new], triples[1][new]
     sizes = [groups, providers + len(sets), values + len(kinds)]
-    (group, who, kind), weight = distinct_rows([where, known[whom], value_set], sizes)
+    (group, who, kind), weight = distinct_rows([group_of, knowers[person_of], value_set], sizes)
     start = np.searchsorted(group, np.arange(groups + 1))
-    columns = [labels, encoded.provider[some]]
+    columns = [labels, encoded.provider[chosen]]
     (inside_group, inside_provider), _ = distinct_rows(columns, [groups, providers])
     inside = np.bincount(inside_group, minlength=groups)
     contributors = (inside_group, inside_provider)
@@ -262,23 +269,23 @@ def _count_people(
 
 
 def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
-    """Return some of the groups, numbered anew in the same order."""
+    """Return the counts of some groups, renumbered in the same order."""
     if len(groups) == counts.groups:
         return counts
-    place = np.full(counts.groups, -1, dtype=np.int64)
-    place[groups] = np.arange(len(groups))
-    taken = place[counts.group] >= 0
-    group = place[counts.group[taken]]
+    new_number = np.full(counts.groups, -1, dtype=np.int64)
+    new_number[groups] = np.arange(len(groups))
+    selected = new_number[counts.group] >= 0
+    group = new_number[counts.group[selected]]
     contributors = counts.contributors
     if contributors is not None:
-        inside = place[contributors[0]] >= 0
-        contributors = (place[contributors[0][inside]], contributors[1][inside])
+        inside = new_number[contributors[0]] >= 0
+        contributors = (new_number[contributors[0][inside]], contributors[1][inside])
     return replace(
         counts,
         group=group,
-        who=counts.who[taken],
-        kind=counts.kind[taken],
-        weight=counts.weight[taken],
+        who=counts.who[selected],
+        kind=counts.kind[selected],
+        weight=counts.weight[selected],
         start=np.searchsorted(group, np.arange(len(groups) + 1)),
         inside=counts.inside[groups],
         contributors=contributors,
@@ -286,7 +293,7 @@ def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
 
 
 def by_value(counts: SparseCounts) -> Ints:
-    """Return each group's histogram; people count at each of their values."""
+    """Return each group's histogram (group × value); people count once for each of their values."""
     entry, value = values_of_entries(counts)
     cell = counts.group[entry] * counts.values + value
     size = counts.groups * counts.values
@@ -295,7 +302,7 @@ def by_value(counts: SparseCounts) -> Ints:
 
 
 def values_of_entries(counts: SparseCounts) -> tuple[Ints, Ints]:
-    """Return (entry, value) for every value that an entry's people have."""
+    """Return (entry, value) for every value that the people of an entry have."""
     single = counts.kind < counts.values
     if single.all():
         return np.arange(len(counts.kind)), counts.kind

@@ -1,9 +1,9 @@
-"""`Hierarchy`: the user's own generalizations of a column, in ARX's CSV format.
+"""`Hierarchy`: generalization hierarchies of a column, in ARX's CSV format.
 
-Each line is a path from a value to the root: `12367;1236*;123**;12***;*`. Leaves are put in an
-order in which every label covers neighbours, so that a generalized value is an interval of it.
-`intervals`, `prefixes` and `dates` make one by rule of the values that are to be covered, in any
-order and as often as they occur; missing ones are left out, since tables keep them apart.
+Each line is a path from a value to the root: `12367;1236*;123**;12***;*`. Leaves are ordered so
+that every label covers neighbours; a generalized value is then an interval of leaves. `intervals`,
+`prefixes` and `dates` build a hierarchy by rule from the values to be covered, in any order and
+with repetitions; missing values are left out, since tables keep them apart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from quiltwork.exact import Number, integer, positive_fraction, shortened, to_fr
 from quiltwork.files import read_text, write
 from quiltwork.tables.input.canonical_values import number, ordered_key
 
-_DIGITS = 20
+_DIGITS = 20  # larger whole numbers keep the spelling that they have
 DateLevel: TypeAlias = Literal["month", "quarter", "year", "decade"]
 DATE_LEVELS: tuple[DateLevel, ...] = get_args(DateLevel)
 ROOT = "*"
@@ -41,16 +41,17 @@ class Hierarchy:
     """A tree of labels over the values of one column.
 
     Attributes:
-        paths: for each leaf, its labels from the leaf to the root; all of one length.
+        paths: for each leaf, its labels from the leaf to the root; all paths have equal length.
     """
 
     paths: tuple[tuple[str, ...], ...]
 
     @classmethod
     def read(cls, source: Any, name: str = "column") -> Hierarchy:
-        """Take a hierarchy as it is, the rows of one, or the path of a CSV file.
+        """Read a hierarchy from its rows or the path of a CSV file; a `Hierarchy` is returned as it
+        is.
 
-        Columns are separated by `;` (ARX's choice), comma or tab.
+        The separator is `;` (ARX's choice), comma or tab.
 
         >>> zips = Hierarchy.read([("12367", "123**", "*"), ("98745", "987**", "*")])
         >>> zips.leaves
@@ -65,7 +66,7 @@ class Hierarchy:
     def intervals(
         cls, values: Iterable[Any], widths: Iterable[Number], origin: Number = 0
     ) -> Hierarchy:
-        """Cover numbers by intervals of growing widths, each a multiple of the one before.
+        """Cover numbers by intervals of increasing width, each a multiple of the one before.
 
         Labels are `20-24` if all numbers, widths and the origin are whole, else `20 to under 25`.
 
@@ -73,7 +74,7 @@ class Hierarchy:
         (('23', '20-24', '20-29', '*'), ('24', '20-24', '20-29', '*'))
 
         Raises:
-            InvalidInputError: for values that are no numbers, and widths that do not nest.
+            InvalidInputError: if a value is not a number, or the widths do not nest.
         """
         steps = [positive_fraction(width, "width") for width in listed(widths, "widths")]
         if not steps or any(wide <= narrow or wide % narrow for narrow, wide in pairwise(steps)):
@@ -81,8 +82,8 @@ class Hierarchy:
                 "Give one width or more, each a multiple of the one before, such as 5, 10, 20."
             )
         start = to_fraction(origin, "origin")
-        found = sorted((_number(value), leaf_text(value)) for value in _present(values))
-        whole = all(number.denominator == 1 for number in [start, *steps, *(n for n, _ in found)])
+        numbers = sorted((_number(value), leaf_text(value)) for value in _present(values))
+        whole = all(number.denominator == 1 for number in [start, *steps, *(n for n, _ in numbers)])
 
         def label(number: Fraction, width: Fraction) -> str:
             low = start + width * floor((number - start) / width)
@@ -92,14 +93,15 @@ class Hierarchy:
                 return str(low)
             return f"{low}{'-' if low >= 0 else ' to '}{low + width - 1}"
 
-        return cls.read([(text, *(label(n, w) for w in steps), ROOT) for n, text in found])
+        return cls.read([(text, *(label(n, w) for w in steps), ROOT) for n, text in numbers])
 
     @classmethod
     def prefixes(cls, values: Iterable[Any], keep: Iterable[int] | None = None) -> Hierarchy:
-        """Cover codes by their first characters, with a star for each one that is hidden.
+        """Cover codes by their first characters, with a star for each hidden one.
 
-        Where codes have several lengths, as I10 and I50.0, one star stands for all that is hidden.
-        `keep` are the numbers of characters that levels show, falling; None: one less at each.
+        If the codes have different lengths, such as I10 and I50.0, one star stands for everything
+        hidden. `keep` are the numbers of characters shown per level, decreasing; None: one less at
+        each.
 
         >>> Hierarchy.prefixes([12367, 12399, 98745], keep=[3, 1]).paths[0]
         ('12367', '123**', '1****', '*')
@@ -107,18 +109,18 @@ class Hierarchy:
         (('I10', 'I10*', 'I*', '*'), ('I50.0', 'I50*', 'I*', '*'))
 
         Raises:
-            InvalidInputError: for numbers that do not fall.
+            InvalidInputError: if the numbers do not decrease.
         """
         texts = sorted({leaf_text(value) for value in _present(values)})
         longest = max(map(len, texts))
         shown = range(longest - 1, 0, -1) if keep is None else listed(keep, "keep")
         levels = [integer(number, "keep", 1, 2**31 - 1) for number in shown]
         if any(after >= before for before, after in pairwise(levels)):
-            raise InvalidInputError("The characters to keep must become fewer, such as 3, 2, 1.")
-        alike = all(len(text) == longest for text in texts)
+            raise InvalidInputError("keep must decrease, such as 3, 2, 1.")
+        equal_lengths = all(len(text) == longest for text in texts)
 
         def label(text: str, number: int) -> str:
-            if alike:
+            if equal_lengths:
                 return text[:number] + "*" * (longest - number)
             return text if len(text) < number else f"{text[:number]}*"
 
@@ -134,7 +136,7 @@ class Hierarchy:
         ('2024-03-09', '2024-Q1', '2024', '*')
 
         Raises:
-            InvalidInputError: for values that are no dates, and levels that do not grow.
+            InvalidInputError: if a value is not a date, or the levels do not get coarser.
         """
         chosen: list[DateLevel] = listed(levels, "levels")
         order = [DATE_LEVELS.index(choice(level, DATE_LEVELS, "A level")) for level in chosen]
@@ -179,19 +181,19 @@ class Hierarchy:
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """All labels, leaves and root included."""
+        """All labels, including leaves and root."""
         return frozenset(label for path in self.paths for label in path)
 
     def leaf(self, value: Any) -> int:
-        """Return the place of a value's leaf, spelled as it is or as a hierarchy writes it."""
+        """Return the index of a value's leaf, spelled as given or as a hierarchy writes it."""
         text = str(value)
         return self.place_of[text if text in self.place_of else leaf_text(value)]
 
     def write(self, path: str | Path) -> Path:
-        """Write it in ARX's format, `value;label;…;root`, a line per leaf in the tree's order.
+        """Write it in ARX's format, `value;label;…;root`, one line per leaf in the tree's order.
 
         Raises:
-            StorageError: if the file cannot be written; then it is as it was.
+            StorageError: if the file cannot be written; an existing file is then unchanged.
         """
         text = io.StringIO()
         csv.writer(text, delimiter=";", lineterminator="\n").writerows(self.paths)
@@ -201,7 +203,7 @@ class Hierarchy:
     def cover(
         self, low: NDArray[np.integer[Any]], high: NDArray[np.integer[Any]]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the least label over leaves low..high: its level, first and last leaf.
+        """Return the lowest label that covers leaves low..high: its level, first and last leaf.
 
         Cost: O(levels · boxes).
         """
@@ -213,13 +215,13 @@ class Hierarchy:
 def common_label(
     blocks: NDArray[np.int64], low: NDArray[Any], high: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Return the level of the lowest label that covers low..high; blocks are level × code."""
+    """Return the level of the lowest label that covers low..high; `blocks` is level × code."""
     level: NDArray[np.int64] = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
     return level
 
 
 def block_ends(blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return level × code: the first and the last code of its block."""
+    """Return the first and the last code of each code's block, as two arrays level × code."""
     first = np.stack([np.searchsorted(row, row, side="left") for row in blocks])
     last = np.stack([np.searchsorted(row, row, side="right") - 1 for row in blocks])
     return first, last
@@ -234,18 +236,20 @@ _PERIODS: dict[DateLevel, Callable[[str], str]] = {
 
 
 def _present(values: Iterable[Any]) -> list[Any]:
-    """Return the distinct values without missing ones."""
-    known = [v for v in dict.fromkeys(listed(values, "values")) if v is not None and v == v]
-    if not known:
-        raise InvalidInputError("There are no values to make a hierarchy of.")
-    return known
+    """Return the distinct values, without missing ones."""
+    present = [v for v in dict.fromkeys(listed(values, "values")) if v is not None and v == v]
+    if not present:
+        raise InvalidInputError("A hierarchy needs at least one value that is not missing.")
+    return present
 
 
 def _number(value: Any) -> Fraction:
-    where = ordered_key(value)
-    if where is None or where[0] != "number":
-        raise InvalidInputError(f"{shortened(value)} is no number, of which intervals are made.")
-    return Fraction(where[1])
+    key = ordered_key(value)
+    if key is None or key[0] != "number":
+        raise InvalidInputError(
+            f"{shortened(value)} is not a number; intervals cover numbers only."
+        )
+    return Fraction(key[1])
 
 
 def _decimal(number: Fraction) -> str:
@@ -253,12 +257,12 @@ def _decimal(number: Fraction) -> str:
 
 
 def leaf_text(value: Any) -> str:
-    """Return how a hierarchy writes a value: 31, 31.0 and the text `31.0` are all `31`."""
+    """Return a value as hierarchies spell it: 31, 31.0 and the text `31.0` are all `31`."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    found = number(value) if isinstance(value, str) else None
-    if found is not None and found.adjusted() < _DIGITS and found == int(found):
-        return str(int(found))
+    decimal = number(value) if isinstance(value, str) else None
+    if decimal is not None and decimal.adjusted() < _DIGITS and decimal == int(decimal):
+        return str(int(decimal))
     return str(value)
 
 
@@ -268,58 +272,60 @@ def _rows(source: Any) -> list[list[str]]:
 
 
 def _file_rows(path: Path) -> list[list[str]]:
-    """Read with the first separator that parts all lines alike; labels may contain the others."""
+    """Read a file with the first separator by which all lines have equally many cells."""
     text = read_text(path)
     likeliest = max((";", ",", "\t"), key=text.partition("\n")[0].count)
     for separator in (";", "\t", ",", likeliest):
-        found = list(filter(None, csv.reader(io.StringIO(text, ""), delimiter=separator)))
-        widths = {len(row) for row in found}
+        rows = list(filter(None, csv.reader(io.StringIO(text, ""), delimiter=separator)))
+        widths = {len(row) for row in rows}
         if len(widths) == 1 and widths != {1}:
             break
-    return [[cell.strip() for cell in row] for row in found]
+    return [[cell.strip() for cell in row] for row in rows]
 
 
 def _tree(rows: list[list[str]], name: str) -> tuple[tuple[str, ...], ...]:
     if not rows or not rows[0]:
-        raise InvalidInputError(f"The hierarchy of {name!r} is empty; give a line per value.")
+        raise InvalidInputError(f"The hierarchy of {name!r} is empty; add a line for each value.")
     depth = len(rows[0])
     for row in rows:
         if len(row) != depth:
             raise InvalidInputError(
-                f"The hierarchy of {name!r} has lines of {depth} and of {len(row)} levels; give "
-                "every value the same number."
+                f"The hierarchy of {name!r} has lines with {depth} and with {len(row)} levels; "
+                "give every line the same number."
             )
     if not all(cell for row in rows for cell in row):
         raise InvalidInputError(
-            f"The hierarchy of {name!r} has an empty label; write {ROOT} for everything."
+            f"The hierarchy of {name!r} has an empty label; write {ROOT} for the root."
         )
     leaves = [row[0] for row in rows]
-    twice = next((leaf for leaf, times in Counter(leaves).items() if times > 1), None)
-    if twice is not None:
-        raise InvalidInputError(f"The hierarchy of {name!r} has two lines for {twice!r}.")
+    repeated = next((leaf for leaf, times in Counter(leaves).items() if times > 1), None)
+    if repeated is not None:
+        raise InvalidInputError(
+            f"The hierarchy of {name!r} has two lines for {repeated!r}; remove one."
+        )
     for level in range(1, depth):
         above: dict[str, str] = {}
         for row in rows:
             if above.setdefault(row[level - 1], row[level]) != row[level]:
                 raise InvalidInputError(
-                    f"The hierarchy of {name!r} is no tree: {row[level - 1]!r} is under both "
-                    f"{above[row[level - 1]]!r} and {row[level]!r}."
+                    f"The hierarchy of {name!r} is not a tree: {row[level - 1]!r} is under both "
+                    f"{above[row[level - 1]]!r} and {row[level]!r}; put it under one of them."
                 )
     if len({row[-1] for row in rows}) > 1:
         rows = [[*row, ROOT] for row in rows]
-    _check_meanings(rows, name)
+    _refuse_ambiguous_labels(rows, name)
     return tuple(sorted(map(tuple, rows), key=_tree_order(rows)))
 
 
-def _check_meanings(rows: list[list[str]], name: str) -> None:
+def _refuse_ambiguous_labels(rows: list[list[str]], name: str) -> None:
     """Refuse a label that covers different values at two levels: readers could not tell which."""
-    meaning: dict[str, frozenset[str]] = {}
+    values_of: dict[str, frozenset[str]] = {}
     for level in range(len(rows[0])):
         covered: dict[str, set[str]] = {}
         for row in rows:
             covered.setdefault(row[level], set()).add(row[0])
         for label, values in covered.items():
-            if meaning.setdefault(label, frozenset(values)) != values:
+            if values_of.setdefault(label, frozenset(values)) != values:
                 raise InvalidInputError(
                     f"The hierarchy of {name!r} uses {label!r} for different values at two levels; "
                     "rename one of them."
@@ -327,9 +333,9 @@ def _check_meanings(rows: list[list[str]], name: str) -> None:
 
 
 def _tree_order(rows: list[list[str]]) -> Any:
-    """Order by first appearance at every level, from the root down."""
-    seen: list[dict[str, int]] = [{} for _ in rows[0]]
+    """Return a sort key: by first appearance at every level, from the root down."""
+    first_seen: list[dict[str, int]] = [{} for _ in rows[0]]
     for row in rows:
         for level, label in enumerate(row):
-            seen[level].setdefault(label, len(seen[level]))
-    return lambda row: tuple(seen[level][row[level]] for level in range(len(row) - 1, -1, -1))
+            first_seen[level].setdefault(label, len(first_seen[level]))
+    return lambda row: tuple(first_seen[level][row[level]] for level in range(len(row) - 1, -1, -1))

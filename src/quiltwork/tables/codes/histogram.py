@@ -1,4 +1,4 @@
-"""`SecretCounts`: a set of records as its sensitive values, which is all that constraints see."""
+"""`SecretCounts`: the histogram of sensitive values of some records; constraints see no more."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class SecretCounts:
-    """A set of records as its sensitive values.
+    """The histogram of the sensitive values of a set of records.
 
     Attributes:
-        size: how many records; how many people, if the table names its subjects.
+        size: the number of records, or of people if the table names its subjects.
         values: the codes of the sensitive values that occur, ascending.
-        counts: how many records (people) have each of them; a person with two values is in both.
+        counts: the records (people) with each value; a person with two values counts for both.
     """
 
     size: int
@@ -30,22 +30,24 @@ class SecretCounts:
         >>> SecretCounts.of([2, 0, 2]).as_dict()
         {0: 1, 2: 2}
         """
-        listed = np.asarray(list(codes), dtype=np.int64)
-        values, counts = np.unique(listed, return_counts=True)
-        return cls(len(listed), values, counts.astype(np.int64))
+        array = np.asarray(list(codes), dtype=np.int64)
+        values, counts = np.unique(array, return_counts=True)
+        return cls(len(array), values, counts.astype(np.int64))
 
     @classmethod
     def from_counts(cls, counts: Mapping[int, int]) -> SecretCounts:
-        """Take code → records."""
-        numbers = np.zeros(max(counts, default=-1) + 1, dtype=np.int64)
-        numbers[list(counts)] = list(counts.values())
-        return cls.from_histogram(numbers)
+        """Make a histogram from a mapping of code to number of records."""
+        histogram = np.zeros(max(counts, default=-1) + 1, dtype=np.int64)
+        histogram[list(counts)] = list(counts.values())
+        return cls.from_histogram(histogram)
 
     @classmethod
     def from_histogram(cls, numbers: NDArray[np.int64], size: int | None = None) -> SecretCounts:
-        """Take the records of each code; their sum is the size, unless people have several."""
-        there = np.flatnonzero(numbers)
-        return cls(int(numbers.sum()) if size is None else size, there, numbers[there])
+        """Make a histogram from the records of each code; for people, pass `size`, as values may
+        overlap.
+        """
+        present = np.flatnonzero(numbers)
+        return cls(int(numbers.sum()) if size is None else size, present, numbers[present])
 
     @property
     def distinct(self) -> int:
@@ -53,5 +55,5 @@ class SecretCounts:
         return len(self.values)
 
     def as_dict(self) -> dict[int, int]:
-        """Return code → records."""
+        """Return the histogram as a dict from code to number of records."""
         return dict(zip(self.values.tolist(), self.counts.tolist(), strict=True))

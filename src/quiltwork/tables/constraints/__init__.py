@@ -1,4 +1,4 @@
-"""Privacy constraints on a group of records; joined by `&`."""
+"""Privacy constraints on the records of a group; `&` joins them."""
 
 from quiltwork.tables.constraints.constraint import (
     Conjunction,

@@ -1,7 +1,7 @@
-"""What sorted counts say about every coalition of many groups at once; constraints build on it.
+"""Bounds on every coalition of many groups at once, from sorted counts; constraints build on them.
 
-No coalition knows more records of a group than its largest providers together; to remove a value,
-all its providers must collude. Cost: a few sorts of the entries.
+A coalition knows at most as many records of a group as its largest providers together; to remove a
+value, all its providers must collude. Cost: a few sorts of the entries.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -24,32 +24,38 @@ OPEN, SAFE, BROKEN = 0, 1, 2
 
 
 def most_known(counts: SparseCounts, m: int) -> Ints:
-    """Return how many records (people) of each group its largest providers know, at most.
+    """Return, for each group, an upper bound on the records (people) that a coalition of m knows.
 
-    No coalition knows more; each person whom several of them know counts several times.
+    It is the sum over the largest providers; a person known to several of them counts repeatedly.
     """
     return sum_of_largest(*_known_by_provider(counts), coalition_sizes(counts, m))
 
 
 def sum_of_largest(group: Ints, numbers: NDArray[Any], how_many: Ints) -> Ints:
-    """Add up the largest numbers of each group, as many as asked, and floor."""
+    """Return, for each group, the sum of its `how_many` largest numbers, rounded down."""
     order = np.lexsort((-numbers, group))
     group, numbers = group[order], numbers[order]
-    position = np.arange(len(group)) - np.searchsorted(group, group)
-    taken = position < how_many[group]
-    sums = np.bincount(group[taken], weights=numbers[taken], minlength=len(how_many))
+    rank = np.arange(len(group)) - np.searchsorted(group, group)
+    among_largest = rank < how_many[group]
+    sums = np.bincount(
+        group[among_largest], weights=numbers[among_largest], minlength=len(how_many)
+    )
     return sums.astype(np.int64)
 
 
 def coalition_sizes(counts: SparseCounts, m: int) -> Ints:
-    """Return how many providers of each group may collude; at most m where others know someone."""
+    """Return the largest coalition to consider in each group.
+
+    It is min(m, n_G − 1), but m where someone is also known to a provider without records in the
+    group.
+    """
     limited = np.minimum(m, counts.inside - 1)
     size: Ints = np.where(known_to_one_each(counts), limited, m)
     return size
 
 
 def known_to_one_each(counts: SparseCounts) -> Flags:
-    """Tell which groups hold only people known to one provider each."""
+    """Return which groups hold only people known to a single provider."""
     simple = np.ones(counts.groups, dtype=np.bool_)
     simple[counts.group[counts.who >= counts.providers]] = False
     return simple
@@ -58,30 +64,30 @@ def known_to_one_each(counts: SparseCounts) -> Flags:
 def _known_by_provider(counts: SparseCounts) -> tuple[Ints, Ints]:
     """Return (group, people known) for every provider of every group.
 
-    Entries are sorted by group and by who knows them; a set of several providers counts for each of
-    its members, so that these are spread out, sorted again and added up.
+    Entries are sorted by group and by who knows them. A set of several providers counts for each of
+    its members, so these entries are expanded, sorted again and added up.
     """
-    new = np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
-    first = np.flatnonzero(new)
+    is_start = np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
+    first = np.flatnonzero(is_start)
     group, who = counts.group[first], counts.who[first]
     known = np.add.reduceat(counts.weight, first)
     if not len(counts.sets):
         return group, known
-    own = who < counts.providers
-    position, members = counts.sets.spread(who[~own] - counts.providers)
+    is_single = who < counts.providers
+    position, members = counts.sets.spread(who[~is_single] - counts.providers)
     columns = [
-        np.concatenate([group[own], group[~own][position]]),
-        np.concatenate([who[own], members]),
+        np.concatenate([group[is_single], group[~is_single][position]]),
+        np.concatenate([who[is_single], members]),
     ]
-    weights = np.concatenate([known[own], known[~own][position]])
+    weights = np.concatenate([known[is_single], known[~is_single][position]])
     order = np.lexsort(columns[::-1])
-    (where, _), repeats = distinct_rows(columns, [counts.groups, counts.providers])
+    (group_of, _), repeats = distinct_rows(columns, [counts.groups, counts.providers])
     first = np.cumsum(repeats) - repeats
-    return where, np.add.reduceat(weights[order], first)
+    return group_of, np.add.reduceat(weights[order], first)
 
 
 def distinct_cells(counts: SparseCounts) -> tuple[Ints, Ints, Ints]:
-    """Return the distinct (group, value, provider); provider −1 stands for several at once."""
+    """Return the distinct (group, value, provider), with provider −1 for a set of several."""
     provider = np.where(counts.who < counts.providers, counts.who, -1)
     if not len(counts.kinds) and not len(counts.sets):
         return counts.group, counts.kind, provider
@@ -94,15 +100,21 @@ def distinct_cells(counts: SparseCounts) -> tuple[Ints, Ints, Ints]:
 
 
 def owners_of_values(cell: Ints, alone: Flags, counts: SparseCounts) -> tuple[Ints, Ints]:
-    """Return the group of each (group, value) that occurs, and how many providers must collude."""
-    found, owners = distinct_counts(cell, counts.groups * counts.values)
+    """Return the group of each occurring (group, value), and the number of providers that hold it.
+
+    All of these must collude to remove the value. `alone` says for which cells a single provider
+    knows the people.
+    """
+    occurring, owners = distinct_counts(cell, counts.groups * counts.values)
     if not alone.all():
-        shared, several = distinct_counts(cell[~alone], counts.groups * counts.values)
-        owners[np.searchsorted(found, shared)] -= several
-    return found // counts.values, owners
+        also_shared, several = distinct_counts(cell[~alone], counts.groups * counts.values)
+        owners[np.searchsorted(occurring, also_shared)] -= several
+    return occurring // counts.values, owners
 
 
 def entries_per_provider(group: Ints, provider: Ints, counts: SparseCounts) -> tuple[Ints, Ints]:
     """Return (group, number of entries) for every provider of every group."""
-    (where, _), number = distinct_rows([group, provider + 1], [counts.groups, counts.providers + 1])
-    return where, number
+    (group_of, _), number = distinct_rows(
+        [group, provider + 1], [counts.groups, counts.providers + 1]
+    )
+    return group_of, number

@@ -1,11 +1,11 @@
-"""The worst corners of many boxes at once: branch and bound in arrays.
+"""Branch and bound for the worst histogram in each of many boxes, in arrays.
 
 A box holds the histograms between what a coalition leaves and the whole group. A violation of
-t-closeness or entropy diversity is a convex function F > 0 of the histogram x, so the constraint
-fails in the box if and only if it fails at a corner. Each round bounds F on every box by a linear
-function, looks at the corner where that is largest, and halves the boxes that are still in doubt;
-most boxes need one round. Cost: O(values) per box and round, exponential only in the values on
-which bounds stay in doubt.
+t-closeness or entropy diversity is a convex function F > 0 of the histogram, so the constraint
+fails somewhere in the box if and only if it fails at a corner. Each round bounds F on every box by
+a linear function, evaluates the corner where that is largest, and halves the boxes still in doubt;
+most boxes need one round. Cost: O(values) per box and round, exponential only in the number of
+values on which the bounds stay in doubt.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -35,43 +35,43 @@ Ints = NDArray[np.int64]
 
 ROUNDING = 2.0**-50
 MOST_BOXES = 1024
-"""Parts of one box that may be in doubt at a time; beyond, nothing is decided."""
-_CELLS = 4_000_000
+"""Sub-boxes of one box that may be in doubt at a time; with more, the box stays undecided."""
+_CELLS = 4_000_000  # entries of one table group × value, to bound the memory
 
 
-class Excess(Protocol):
-    """A convex function of histograms that is positive exactly where a constraint is violated."""
+class ConvexViolation(Protocol):
+    """A convex function F of histograms that is positive exactly where a constraint is violated."""
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return F at each point, and how far rounding may be off (0 where it is exact)."""
+        """Return F at each point, and a bound on its rounding error (0 where it is exact)."""
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return (constant, slopes) of a linear function that F does not exceed in the box."""
+        """Return (constant, slopes) of a linear upper bound on F in each box."""
 
 
-class Decided(Protocol):
-    """A constraint whose worst histogram between two can be found."""
+class HistogramConstraint(Protocol):
+    """A constraint whose worst histogram in a box can be searched for."""
 
     @property
     def table_values(self) -> int | None:
-        """How many values the whole table has, if it compares with that."""
+        """The number of values of the whole table, if it compares with that."""
 
-    def holds(self, left: SecretCounts) -> bool:
-        """Tell whether a set of records satisfies it."""
+    def holds(self, records: SecretCounts) -> bool:
+        """Return whether a set of records satisfies it."""
 
     def worst_between(self, low: Ints, high: Ints) -> Corners | None:
-        """Look between histograms for one that violates."""
+        """Search each box of histograms, low..high, for one that violates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """What a search found in each of several boxes.
+    """The result of a search in each of several boxes.
 
     Attributes:
-        safe: whether F ≤ 0 in all of it.
+        safe: whether F ≤ 0 in the whole box.
         violated: whether a corner with F > 0 was found.
         point: that corner.
-        looked: how many boxes were looked at.
+        looked: the number of boxes and sub-boxes evaluated.
     """
 
     safe: Flags
@@ -81,15 +81,18 @@ class Corners:
 
 
 def worst_corners(
-    excess: Excess, part: Decided, low: Ints, high: Ints, most_boxes: int = MOST_BOXES
+    excess: ConvexViolation,
+    part: HistogramConstraint,
+    low: Ints,
+    high: Ints,
+    most_boxes: int = MOST_BOXES,
 ) -> Corners:
-    """Look in each box for a corner that violates `part`.
+    """Search each box for a corner that violates `part`.
 
-    One is neither safe nor violated where more than `most_boxes` parts of it were in doubt.
+    A box is neither safe nor violated if more than `most_boxes` of its sub-boxes were in doubt.
     """
-    violated: Flags = np.asarray(
-        ~low.any(axis=1)
-    )  # no records at all violate every one of these constraints
+    # The empty histogram violates each of these constraints.
+    violated: Flags = np.asarray(~low.any(axis=1))
     point, given_up = low.copy(), np.zeros(len(low), dtype=np.bool_)
     owner = np.flatnonzero(~violated)
     looked = len(low) - len(owner)
@@ -111,8 +114,8 @@ def worst_corners(
     return Corners(~violated & ~given_up, violated, point, looked)
 
 
-def _confirm(part: Decided, corner: Floats, value: Floats, doubt: Floats) -> None:
-    """Ask the constraint itself where rounding leaves the sign open; changes `value`."""
+def _confirm(part: HistogramConstraint, corner: Floats, value: Floats, doubt: Floats) -> None:
+    """Ask the constraint itself where rounding leaves the sign of F open; changes `value`."""
     for i in np.flatnonzero(np.abs(value) <= doubt).tolist():
         if doubt[i] > 0:
             holds = part.holds(SecretCounts.from_histogram(corner[i].astype(np.int64)))
@@ -120,7 +123,7 @@ def _confirm(part: Decided, corner: Floats, value: Floats, doubt: Floats) -> Non
 
 
 def _split(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Cut every box in two: the value with most open records raised, or not."""
+    """Halve every box along the value with the widest range: all of its open records, or none."""
     rows = np.arange(len(low))
     widest = np.argmax(high - low, axis=1)
     raised, lowered = low.copy(), high.copy()
@@ -129,18 +132,18 @@ def _split(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return np.concatenate((raised, low)), np.concatenate((high, lowered))
 
 
-def bound_histograms(part: Decided, counts: SparseCounts, m: int) -> Status:
-    """Decide groups by their histograms, as tables of group × value, portion after portion."""
+def bound_histograms(part: HistogramConstraint, counts: SparseCounts, m: int) -> Status:
+    """Decide groups by their histograms, in portions that fit memory."""
     status = np.full(counts.groups, OPEN, dtype=np.int8)
     step = max(1, _CELLS // max(counts.values, 1))
     for first in range(0, counts.groups, step):
-        some = np.arange(first, min(first + step, counts.groups))
-        status[some] = _bound_some(part, subset(counts, some), m)
+        portion = np.arange(first, min(first + step, counts.groups))
+        status[portion] = _bound_some(part, subset(counts, portion), m)
     return status
 
 
-def _bound_some(part: Decided, counts: SparseCounts, m: int) -> Status:
-    """Check the whole groups, then down to what those who have most of each value leave of it."""
+def _bound_some(part: HistogramConstraint, counts: SparseCounts, m: int) -> Status:
+    """Check each whole group, then the box down to what the largest holders of each value leave."""
     total, sizes = by_value(counts), coalition_sizes(counts, m)
     whole, safe = part.worst_between(total, total), sizes == 0
     if whole is None:
@@ -148,16 +151,16 @@ def _bound_some(part: Decided, counts: SparseCounts, m: int) -> Status:
     if m and not len(counts.sets) and not (counts.kinds.sizes > 1).any():
         entry, value = values_of_entries(counts)
         cell = counts.group[entry] * counts.values + value
-        most = sum_of_largest(cell, counts.weight[entry], np.repeat(sizes, counts.values))
-        below = part.worst_between(total - most.reshape(total.shape), total)
-        safe |= below is not None and below.safe
+        removable = sum_of_largest(cell, counts.weight[entry], np.repeat(sizes, counts.values))
+        between = part.worst_between(total - removable.reshape(total.shape), total)
+        safe |= between is not None and between.safe
     return np.where(whole.safe, np.where(safe, SAFE, OPEN), BROKEN).astype(np.int8)
 
 
-def violations_of_group(group: Group, part: Decided, kept: Ints) -> Corners | None:
-    """Look between what coalitions leave of one group, the rows of `kept`, and the whole group.
+def violations_of_group(group: Group, part: HistogramConstraint, kept: Ints) -> Corners | None:
+    """Search between what coalitions leave of one group, the rows of `kept`, and the whole group.
 
-    Rows and the points that are found are weights by kind.
+    Rows and the points in the result are weights by kind.
     """
     column, width = np.arange(len(group.values)), len(group.values)
     if part.table_values is not None:
@@ -166,24 +169,24 @@ def violations_of_group(group: Group, part: Decided, kept: Ints) -> Corners | No
     if group.kinds is None:  # a kind is a value
         spread = np.zeros((2, len(kept), width), dtype=np.int64)
         spread[:, :, column] = kept, high
-        found = part.worst_between(*spread)
-        return None if found is None else replace(found, point=found.point[:, column])
+        corners = part.worst_between(*spread)
+        return None if corners is None else replace(corners, point=corners.point[:, column])
     values = np.zeros((len(group.kinds), width), dtype=np.int64)
     values[:, column] = group.kinds
-    alone = group.kinds.sum(axis=1) == 1
-    more = np.where(alone, high - kept, 0)
-    found = part.worst_between(kept @ values, (kept + more) @ values)
-    # Fewer sets are in between than the box by value holds: it proves safety only.
+    has_one_value = group.kinds.sum(axis=1) == 1
+    addable = np.where(has_one_value, high - kept, 0)
+    corners = part.worst_between(kept @ values, (kept + addable) @ values)
+    # The box by value holds more histograms than the sets in between: it can only prove safety.
     outer = part.worst_between(kept @ values, high @ values)
-    if found is None or outer is None:
+    if corners is None or outer is None:
         return None
-    raised = (found.point > kept @ values) @ values.T > 0
-    found = replace(found, point=kept + np.where(raised, more, 0))
-    return replace(found, safe=outer.safe, looked=found.looked + outer.looked)
+    raised = (corners.point > kept @ values) @ values.T > 0
+    corners = replace(corners, point=kept + np.where(raised, addable, 0))
+    return replace(corners, safe=outer.safe, looked=corners.looked + outer.looked)
 
 
 def at_least(left: Ints, by: int, right: Ints, times: int) -> Flags:
-    """Tell where left·by ≥ right·times, in integers of any size."""
+    """Return where left·by ≥ right·times, in integers of any size."""
     largest = max(int(left.max(initial=1)) * by, int(right.max(initial=1)) * times)
     if largest < 2**62:
         return np.asarray(left * by >= right * times)

@@ -14,7 +14,7 @@ from quiltwork.exact import Number, shortened, to_fraction
 from quiltwork.tables.codes.group import SparseCounts
 from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import Status
-from quiltwork.tables.constraints.constraint import Constraint, agreeing
+from quiltwork.tables.constraints.constraint import Constraint, consistent_with
 from quiltwork.tables.constraints.corners import (
     ROUNDING,
     Corners,
@@ -24,18 +24,18 @@ from quiltwork.tables.constraints.corners import (
     worst_corners,
 )
 
-_CLOSE = 1e-11
+_CLOSE = 1e-11  # relative surplus below which floats do not decide the sign
 _MOST = 10**15
 _MOST_RECORDS = 20_000
-"""Ties are decided in integers of about this many digits; a larger one counts as a failure."""
-_TANGENTS = 3
+"""Near ties are decided by integers of about this many digits; larger ones count as violated."""
+_TANGENTS = 3  # more hardly tighten the bound on N·log N
 
 
 @dataclass(frozen=True)
 class EntropyLDiversity(Constraint):
     """Entropy at least log l in every group. Generalization monotonic, not EG monotonic.
 
-    Decided in integers where floats are too close to tell, so that l equally frequent values are
+    Where floats are too close to decide, integers do, so that l equally frequent values are
     l-diverse.
 
     Raises:
@@ -58,21 +58,21 @@ class EntropyLDiversity(Constraint):
                 f"l must be at least 1 and at most {_MOST:g}, not {shortened(self.l)}."
             )
 
-    def holds(self, left: SecretCounts) -> bool:
-        """Tell whether Σ n·log(N/n) ≥ N·log l."""
-        total = int(left.counts.sum())
+    def holds(self, records: SecretCounts) -> bool:
+        """Return whether Σ n·log(N/n) ≥ N·log l."""
+        total = int(records.counts.sum())
         if total == 0:
             return False
         bound = total * math.log(self._level)
-        surplus = total * _entropy(left) - bound
+        surplus = total * _entropy(records) - bound
         if abs(surplus) > _CLOSE * (total + bound):
             return surplus > 0
-        return _exactly_at_least(left.counts.tolist(), self._level)
+        return _exactly_at_least(records.counts.tolist(), self._level)
 
-    def fitness(self, left: SecretCounts) -> float:
-        """Return the effective number of values, e^entropy, over l."""
-        effective = math.exp(_entropy(left)) if left.counts.sum() else 0.0
-        return agreeing(effective / float(self._level), self.holds(left))
+    def fitness(self, records: SecretCounts) -> float:
+        """Return the effective number of values, e^entropy, divided by l."""
+        effective = math.exp(_entropy(records)) if records.counts.sum() else 0.0
+        return consistent_with(effective / float(self._level), self.holds(records))
 
     @property
     def _level(self) -> Fraction:
@@ -80,28 +80,28 @@ class EntropyLDiversity(Constraint):
 
     @property
     def records_needed(self) -> int:
-        """How many records it takes at least, each its own person."""
+        """The fewest records, each of another person, that can satisfy it."""
         return math.ceil(self._level)
 
     def bound(self, counts: SparseCounts, m: int) -> Status:
-        """Decide groups that fail as they are, and those far from failing."""
+        """Decide groups that violate it as they are, and groups far from violating it."""
         return bound_histograms(self, counts, m)
 
     def worst_between(self, low: Ints, high: Ints) -> Corners | None:
-        """Look in each box for a histogram that violates; columns are sensitive values."""
+        """Search each box for a histogram that violates; columns are sensitive values."""
         return worst_corners(MissingEntropy(math.log(self._level)), self, low, high)
 
     def __str__(self) -> str:
         return f"entropy {self.l}-diversity"
 
 
-def _entropy(left: SecretCounts) -> float:
-    shares = left.counts / left.counts.sum()
+def _entropy(records: SecretCounts) -> float:
+    shares = records.counts / records.counts.sum()
     return float(-(shares * np.log(shares)).sum())
 
 
 def _exactly_at_least(counts: list[int], level: Fraction) -> bool:
-    """Tell whether N^N ≥ l^N · Π n^n in integers; only shares matter, so divide by the gcd."""
+    """Return whether N^N ≥ l^N · Π n^n, in integers; only shares matter, so divide by the gcd."""
     common = math.gcd(*counts)
     numbers = [n // common for n in counts]
     total = sum(numbers)
@@ -113,35 +113,38 @@ def _exactly_at_least(counts: list[int], level: Fraction) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class MissingEntropy:
-    """F(x) = N·log l − (N·log N − Σ x·log x): how much entropy is missing, times N."""
+    """F(x) = N·log l − (N·log N − Σ x·log x): the entropy that is missing, times N."""
 
     level: float
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return F and its rounding."""
+        """Return F at each point, and a bound on its rounding error."""
         number = points.sum(axis=1)
         value = _n_log_n(points).sum(axis=1) - _n_log_n(number) + number * self.level
         return value, self._doubt(points)
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Replace x·log x by chords and N·log N by the best of a few tangents."""
+        """Bound F by chords of x·log x and the best of a few tangents of N·log N."""
         width = high - low
-        rise = (_n_log_n(high) - _n_log_n(low)) / np.maximum(width, 1.0) + self.level
-        fixed = (_n_log_n(low) - np.where(width > 0, rise - self.level, 0.0) * low).sum(axis=1)
-        rise = np.where(width > 0, rise, self.level)
+        chord = (_n_log_n(high) - _n_log_n(low)) / np.maximum(width, 1.0) + self.level
+        fixed = (_n_log_n(low) - np.where(width > 0, chord - self.level, 0.0) * low).sum(axis=1)
+        chord = np.where(width > 0, chord, self.level)
         fewest = low.sum(axis=1)
-        least, steepest = np.full(len(low), np.inf), np.zeros(len(low))
+        least, best_tangent = np.full(len(low), np.inf), np.zeros(len(low))
         at = np.maximum(fewest, 1.0)
         for _ in range(_TANGENTS):
-            steep = np.log(at) + 1.0
-            slope = rise - steep[:, None]
+            tangent = np.log(at) + 1.0
+            slope = chord - tangent[:, None]
             corner = np.where(slope > 0, high, low)
             value = at + (slope * corner).sum(axis=1)
             better = value < least
-            least, steepest = np.where(better, value, least), np.where(better, steep, steepest)
+            least, best_tangent = (
+                np.where(better, value, least),
+                np.where(better, tangent, best_tangent),
+            )
             at = np.maximum(corner.sum(axis=1), 1.0)
-        constant = fixed + np.exp(steepest - 1.0) + self._doubt(high)
-        return constant, rise - steepest[:, None]
+        constant = fixed + np.exp(best_tangent - 1.0) + self._doubt(high)
+        return constant, chord - best_tangent[:, None]
 
     def _doubt(self, points: Floats) -> Floats:
         number = points.sum(axis=1)

@@ -19,7 +19,7 @@ from quiltwork.tables.constraints.coalition_bounds import (
     known_to_one_each,
     most_known,
 )
-from quiltwork.tables.constraints.constraint import MOST, Constraint, Counter
+from quiltwork.tables.constraints.constraint import MAX_COUNT, CheckCounter, Constraint
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class KAnonymity(Constraint):
     generalization_monotonic: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", 1, MOST))
+        object.__setattr__(self, "k", integer(self.k, "k", 1, MAX_COUNT))
 
-    def holds(self, left: SecretCounts) -> bool:
-        """Tell whether there are at least k records."""
-        return left.size >= self.k
+    def holds(self, records: SecretCounts) -> bool:
+        """Return whether there are at least k records."""
+        return records.size >= self.k
 
-    def fitness(self, left: SecretCounts) -> float:
+    def fitness(self, records: SecretCounts) -> float:
         """Return records / k."""
-        return left.size / self.k
+        return records.size / self.k
 
     @property
     def records_asked(self) -> int:
@@ -55,16 +55,16 @@ class KAnonymity(Constraint):
 
     @property
     def counts_alone(self) -> bool:
-        """Whether it asks for numbers of records and of values, and nothing else."""
+        """Whether it depends only on the numbers of records and of distinct values."""
         return True
 
     @property
     def records_alone(self) -> bool:
-        """Whether it asks for a number of records, and nothing else."""
+        """Whether it depends only on the number of records."""
         return True
 
     def bound(self, counts: SparseCounts, m: int) -> Status:
-        """Take the largest providers away.
+        """Remove the largest providers of each group.
 
         Exact where each person is known to one provider; a bound otherwise.
         """
@@ -74,25 +74,25 @@ class KAnonymity(Constraint):
         return np.where(enough, SAFE, broken).astype(np.int8)
 
     def needs_coalitions(self, group: Group) -> bool:
-        """Tell whether coalitions have to be tried: not where each person is known to one."""
+        """Return whether some person is known to several providers."""
         return group.people_are_shared
 
-    def breach(self, group: Group, m: int, count: Counter) -> tuple[int, ...] | None:
-        """Return the fewest of the largest providers without whom less than k are left."""
+    def breach(self, group: Group, m: int, count: CheckCounter) -> tuple[int, ...] | None:
+        """Return the fewest largest providers whose removal leaves less than k records."""
         count(1)
         records = group.weights.sum(axis=1)
         order = np.argsort(-records, kind="stable")[: min(m, group.size - 1)]
-        left = int(records.sum()) - np.concatenate([[0], np.cumsum(records[order])])
-        short = np.flatnonzero(left < self.k)
-        return tuple(sorted(order[: short[0]].tolist())) if len(short) else None
+        remaining = int(records.sum()) - np.concatenate([[0], np.cumsum(records[order])])
+        too_few = np.flatnonzero(remaining < self.k)
+        return tuple(sorted(order[: too_few[0]].tolist())) if len(too_few) else None
 
     def violated(self, group: Group, kept: Weights) -> Flags:
-        """Tell which rows, weights by kind, have too few records."""
+        """Return which rows of `kept`, weights by kind, have less than k records."""
         return np.asarray(kept.sum(axis=1) < self.k)
 
-    def without(self, left: SecretCounts, known: int) -> bool:
-        """Tell whether it holds whichever `known` records are taken away."""
-        return left.size - known >= self.k
+    def without(self, records: SecretCounts, removed: int) -> bool:
+        """Return whether it holds whichever `removed` records are taken away."""
+        return records.size - removed >= self.k
 
     def __str__(self) -> str:
         return f"{self.k}-anonymity"

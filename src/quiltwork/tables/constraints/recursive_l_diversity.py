@@ -12,7 +12,7 @@ from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.tables.codes.group import SparseCounts
 from quiltwork.tables.codes.histogram import SecretCounts
 from quiltwork.tables.constraints.coalition_bounds import Status
-from quiltwork.tables.constraints.constraint import MOST, Constraint, agreeing
+from quiltwork.tables.constraints.constraint import MAX_COUNT, Constraint, consistent_with
 from quiltwork.tables.constraints.corners import Corners, Flags, Ints, at_least, bound_histograms
 
 
@@ -37,20 +37,23 @@ class RecursiveLDiversity(Constraint):
 
     def __post_init__(self) -> None:
         positive_fraction(self.c, "c")
-        object.__setattr__(self, "l", integer(self.l, "l", 1, MOST))
+        object.__setattr__(self, "l", integer(self.l, "l", 1, MAX_COUNT))
 
-    def holds(self, left: SecretCounts) -> bool:
-        """Tell whether the most frequent value is below c times the tail."""
-        most, tail = self._weights(left)
+    def holds(self, records: SecretCounts) -> bool:
+        """Return whether the most frequent value occurs less than c times as often as the tail."""
+        most, tail = self._weights(records)
         return most < self._factor * tail
 
-    def fitness(self, left: SecretCounts) -> float:
+    def fitness(self, records: SecretCounts) -> float:
         """Return c·tail / r₁."""
-        most, tail = self._weights(left)
-        return agreeing(float(self._factor * tail / most) if most else 0.0, self.holds(left))
+        most, tail = self._weights(records)
+        return consistent_with(
+            float(self._factor * tail / most) if most else 0.0, self.holds(records)
+        )
 
-    def _weights(self, left: SecretCounts) -> tuple[int, int]:
-        falling = np.sort(left.counts)[::-1]
+    def _weights(self, records: SecretCounts) -> tuple[int, int]:
+        """Return r₁ and the tail r_l + r_{l+1} + …."""
+        falling = np.sort(records.counts)[::-1]
         return int(falling[0]) if len(falling) else 0, int(falling[self.l - 1 :].sum())
 
     @property
@@ -59,15 +62,15 @@ class RecursiveLDiversity(Constraint):
 
     @property
     def records_needed(self) -> int:
-        """How many records it takes at least, each its own person."""
+        """The fewest records, each of another person, that can satisfy it."""
         return self.l
 
     def bound(self, counts: SparseCounts, m: int) -> Status:
-        """Decide groups that fail as they are, and those far from failing."""
+        """Decide groups that violate it as they are, and groups far from violating it."""
         return bound_histograms(self, counts, m)
 
     def worst_between(self, low: Ints, high: Ints) -> Corners | None:
-        """Look in each box for a histogram that violates; columns are sensitive values."""
+        """Search each box for a histogram that violates; columns are sensitive values."""
         return _worst_recursive(self._factor, self.l, low, high)
 
     def __str__(self) -> str:
@@ -75,7 +78,9 @@ class RecursiveLDiversity(Constraint):
 
 
 def _worst_recursive(factor: Fraction, level: int, low: Ints, high: Ints) -> Corners:
-    """Try each box with one value raised, and with none: O(values · log values) per box."""
+    """Try each box with one value raised to its maximum, and with none: O(values · log values) per
+    box.
+    """
     rows, columns = low.shape
     order = np.argsort(-low, axis=1, kind="stable")
     falling = np.take_along_axis(low, order, axis=1)
@@ -90,9 +95,9 @@ def _worst_recursive(factor: Fraction, level: int, low: Ints, high: Ints) -> Cor
     tail = total + high - low - (raised if top else 0)
     most = np.concatenate((falling[:, :1], np.maximum(high, falling[:, :1])), axis=1)
     tails = np.concatenate((total - head, tail), axis=1)
-    bad = at_least(most, factor.denominator, tails, factor.numerator)
-    violated: Flags = np.asarray(bad.any(axis=1))
-    one = np.argmax(bad, axis=1) - 1
-    point, some = low.copy(), np.flatnonzero(violated & (one >= 0))
-    point[some, one[some]] = high[some, one[some]]
+    violates = at_least(most, factor.denominator, tails, factor.numerator)
+    violated: Flags = np.asarray(violates.any(axis=1))
+    raised_value = np.argmax(violates, axis=1) - 1
+    point, with_raised = low.copy(), np.flatnonzero(violated & (raised_value >= 0))
+    point[with_raised, raised_value[with_raised]] = high[with_raised, raised_value[with_raised]]
     return Corners(~violated, violated, point, rows)

@@ -1,7 +1,7 @@
-"""`Boxes`: what each group says about its quasi-identifiers, as arrays and as texts.
+"""`Boxes`: the published quasi-identifiers of each group, as arrays and as texts.
 
-A box is the least one that covers its records: the range of numbers and ordered values, the set of
-categories, the lowest label of a hierarchy above them.
+A box is the smallest one that covers its records: the range of numbers and ordered values, the set
+of categories, the lowest label of a hierarchy above them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quiltwork.tables.generalization.range_queries import Covers
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-_WORD = 62
+_WORD = 62  # members of a set that fit one signed integer as bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +34,9 @@ class ColumnBoxes(Covers):
     """The boxes of all groups in one quasi-identifier.
 
     Attributes:
-        widths: the normalized certainty penalty: the share of the column's range, (categories − 1)/
-            (all − 1), or (leaves − 1)/(all leaves − 1).
-        write: writes the text of one box.
+        widths: the normalized certainty penalty: the share of the column's range, (categories −
+            1)/(all − 1), or (leaves − 1)/(all leaves − 1).
+        write: returns the text of one box.
     """
 
     widths: NDArray[np.float64]
@@ -44,21 +44,23 @@ class ColumnBoxes(Covers):
 
     @cached_property
     def written(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-        """The distinct texts in an order that content alone decides, and which each box has."""
+        """The distinct texts in an order that depends on content alone, and the index of each box's
+        text.
+        """
         keys = self._keys()
-        _, example, which = np.unique(keys, return_index=True, return_inverse=True)
+        _, example, key_of = np.unique(keys, return_index=True, return_inverse=True)
         texts = [self.write(box) for box in example.tolist()]
         ends = self.lower[example].tolist(), self.upper[example].tolist()
         rank: dict[str, int] = {}
         for *_, text in sorted(zip(*ends, texts, strict=True)):
             rank.setdefault(text, len(rank))
-        return tuple(rank), np.array([rank[text] for text in texts], dtype=np.int32)[which]
+        return tuple(rank), np.array([rank[text] for text in texts], dtype=np.int32)[key_of]
 
     def _keys(self) -> Counts:
         """Return a number for each box, equal for equal texts.
 
-        Sets are written as bits, a word of values at a time; after each word equal beginnings have
-        equal numbers.
+        Sets are encoded as bits, one word of values at a time; after each word, equal beginnings
+        have equal numbers.
         """
         if self.members is None:
             ends: Counts = (self.lower * self.values + self.upper) * 2 + self.missing
@@ -66,15 +68,15 @@ class ColumnBoxes(Covers):
         inside, first = self.members.members, self.members.start[:-1]
         keys = np.zeros(len(first), dtype=np.int64)
         for word in range(0, self.values, _WORD):
-            here = (inside >= word) & (inside < word + _WORD)
-            bits = np.where(here, np.int64(1) << np.where(here, inside - word, 0), 0)
+            in_word = (inside >= word) & (inside < word + _WORD)
+            bits = np.where(in_word, np.int64(1) << np.where(in_word, inside - word, 0), 0)
             part = np.unique(np.bitwise_or.reduceat(bits, first), return_inverse=True)[1]
             keys = np.unique(keys * (int(part.max()) + 1) + part, return_inverse=True)[1]
         return keys
 
     def take(self, order: Counts) -> ColumnBoxes:
-        """Return the boxes in another order; their texts are kept."""
-        made = replace(
+        """Return the boxes in another order, with their texts."""
+        taken = replace(
             self,
             lower=self.lower[order],
             upper=self.upper[order],
@@ -82,8 +84,8 @@ class ColumnBoxes(Covers):
             members=None if self.members is None else self.members.take(order),
             widths=self.widths[order],
         )
-        made.__dict__["written"] = self.written[0], self.written[1][order]
-        return made
+        taken.__dict__["written"] = self.written[0], self.written[1][order]
+        return taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,7 @@ class Boxes:
 
     @property
     def count(self) -> int:
-        """How many boxes there are."""
+        """The number of boxes."""
         return len(self.columns[0].lower)
 
     @property
@@ -113,8 +115,8 @@ class Boxes:
         return tuple(column.written[0] for column in self.columns)
 
     def texts_of(self, box: int) -> tuple[str, ...]:
-        """Return what is published of a group."""
-        return tuple(texts[which[box]] for texts, which in (c.written for c in self.columns))
+        """Return the published texts of a group."""
+        return tuple(texts[text_of[box]] for texts, text_of in (c.written for c in self.columns))
 
 
 def boxes_of(columns: tuple[Column, ...], order: Counts, starts: Counts) -> Boxes:
@@ -123,53 +125,53 @@ def boxes_of(columns: tuple[Column, ...], order: Counts, starts: Counts) -> Boxe
 
 
 def column_boxes(column: Column, codes: NDArray[np.int32], starts: Counts) -> ColumnBoxes:
-    """Return the boxes of runs of codes in one quasi-identifier; no text is written yet."""
+    """Return the boxes of runs of codes in one quasi-identifier; texts are written on first use."""
     if column.unordered:
         return _set_side(column, codes, starts)
     last = len(column.values) - 1
     low = np.minimum.reduceat(codes, starts).astype(np.int64)
     high = np.maximum.reduceat(codes, starts).astype(np.int64)
-    mixed = np.zeros(len(starts), dtype=bool)
+    with_missing = np.zeros(len(starts), dtype=bool)
     if column.values[-1] is None:
-        mixed = (high == last) & (low < last)
-        known = np.maximum.reduceat(np.where(codes == last, -1, codes), starts)
-        high = np.where(mixed, known, high)
+        with_missing = (high == last) & (low < last)
+        highest_present = np.maximum.reduceat(np.where(codes == last, -1, codes), starts)
+        high = np.where(with_missing, highest_present, high)
     if column.hierarchy is not None:
-        return _hierarchy_side(column, column.hierarchy, low, high, mixed)
-    return _range_side(column, low, high, mixed)
+        return _hierarchy_side(column, column.hierarchy, low, high, with_missing)
+    return _range_side(column, low, high, with_missing)
 
 
-def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> ColumnBoxes:
-    where = column.positions
-    widths = np.where(mixed, where[-1], where[high]) - where[low]
+def _range_side(column: Column, low: Counts, high: Counts, with_missing: Flags) -> ColumnBoxes:
+    positions = column.positions
+    widths = np.where(with_missing, positions[-1], positions[high]) - positions[low]
     values = column.values
 
     def write(box: int) -> str:
-        return range_text(values[low[box]], values[high[box]], bool(mixed[box]))
+        return range_text(values[low[box]], values[high[box]], bool(with_missing[box]))
 
-    return ColumnBoxes(len(values), low, high, mixed, None, widths, write)
+    return ColumnBoxes(len(values), low, high, with_missing, None, widths, write)
 
 
 def _hierarchy_side(
-    column: Column, tree: Hierarchy, low: Counts, high: Counts, mixed: Flags
+    column: Column, tree: Hierarchy, low: Counts, high: Counts, with_missing: Flags
 ) -> ColumnBoxes:
-    """Cover leaves by labels. Codes count the leaves that occur, so places are looked up."""
-    known = [value for value in column.values if value is not None]
-    leaf = np.array([tree.leaf(value) for value in known], dtype=np.int64)
-    alone = low >= len(leaf)  # only the missing value
-    some = leaf if len(leaf) else np.zeros(1, dtype=np.int64)
-    leaf_low, leaf_high = (some[np.where(alone, 0, side)] for side in (low, high))
+    """Cover leaves by labels. Codes number the leaves that occur, so leaf indices are looked up."""
+    present = [value for value in column.values if value is not None]
+    leaf_of = np.array([tree.leaf(value) for value in present], dtype=np.int64)
+    only_missing = low >= len(leaf_of)  # only the missing value
+    leaves_or_zero = leaf_of if len(leaf_of) else np.zeros(1, dtype=np.int64)
+    leaf_low, leaf_high = (leaves_or_zero[np.where(only_missing, 0, side)] for side in (low, high))
     level, first, final = tree.cover(leaf_low, leaf_high)
-    lower = np.where(alone, low, np.searchsorted(leaf, first, side="left"))
-    upper = np.where(alone, high, np.searchsorted(leaf, final, side="right") - 1)
+    lower = np.where(only_missing, low, np.searchsorted(leaf_of, first, side="left"))
+    upper = np.where(only_missing, high, np.searchsorted(leaf_of, final, side="right") - 1)
     spans = (final - first) / max(1, len(tree.paths) - 1)
-    widths = np.where(alone, 0.0, np.where(mixed, 1.0, spans))
+    widths = np.where(only_missing, 0.0, np.where(with_missing, 1.0, spans))
 
     def write(box: int) -> str:
-        label = value_text(None if alone[box] else tree.paths[leaf_low[box]][level[box]])
-        return f"{{{label}, {MISSING}}}" if mixed[box] else label
+        label = value_text(None if only_missing[box] else tree.paths[leaf_low[box]][level[box]])
+        return f"{{{label}, {MISSING}}}" if with_missing[box] else label
 
-    return ColumnBoxes(len(column.values), lower, upper, mixed, None, widths, write)
+    return ColumnBoxes(len(column.values), lower, upper, with_missing, None, widths, write)
 
 
 def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> ColumnBoxes:

@@ -1,4 +1,4 @@
-"""Random range queries, and their answers from boxes in which records are spread evenly."""
+"""Random range queries, and their answers from boxes over which records are spread evenly."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from quiltwork.tables.codes.encoding import Column
 
 Shares: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]
-_CELLS = 1_000_000
+_CELLS = 1_000_000  # groups × queries answered at a time, to bound the memory
 LEAST_SHARE = 0.001
-"""Errors are relative to at least this share of the rows."""
+"""Errors are relative to the true count, but to at least this share of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Covers:
-    """What labels cover of a column: ranges of its codes, or sets of them.
+    """The values of a column that labels cover: ranges of its codes, or sets of them.
 
     Attributes:
-        values: how many the column has; a missing one is the last.
-        lower: of each label the least code, missing values apart.
-        upper: likewise the largest; under a hierarchy, of everything the label covers.
-        missing: whether the missing value is in it beside others of an ordered column.
+        values: the number of values of the column; a missing one is the last.
+        lower: of each label the lowest code, apart from the missing value.
+        upper: likewise the highest; under a hierarchy, of everything that the label covers.
+        missing: whether the label includes the missing value beside others of an ordered column.
         members: the sets of categories, or None where labels are ranges.
     """
 
@@ -52,7 +52,7 @@ class Covers:
 
     @cached_property
     def _below(self) -> NDArray[np.int32]:
-        """Set × code: how many members are less than the code."""
+        """For each set and code, the number of members below the code."""
         sets = self.members or NO_SETS
         below = np.zeros((len(sets), self.values + 1), dtype=np.int32)
         below[np.repeat(np.arange(len(sets)), sets.sizes), sets.members + 1] = 1
@@ -61,12 +61,12 @@ class Covers:
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """A published table's groups.
+    """The groups of a published table.
 
     Attributes:
-        columns: for each quasi-identifier, what its labels cover.
+        columns: for each quasi-identifier, the values that its labels cover.
         sizes: the records of each group.
-        label_of: group × quasi-identifier, the index of its label; None where each has its own.
+        label_of: group × quasi-identifier, the index of its label; None if each group has its own.
     """
 
     columns: tuple[Covers, ...]
@@ -86,10 +86,10 @@ class RangeQuery:
 
 
 def random_queries(domains: Sequence[int], seed: int) -> Iterator[RangeQuery]:
-    """Draw queries without end over columns with so many values.
+    """Yield random queries, endlessly, over columns with the given numbers of values.
 
     A query has 2..q/2 predicates (all numbers equally likely; 2 if q < 4, 1 if q = 1) on different
-    columns; the range of each lies between two of the column's values, drawn independently.
+    columns; each range lies between two values of the column, drawn independently.
     """
     rng = np.random.default_rng(seed)
     columns, sizes = len(domains), np.array(domains)
@@ -104,7 +104,7 @@ def random_queries(domains: Sequence[int], seed: int) -> Iterator[RangeQuery]:
 
 
 def true_count(codes: list[NDArray[Any]], query: RangeQuery) -> int:
-    """Count the rows of a query; codes are of an unsigned type, so that one comparison does."""
+    """Return the number of rows of a query; unsigned codes make a range one comparison."""
     inside: NDArray[np.bool_] | None = None
     for column, first, last in query.ranges:
         kind = codes[column].dtype.type
@@ -116,7 +116,7 @@ def true_count(codes: list[NDArray[Any]], query: RangeQuery) -> int:
 def answers(
     cover: Coverage, queries: Sequence[RangeQuery], part: Codes | None = None, parts: int = 1
 ) -> Shares:
-    """Return part × query: the records that fall into it, if spread evenly over each box.
+    """Return part × query: the expected count if records are spread evenly over each box.
 
     `part` is the part of the table that each group belongs to. Cost: O(queries · groups).
     """
@@ -124,21 +124,21 @@ def answers(
         np.array([(at, *ends) for at, q in enumerate(queries) for c, *ends in q.ranges if c == col])
         for col in range(len(cover.columns))
     ]
-    found = np.zeros((parts, len(queries)))
+    totals = np.zeros((parts, len(queries)))
     step = max(1, _CELLS // max(1, len(queries)))
     order = np.arange(len(cover.sizes)) if part is None else np.argsort(part, kind="stable")
     for start in range(0, len(order), step):
-        some = order[start : start + step]
-        inside = np.repeat(cover.sizes[some, None].astype(np.float64), len(queries), axis=1)
-        for column, (covers, asked) in enumerate(zip(cover.columns, of_column, strict=True)):
-            if len(asked):
-                at, first, final = asked.T
-                labels = some if cover.label_of is None else cover.label_of[some, column]
+        portion = order[start : start + step]
+        inside = np.repeat(cover.sizes[portion, None].astype(np.float64), len(queries), axis=1)
+        for column, (covers, ranges) in enumerate(zip(cover.columns, of_column, strict=True)):
+            if len(ranges):
+                at, first, final = ranges.T
+                labels = portion if cover.label_of is None else cover.label_of[portion, column]
                 inside[:, at] *= covers.share(labels, first, final)
-        of = np.zeros(len(some), dtype=np.int64) if part is None else part[some]
-        run = np.flatnonzero(np.diff(of, prepend=-1))
-        found[of[run]] += np.add.reduceat(inside, run, axis=0)
-    return found
+        part_of = np.zeros(len(portion), dtype=np.int64) if part is None else part[portion]
+        run_start = np.flatnonzero(np.diff(part_of, prepend=-1))
+        totals[part_of[run_start]] += np.add.reduceat(inside, run_start, axis=0)
+    return totals
 
 
 def small_codes(columns: Sequence[Column]) -> list[NDArray[Any]]:

@@ -1,1 +1,1 @@
-"""What a person gives: files and frames of any make, as Arrow columns; what their cells mean."""
+"""Frames and files of any kind become Arrow columns; canonical values of their cells."""

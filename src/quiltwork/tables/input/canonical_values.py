@@ -1,20 +1,21 @@
-"""What a cell may mean, apart from how it is spelled.
+"""Canonical values: one spelling for cells that may mean the same.
 
 `1.10` and `1.1` are one number, `12:00` and `12:00:00` one time, `Flu` and `flu ` one word, `yes`,
-`True` and `1` one answer. Where that is asked decides whether a table looks safer than it is:
+`True` and `1` one answer. Which cells count as equal decides whether a table looks safer than it
+is:
 
-- Whoever reads a table tells apart what is spelled apart. So quasi-identifiers are compared as they
-  are written: `1.1` and `1.10` are two groups.
-- A secret spelled in two ways is one secret. So sensitive values are compared by what they may
-  mean: `1.1` and `1.10` are one. Groups have fewer values then, and lower entropy.
-- Where neither is safe it is refused: providers and subjects in two spellings (as one they may
-  hide a coalition, as two its reach), and such values under t-closeness (as two they are further
-  apart).
+- Readers of a table distinguish what is spelled differently. So quasi-identifiers are compared as
+  written: `1.1` and `1.10` are two groups.
+- A secret in two spellings is one secret. So sensitive values are compared by canonical value:
+  `1.1` and `1.10` are one. Groups then have fewer values, and lower entropy.
+- Where neither is safe, such values are refused: providers and subjects in two spellings (merged,
+  they may hide a coalition; apart, its reach), and sensitive values under t-closeness (apart,
+  distances are larger).
 
-What cannot be told may be the same: a time without a zone and one of UTC, `02410` and a 2410 that
-lost its zero elsewhere. Cells are published as they are written in either case. The list ends here:
-other orders of dates, AM and PM, separators of thousands, decimal commas and synonyms (`y`) are
-words like any other.
+Where cells may or may not be equal, they count as equal: a time without a zone and one in UTC,
+`02410` and a 2410 that lost its zero elsewhere. Cells are always published as written. Nothing else
+is merged: other orders of dates, AM and PM, thousands separators, decimal commas and synonyms (`y`)
+are plain words.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _MOMENT = re.compile(rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})(?:[ t]{_TIME})? ?
 
 
 def number(text: str) -> Decimal | None:
-    """Read a number in its usual spelling; None for codes such as `02410`, `+5` and `12E4`.
+    """Parse a number in its usual spelling; return None for codes such as `02410`, `+5` and `12E4`.
 
     >>> number("1.10"), number("02410")
     (Decimal('1.10'), None)
@@ -56,7 +57,7 @@ def number(text: str) -> Decimal | None:
 
 
 def ordered_key(value: Any) -> tuple[str, Decimal] | None:
-    """Return where a value lies: on which line (numbers, times, dates), and where on it.
+    """Return the kind (number, time, date) and position of a value; None for other text.
 
     >>> ordered_key(" .5"), ordered_key("12:00") == ordered_key("12:00:00"), ordered_key("flu")
     (('number', Decimal('0.5')), True, None)
@@ -67,32 +68,32 @@ def ordered_key(value: Any) -> tuple[str, Decimal] | None:
 def _ordered_key(text: str) -> tuple[str, Decimal] | None:
     if not text or text[0] not in _BEGINNINGS:
         return None
-    if (found_number := _decimal(text)) is not None:
-        return "number", found_number
-    if found := _CLOCK.fullmatch(text):
-        days, *time = found.groups()
+    if (decimal := _decimal(text)) is not None:
+        return "number", decimal
+    if match := _CLOCK.fullmatch(text):
+        days, *time = match.groups()
         return "time", 86_400 * Decimal(days or 0) + _seconds(*time)
-    if not (found := _MOMENT.fullmatch(text)):
+    if not (match := _MOMENT.fullmatch(text)):
         return None
-    year, month, day, hour, minute, second, sign, ahead, also = found.groups()
+    year, month, day, hour, minute, second, sign, zone_hours, zone_minutes = match.groups()
     try:
-        passed = date(int(year), int(month), int(day)).toordinal()
+        ordinal = date(int(year), int(month), int(day)).toordinal()
     except ValueError:
         return None
-    zone = _seconds(ahead, also, None) * (-1 if sign == "-" else 1)
-    return "date", 86_400 * passed + _seconds(hour, minute, second) - zone
+    zone = _seconds(zone_hours, zone_minutes, None) * (-1 if sign == "-" else 1)
+    return "date", 86_400 * ordinal + _seconds(hour, minute, second) - zone
 
 
 def _decimal(text: str) -> Decimal | None:
-    if _ZERO.fullmatch(text):  # whatever its exponent, which may be none that Decimal takes
+    if _ZERO.fullmatch(text):  # zero for any exponent, also one that Decimal rejects
         return Decimal(0)
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def canonical_value(value: Any) -> Any:
-    """Return something that is equal for all values that may mean the same.
+    """Return a value that is equal for all cells that may mean the same.
 
-    >>> [canonical_value(one) for one in ("Flu ", "flu", "n/a")]
+    >>> [canonical_value(cell) for cell in ("Flu ", "flu", "n/a")]
     ['flu', 'flu', None]
     >>> canonical_value("1.10") == canonical_value(1.1)
     True
@@ -109,7 +110,7 @@ def canonical_value(value: Any) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a sensitive value says nothing; `none` may say that there is no illness.
+    """Return whether a sensitive value is missing; `none` is a value, as it may mean no illness.
 
     >>> is_missing(None), is_missing(" N/A"), is_missing("none")
     (True, True, False)
@@ -118,16 +119,18 @@ def is_missing(value: Any) -> bool:
 
 
 def _folded(value: Any) -> str:
-    """Return a text without what readers overlook: case, spaces, the make of its letters.
+    """Return a text without differences that readers overlook: case, spaces, variants of letters.
 
-    Letters are folded as Unicode's NFKC_Casefold does, digits of any script are 0 to 9, and
-    invisible characters are left out.
+    Letters are folded as in Unicode's NFKC_Casefold, digits of any script become 0 to 9, and
+    invisible characters are removed.
     """
     text = unescape_formula(str(value))
     if not (text.isascii() and text.isprintable()):
-        seen = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in _INVISIBLE)
-        text = unicodedata.normalize("NFD", _FILLERS.sub("", seen))
-        for _ in range(2):
+        visible = "".join(
+            c for c in text if c.isspace() or unicodedata.category(c) not in _INVISIBLE
+        )
+        text = unicodedata.normalize("NFD", _FILLERS.sub("", visible))
+        for _ in range(2):  # NFKC_Casefold: normalizing can undo the folding once
             text = unicodedata.normalize("NFKC", text.casefold())
         text = _DIGIT.sub(lambda digit: str(int(digit[0])), _HYPHENS.sub("-", text))
     return " ".join(text.casefold().split())

@@ -1,7 +1,7 @@
-"""Frames of any make, and files, as Arrow columns: the one place that knows their kinds.
+"""Frames of any kind, and files, as Arrow columns: the only module that distinguishes their kinds.
 
-pandas, Polars and Arrow tables and paths of CSV (also `.gz`) and Parquet files become Arrow
-columns without a copy where the types allow it. Spark frames are recognised, never collected.
+pandas, Polars and Arrow tables, and paths of CSV (also `.gz`) and Parquet files, become Arrow
+columns, without a copy if the types allow it. Spark frames are recognised but never collected.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
 from quiltwork.files import TABLES, Unpacked, expand_files, open_table_file, refuse_device
-from quiltwork.tables.input.csv_files import ColumnType, read_texts, typed
+from quiltwork.tables.input.csv_files import ColumnType, infer_types, read_texts
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
 
 
 _PACKED = ("gz", "bz2", "br", "lz4", "zst")
-"""What Arrow unpacks of itself."""
+"""Endings of compressed files that Arrow decompresses by itself."""
 _NULLABLE = {
     f"{sign}int{bits}": f"{'U' if sign else ''}Int{bits}"
     for sign in ("", "u")
@@ -35,7 +35,7 @@ _NULLABLE = {
 
 
 def arrow() -> Any:
-    """Import pyarrow, or say how to get it."""
+    """Import pyarrow, or raise an error that says how to install it."""
     try:
         import pyarrow
     except ImportError:
@@ -46,7 +46,7 @@ def arrow() -> Any:
 
 
 def frame_kind(frame: object) -> Kind:
-    """Tell what make a frame is."""
+    """Return the kind of a frame."""
     module = type(frame).__module__
     name = type(frame).__name__
     if module.startswith("pandas") and name == "DataFrame":
@@ -58,19 +58,19 @@ def frame_kind(frame: object) -> Kind:
     if module.startswith("pyspark") and name == "DataFrame":
         return "spark"
     raise InvalidInputError(
-        f"Cannot read a table from a {name}; give a pandas, Polars, Arrow or Spark frame, or the "
+        f"Cannot read a table from a {name}. Pass a pandas, Polars, Arrow or Spark frame, or the "
         "path of a CSV or Parquet file."
     )
 
 
 @dataclass(frozen=True, eq=False)
 class ArrowFrame:
-    """Rows of any make, read as Arrow columns.
+    """Rows of any kind of frame, as Arrow columns.
 
     Attributes:
-        held: the frame as it was given; what a file held as an Arrow table.
-        kind: of what make frames are that are made of it; pandas for files.
-        parts: where several were stacked, the name and the number of rows of each.
+        held: the frame as given; the content of a file is an Arrow table.
+        kind: the kind of frames to return; pandas for files.
+        parts: for stacked frames, the name and the number of rows of each.
     """
 
     held: Any
@@ -79,12 +79,12 @@ class ArrowFrame:
 
     @classmethod
     def of(cls, frame: Any) -> ArrowFrame:
-        """Take a frame; a lazy one is computed, and what streams as Arrow becomes a table."""
+        """Wrap a frame; a lazy one is computed, and an Arrow stream becomes a table."""
         if isinstance(frame, ArrowFrame):
             return frame
-        known = type(frame).__module__.startswith(("pyarrow", "pandas", "polars", "pyspark"))
-        unread = hasattr(frame, "read_next_batch")  # a stream of batches
-        if hasattr(frame, "__arrow_c_stream__") and (unread or not known):
+        is_known = type(frame).__module__.startswith(("pyarrow", "pandas", "polars", "pyspark"))
+        is_stream = hasattr(frame, "read_next_batch")
+        if hasattr(frame, "__arrow_c_stream__") and (is_stream or not is_known):
             frame = arrow().table(frame)
         kind = frame_kind(frame)
         lazy = kind == "polars" and hasattr(frame, "collect")
@@ -93,7 +93,7 @@ class ArrowFrame:
     @cached_property
     def native(self) -> Any:
         """The rows as a frame of its kind."""
-        return self.held if self._make == self.kind else like(self.held, self.kind)
+        return self.held if self._make == self.kind else to_kind(self.held, self.kind)
 
     @cached_property
     def _make(self) -> Kind:
@@ -101,14 +101,14 @@ class ArrowFrame:
 
     @cached_property
     def names(self) -> list[str]:
-        """The columns, in order."""
+        """The names of the columns, in order."""
         if self._make == "arrow":
             return list(self.held.schema.names)
         return [str(name) for name in self.held.columns]
 
     @property
     def rows(self) -> int:
-        """The number of rows, where they are in memory."""
+        """The number of rows of a frame in memory."""
         return self.held.num_rows if self._make == "arrow" else len(self.held)
 
     def column(self, name: str) -> Any:
@@ -123,22 +123,21 @@ class ArrowFrame:
                 column = self.held.column(name)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             raise InvalidInputError(
-                f"Column {name!r} holds values of several types or of a type without an order; "
-                "make it all numbers or all text."
+                f"Column {name!r} has values of several types, or of a type that cannot be "
+                "ordered. Make it all numbers or all text."
             ) from None
         except UnicodeEncodeError:
             raise InvalidInputError(
-                f"Column {name!r} holds text that UTF-8 cannot write (lone surrogates); replace it."
+                f"Column {name!r} has text that UTF-8 cannot encode (lone surrogates); replace it."
             ) from None
         except OverflowError:
             raise InvalidInputError(
-                f"Column {name!r} holds whole numbers of more than 64 bits; make them text, or "
-                "floats."
+                f"Column {name!r} has whole numbers of more than 64 bits. Make them text or floats."
             ) from None
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
     def where(self, row: int) -> str:
-        """Say where a row is, for messages, which never show it.
+        """Return the position of a row as text for messages, which never show its values.
 
         >>> ArrowFrame(None, "arrow", (("north", 300), ("east", 20))).where(303)
         " in row 4 of 'east'"
@@ -159,22 +158,24 @@ class ArrowFrame:
         return ArrowFrame(self.arrow(names), self.kind)
 
     def written_apart(self, name: str, codes: NDArray[Any]) -> int | None:
-        """Return a row whose cell is equal to an earlier one, by its code, and written otherwise.
+        """Return the first row whose cell equals an earlier one, by its code, but is spelled
+        differently.
 
-        Such cells are objects of Python in pandas (31 and 31.0, one instant in two zones), and
-        zeros with and without a sign; cells of all other columns are equal only if they are written
-        alike.
+        Only Python objects in pandas (31 and 31.0, one instant in two time zones) and zeros with
+        different signs can differ so; in all other columns, equal cells are spelled alike.
         """
         if self._make == "pandas":
             cells = self.held[name]
             if str(getattr(cells.dtype, "categories", cells).dtype) == "object":
                 first: dict[int, str] = {}
                 rows = np.flatnonzero(cells.notna().to_numpy())
-                found = zip(
+                spelled = zip(
                     rows.tolist(), codes[rows].tolist(), map(str, cells.iloc[rows]), strict=True
                 )
-                other = (row for row, c, text in found if first.setdefault(c, text) != text)
-                return next(other, None)
+                different = (
+                    row for row, code, text in spelled if first.setdefault(code, text) != text
+                )
+                return next(different, None)
         column = self.column(name)
         if arrow().types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
@@ -188,91 +189,95 @@ class ArrowFrame:
 
 @dataclass(frozen=True)
 class FileReading:
-    """How a file is read.
+    """Options for reading a file.
 
     Attributes:
-        written: how a CSV file is written, and its words for missing values.
-        rename: what a column is called there → what it is called here; columns that a file does not
-            have are no mistake, as files of several providers may differ.
+        dialect: how a CSV file is written, and its words for missing values.
+        rename: old → new column names. Columns that a file does not have are ignored, as the files
+            of several providers may differ.
     """
 
-    written: DialectOptions = field(default_factory=DialectOptions)
+    dialect: DialectOptions = field(default_factory=DialectOptions)
     rename: Mapping[str, str] = field(default_factory=dict)
 
-    def renamed(self, table: Any, path: str) -> Any:
-        """Return a table with the names that its columns have here."""
+    def with_names(self, table: Any, path: str) -> Any:
+        """Return a table with its columns renamed."""
         names = [self.rename.get(name, name) for name in table.column_names]
         for name in self.rename.values():
             if names.count(name) > 1 and name not in self.rename:
                 raise InvalidInputError(
-                    f"Two columns of {path!r} would be called {name!r}; rename the other one, too."
+                    f"Two columns of {path!r} would be called {name!r}. Rename the other one too."
                 )
         return table.rename_columns(names)
 
 
-def opened(source: Any, text: Sequence[str] = (), reading: FileReading | None = None) -> ArrowFrame:
-    """Return a frame, or what the file at a path holds."""
-    return opened_alike([source], text, [reading or FileReading()])[0]
+def open_frame(
+    source: Any, text: Sequence[str] = (), reading: FileReading | None = None
+) -> ArrowFrame:
+    """Return a frame, or the content of the file at a path."""
+    return open_frames([source], text, [reading or FileReading()])[0]
 
 
-def opened_alike(
+def open_frames(
     sources: Sequence[Any],
     text: Sequence[str] = (),
     readings: Sequence[FileReading] = (),
     types: Mapping[str, ColumnType] | None = None,
 ) -> list[ArrowFrame]:
-    """Return several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
+    """Open several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
 
-    Columns of CSV files have the same types in all of them (see `csv_files`); those named in
-    `text` stay, or become, text, and `types` declares others. `readings` say how each is read.
+    Columns of CSV files get the same types in all of them (see `csv_files`); those named in `text`
+    stay, or become, text, and `types` declares types. `readings` are the options for each file.
     """
     paths = [Path(source) if isinstance(source, (str, Path)) else None for source in sources]
-    ways = readings or [FileReading()] * len(paths)
-    given = {i: path for i, path in enumerate(paths) if path is not None}
-    named = [str(path) for path in given.values()]
-    tables = dict(zip(given, read_files(named, [ways[i] for i in given]), strict=True))
+    options = readings or [FileReading()] * len(paths)
+    files = {i: path for i, path in enumerate(paths) if path is not None}
+    names = [str(path) for path in files.values()]
+    tables = dict(zip(files, read_files(names, [options[i] for i in files]), strict=True))
     for name in text:
         if not any(name in table.column_names for table in tables.values()):
             raise InvalidInputError(
-                f"text names {name!r}, which is no column of a file here; in a frame, make the "
-                "column text yourself."
+                f"text names {name!r}, but no file has that column. In a frame, convert the column "
+                "to text yourself."
             )
     csv = [i for i in tables if not is_table_file(str(paths[i]))]
-    tables |= zip(csv, typed([tables[i] for i in csv], text, types), strict=True)
-    read = {i: ArrowFrame(_as_text(table, text), "pandas") for i, table in tables.items()}
-    return [read[i] if i in read else ArrowFrame.of(source) for i, source in enumerate(sources)]
+    tables |= zip(csv, infer_types([tables[i] for i in csv], text, types), strict=True)
+    frames = {i: ArrowFrame(_as_text(table, text), "pandas") for i, table in tables.items()}
+    return [frames[i] if i in frames else ArrowFrame.of(source) for i, source in enumerate(sources)]
 
 
 def read_files(paths: Sequence[str], readings: Sequence[FileReading] = ()) -> list[Any]:
-    """Return files as Arrow tables; the columns of CSV files are texts yet."""
-    ways = readings or [FileReading()] * len(paths)
+    """Return files as Arrow tables; the columns of CSV files are still texts."""
+    options = readings or [FileReading()] * len(paths)
     return [
-        way.renamed(_read(Path(path), way.written), path)
-        for path, way in zip(paths, ways, strict=True)
+        reading.with_names(_read(Path(path), reading.dialect), path)
+        for path, reading in zip(paths, options, strict=True)
     ]
 
 
 def is_table_file(path: str) -> bool:
-    """Tell whether a file has columns with types, as Parquet files have."""
+    """Return whether a file has typed columns, as Parquet files have."""
     return expand_files(path)[0].endswith(TABLES)
 
 
-def _read(path: Path, given: DialectOptions | None) -> Any:
-    """Read a file, or those of a folder or pattern, as an Arrow table; of CSV, texts yet."""
+def _read(path: Path, dialect: DialectOptions | None) -> Any:
+    """Read a file, or the files of a folder or pattern, as one Arrow table; CSV as texts."""
     paths = expand_files(str(path))
-    parts = [_read_one(Path(one), given) for one in paths]
-    for one, part in zip(paths, parts, strict=True):
+    parts = [_read_one(Path(file), dialect) for file in paths]
+    for file, part in zip(paths, parts, strict=True):
         if part.column_names != parts[0].column_names:
-            raise InvalidInputError(f"{one!r} has other columns than {paths[0]!r}.")
+            raise InvalidInputError(
+                f"{file!r} and {paths[0]!r} have different columns; files of a folder must agree."
+            )
     return parts[0] if len(parts) == 1 else arrow().concat_tables(parts)
 
 
-def _read_one(path: Path, given: DialectOptions | None) -> Any:
+def _read_one(path: Path, dialect: DialectOptions | None) -> Any:
     pa = arrow()
     if str(path) == "-":
-        return read_texts(path, given)
+        return read_texts(path, dialect)
     refuse_device(path)
-    if not os.path.exists(path):  # False also for names that no file can have
+    if not os.path.exists(path):  # also False for names that are not valid paths
         raise InvalidInputError(f"There is no file {shortened(str(path))}.")
     try:
         if is_table_file(str(path)):
@@ -281,11 +286,11 @@ def _read_one(path: Path, given: DialectOptions | None) -> Any:
     except (OSError, EOFError, pa.ArrowException, UnicodeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
-    return read_texts(path, given)
+    return read_texts(path, dialect)
 
 
 def _refuse_bomb(path: Path) -> None:
-    """Refuse a file that unpacks to far more than its size, before Arrow holds all of it."""
+    """Refuse a file that decompresses to far more than its size, before Arrow holds all of it."""
     from pyarrow import input_stream
 
     if path.suffix[1:] in _PACKED:
@@ -295,17 +300,17 @@ def _refuse_bomb(path: Path) -> None:
 
 
 def _as_text(table: Any, names: Sequence[str]) -> Any:
-    """Write the values of some columns as text."""
+    """Convert some columns to text."""
     for name in set(names) & set(table.column_names):
-        place = table.column_names.index(name)
+        index = table.column_names.index(name)
         try:
-            column = table.column(place).cast(arrow().string())
+            column = table.column(index).cast(arrow().string())
         except arrow().ArrowException:
             raise InvalidInputError(
-                f"Column {name!r} holds values of type {table.schema.field(place).type}, which are "
-                "not written as text."
+                f"Column {name!r} has values of type {table.schema.field(index).type}, which "
+                "cannot be converted to text."
             ) from None
-        table = table.set_column(place, name, column)
+        table = table.set_column(index, name, column)
     return table
 
 
@@ -316,7 +321,7 @@ def as_pandas(table: Any) -> Any:
     except ImportError:
         raise UnsupportedError(
             "Reading a file as a table needs pandas: install it with pip install "
-            "'quiltwork[publish]', or give a Polars or Arrow frame."
+            "'quiltwork[publish]', or pass a Polars or Arrow frame."
         ) from None
     frame = table.to_pandas()
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -327,8 +332,8 @@ def as_pandas(table: Any) -> Any:
     return frame
 
 
-def like(table: Any, kind: Kind) -> Any:
-    """Return an Arrow table as a frame of the kind asked for."""
+def to_kind(table: Any, kind: Kind) -> Any:
+    """Return an Arrow table as a frame of the requested kind."""
     if kind == "arrow":
         return table
     if kind == "polars":
@@ -338,22 +343,22 @@ def like(table: Any, kind: Kind) -> Any:
     return as_pandas(table)
 
 
-def stacked(frames: Mapping[str, ArrowFrame], provider: str) -> ArrowFrame:
-    """Put the frames of several providers on top of each other, with a column that names them.
+def stack_frames(frames: Mapping[str, ArrowFrame], provider: str) -> ArrowFrame:
+    """Stack the frames of several providers, with a column that names the provider.
 
-    Columns that not all of them have are left out. The result is of the kind of the first frame.
+    Columns that not all of them have are dropped. The result has the kind of the first frame.
     """
     pa = arrow()
     parts = [*frames.values()]
     if any(part.kind == "spark" for part in parts):
         raise UnsupportedError(
-            "Spark frames are not concatenated here: unite them in Spark, with a column that "
-            "names the provider, and give the result to Table."
+            "Spark frames are not concatenated here: use union in Spark, with a column that "
+            "names the provider, and pass the result to Table."
         )
     if any(provider in part.names for part in parts):
         raise InvalidInputError(
-            f"A frame has a column {provider!r} already; name the column of providers otherwise, "
-            "with provider='…'."
+            f"A frame already has a column {provider!r}. Choose another name for the column of "
+            "providers with provider='…'."
         )
     common = [name for name in parts[0].names if all(name in part.names for part in parts)]
     tables = _alike([part.arrow(common) for part in parts])
@@ -361,38 +366,38 @@ def stacked(frames: Mapping[str, ArrowFrame], provider: str) -> ArrowFrame:
         stack = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise InvalidInputError(
-            f"The providers' columns do not have the same types: {_differing(tables, common)}."
+            f"The columns of the providers have different types: {_differing(tables, common)}."
         ) from None
     labels = pa.array(list(frames), type=pa.string())
     owner = np.repeat(np.arange(len(tables), dtype=np.int32), [part.num_rows for part in tables])
-    named = tuple(zip(frames, (part.num_rows for part in tables), strict=True))
-    whole = stack.append_column(provider, labels.take(pa.array(owner)))
-    return ArrowFrame(whole, parts[0].kind, named)
+    sizes = tuple(zip(frames, (part.num_rows for part in tables), strict=True))
+    stacked = stack.append_column(provider, labels.take(pa.array(owner)))
+    return ArrowFrame(stacked, parts[0].kind, sizes)
 
 
 def _differing(tables: Sequence[Any], names: Sequence[str]) -> str:
-    """Name the columns whose types differ, with these types."""
+    """Return the columns whose types differ, with these types, as text."""
     kinds = {n: sorted({str(table.schema.field(n).type) for table in tables}) for n in names}
     return ", ".join(f"{n!r} is {' and '.join(k)}" for n, k in kinds.items() if len(k) > 1)
 
 
 def _alike(tables: list[Any]) -> list[Any]:
-    """Unpack dictionary columns, unless they have one order, the same for all providers."""
-    kept = [
+    """Decode dictionary columns, unless they have one order, the same for all providers."""
+    same_order = [
         name
         for name, order in orders_of(tables[0]).items()
         if all(orders_of(table).get(name) == order for table in tables)
     ]
-    return [unpacked(table, kept) for table in tables]
+    return [decode_dictionaries(table, same_order) for table in tables]
 
 
-def unpacked(table: Any, but: Collection[str] = ()) -> Any:
-    """Replace dictionary columns of an Arrow table by what they stand for."""
+def decode_dictionaries(table: Any, keep: Collection[str] = ()) -> Any:
+    """Replace the dictionary columns of an Arrow table by their values."""
     pa = arrow()
-    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
-        if pa.types.is_dictionary(column.type) and name not in but:
+    for index, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if pa.types.is_dictionary(column.type) and name not in keep:
             plain = column.cast(column.type.value_type)
-            table = table.set_column(place, name, plain)
+            table = table.set_column(index, name, plain)
     return table
 
 

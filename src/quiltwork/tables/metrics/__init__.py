@@ -1,1 +1,1 @@
-"""What a table protects and what it lost: privacy models, information loss, query error."""
+"""Measures of tables: what they keep, and the values of the privacy models."""

@@ -1,9 +1,9 @@
-"""What generalization lost: NCP and GCP, discernibility, average class size.
+"""Information loss of generalization: NCP and GCP, discernibility, average class size.
 
 The normalized certainty penalty (NCP) of a published value is the share of its column's range that
-it covers: (high − low)/(largest − least) for numbers, (values − 1)/(all values − 1) for ordered
-values and sets, (leaves − 1)/(all leaves − 1) for labels of a hierarchy. GCP is its mean over
-cells: 0 for the original, 1 for a table that says nothing. Suppressed records count as 1.
+it covers: (high − low)/(largest − smallest) for numbers, (values − 1)/(all values − 1) for ordered
+values and sets, (leaves − 1)/(all leaves − 1) for labels of a hierarchy. GCP is the mean over
+cells: 0 for the original table, 1 for a table without information. Suppressed records count as 1.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InformationLoss:
-    """Information loss.
+    """The information loss of a published table.
 
     Attributes:
         ncp: column → mean normalized certainty penalty of its cells.
         gcp: the mean over all cells.
-        discernibility: Σ size² over groups, plus all rows for each suppressed record.
+        discernibility: Σ size² over groups, plus the number of all rows for each suppressed record.
         average_class_size: records per group.
-        relative_class_size: the same divided by the smallest group's size: 1 is the best.
-        suppressed: records that were left out.
+        relative_class_size: the same divided by the size of the smallest group; 1 is best.
+        suppressed: the number of suppressed records.
     """
 
     ncp: dict[str, float]
@@ -45,17 +45,17 @@ def information_loss(
     sizes: NDArray[np.int64],
     suppressed: int = 0,
 ) -> InformationLoss:
-    """Measure the loss of groups with these widths (group × column, each 0..1) and sizes.
+    """Measure the loss of groups with given widths (group × column, each 0..1) and sizes.
 
     >>> lost = information_loss(("age",), np.array([[0.5], [0.0]]), np.array([3, 1]))
     >>> lost.gcp, lost.discernibility, lost.average_class_size
     (0.375, 10, 2.0)
     """
-    kept = int(sizes.sum())
-    rows = kept + suppressed
+    published = int(sizes.sum())
+    rows = published + suppressed
     sums = sizes @ widths + suppressed
     ncp = {name: float(total / rows) for name, total in zip(names, sums, strict=True)}
-    mean_size = kept / len(sizes) if len(sizes) else 0.0
+    mean_size = published / len(sizes) if len(sizes) else 0.0
     return InformationLoss(
         ncp=ncp,
         gcp=float(sums.mean() / rows),
@@ -67,7 +67,7 @@ def information_loss(
 
 
 def publication_loss(publication: PublishedRecords) -> InformationLoss:
-    """Measure the loss of a publication."""
+    """Measure the information loss of a publication."""
     names = publication.source.quasi_identifiers
     widths = publication.boxes.widths
     return information_loss(names, widths, publication.sizes, publication.suppressed)

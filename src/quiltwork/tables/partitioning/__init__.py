@@ -1,6 +1,6 @@
 """From records to groups.
 
-`coded_records` says where a node is cut, from counts per value, whoever made them: `nodes` and
-`mondrian` for the levels of a tree in memory, `spark.tree` for nodes that workers count. `guards`
-says which nodes are private, `recipe` what is done in which order.
+`coded_records` chooses cuts from counts per value, whoever counted: `nodes` and `mondrian` for the
+levels of a tree in memory, `spark.tree` for nodes counted by workers. `guards` decides which nodes
+are private, `recipe` which steps are done in which order.
 """

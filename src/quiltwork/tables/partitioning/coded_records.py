@@ -1,13 +1,13 @@
-"""`CodedRecords`: what the partitioning algorithms see of a table, and Mondrian's rule of cuts.
+"""`CodedRecords`: the table as partitioning algorithms see it, and Mondrian's choice of cuts.
 
-Quasi-identifiers are match_codes so that neighbours in code are close to each other: numbers and
-declared orders keep theirs, categories without an order come by falling frequency (the common
-value is then one end of the range, and rare ones are cut off together).
+Quasi-identifiers are recoded so that neighbouring codes are similar: numbers and declared orders
+keep theirs, categories without an order are sorted by falling frequency (common values are then at
+one end of the range, and rare ones are cut off together).
 
-A node is cut along the widest quasi-identifier first, at the most balanced place. The rule takes
-counts per code, whoever made them: passes over the rows of a level (`nodes`), or workers whose sums
-reach the driver (`spark.tree`). Under a hierarchy widths are those of labels, and cuts lie between
-them.
+A node is cut along the widest quasi-identifier first, at the most balanced position. The rule takes
+counts per code, whoever counted: passes over the rows of a level (`nodes`), or workers whose sums
+reach the driver (`spark.tree`). Under a hierarchy, widths are those of labels, and cuts lie between
+labels.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Axes:
     """The quasi-identifiers as directions of cuts.
 
     Attributes:
-        positions: for each of them, where each code lies in 0..1; ascending.
-        trees: for each of them, level × code: the block of its hierarchy that the code belongs to;
+        positions: for each of them, the position of each code in 0..1, ascending.
+        trees: for each of them, level × code: the block of its hierarchy that contains the code;
             None without a hierarchy.
-        weights: for each of them, how much its width counts; all alike if there are none.
+        weights: for each of them, a factor on its width; none: all equal.
     """
 
     positions: tuple[Reals, ...]
@@ -49,16 +49,16 @@ class Axes:
 
     @cached_property
     def ends(self) -> tuple[tuple[Counts, Counts] | None, ...]:
-        """Under a hierarchy, level × code: the first and the last code of its block."""
+        """Under a hierarchy, level × code: the first and the last code of the code's block."""
         return tuple(None if tree is None else block_ends(tree) for tree in self.trees)
 
     def widths(self, low: NDArray[Any], high: NDArray[Any]) -> Reals:
-        """Return quasi-identifier × node: the share of the whole that codes low..high span."""
+        """Return quasi-identifier × node: the share of the range that codes low..high span."""
         ends = zip(low, high, strict=True)
         return np.stack([self.width(axis, *both) for axis, both in enumerate(ends)])
 
     def width(self, axis: int, low: NDArray[Any], high: NDArray[Any]) -> Reals:
-        """Return the same along one quasi-identifier; under a hierarchy, of the lowest label."""
+        """Return the width along one quasi-identifier; in a hierarchy, of the lowest label."""
         position, blocks, ends = self.positions[axis], self.trees[axis], self.ends[axis]
         width: Reals = position[high] - position[low]
         if blocks is not None and ends is not None:
@@ -66,11 +66,11 @@ class Axes:
             width = (ends[1][level, low] - ends[0][level, low]) / max(1, len(position) - 1)
         return width * self.weights[axis] if self.weights else width
 
-    def lost(self, axis: int, low: NDArray[Any], high: NDArray[Any]) -> Reals:
-        """Return what a record loses in a box from low to high along one quasi-identifier.
+    def loss(self, axis: int, low: NDArray[Any], high: NDArray[Any]) -> Reals:
+        """Return the loss of a record in a box from low to high along one quasi-identifier.
 
-        The root of the width. Of a label its width and, as it takes several cuts to come to a lower
-        one, the share of those below it that are touched. For low > high anything.
+        It is the root of the width. For a label it is its width plus, as several cuts lead to a
+        lower label, the share of the labels below it that are touched. Undefined for low > high.
         """
         low = np.minimum(low, len(self.positions[axis]) - 1)
         width, blocks, ends = self.width(axis, low, high), self.trees[axis], self.ends[axis]
@@ -81,42 +81,42 @@ class Axes:
         return width + touched
 
     def widest_first(self, low: NDArray[Any], high: NDArray[Any]) -> tuple[Counts, Reals]:
-        """Return rank × node, the quasi-identifiers by falling width; and their widths."""
+        """Return rank × node, the quasi-identifiers by falling width, and their widths."""
         extent = self.widths(low, high)
         return np.argsort(-extent, axis=0, kind="stable"), extent
 
-    def tried(self, counts: Sequence[Counts]) -> list[int]:
-        """Return the quasi-identifiers that one node extends in, the widest first."""
-        held = [np.flatnonzero(of_code) for of_code in counts]
-        low, high = (np.array([codes[[end]] for codes in held]) for end in (0, -1))
+    def axes_by_width(self, counts: Sequence[Counts]) -> list[int]:
+        """Return the quasi-identifiers in which one node has several values, the widest first."""
+        occurring = [np.flatnonzero(of_code) for of_code in counts]
+        low, high = (np.array([codes[[end]] for codes in occurring]) for end in (0, -1))
         order, extent = self.widest_first(low, high)
         return [int(axis) for axis in order[:, 0] if extent[axis, 0] > 0]
 
-    def last(self, axis: int, counts: Counts) -> int:
-        """Return the last code of the left side of one node's most balanced cut.
+    def balanced_cut(self, axis: int, counts: Counts) -> int:
+        """Return the last code on the left of one node's most balanced cut.
 
-        >>> Axes((np.linspace(0, 1, 3),), (None,)).last(0, np.array([2, 3, 1]))
+        >>> Axes((np.linspace(0, 1, 3),), (None,)).balanced_cut(0, np.array([2, 3, 1]))
         0
         """
         blocks = np.arange(len(counts))
         tree = self.trees[axis]
         if tree is not None:
-            held = np.flatnonzero(counts)
-            blocks = tree[below_common_label(tree, held[:1], held[-1:])[0]]
+            occurring = np.flatnonzero(counts)
+            blocks = tree[below_common_label(tree, occurring[:1], occurring[-1:])[0]]
         of_block = np.bincount(blocks, weights=counts).astype(np.int64)
         cut = last_on_left(of_block, np.zeros(1, dtype=np.int64), of_block.sum(keepdims=True))
         return int(np.flatnonzero(blocks <= cut)[-1])
 
 
 def last_on_left(histogram: Counts, starts: Counts, sizes: Counts) -> Counts:
-    """Return the last bin of the left side of each node's most balanced cut.
+    """Return the last bin on the left of each node's most balanced cut.
 
-    Of two cuts that are equally balanced, the one with more records on the left. The histograms of
-    all nodes are one, one after the other: starts[i] records come before node i, which has
-    sizes[i]; nodes have at least two bins with records. O(bins + nodes · log bins).
+    Of two equally balanced cuts, the one with more records on the left. The histograms of all nodes
+    are concatenated: starts[i] records come before node i, which has sizes[i]; nodes have at least
+    two bins with records. O(bins + nodes · log bins).
     """
     below = np.cumsum(histogram)
-    # The first bin at which the left side holds at least half of the node.
+    # the first bin with at least half of the node's records up to it
     middle = np.searchsorted(2 * below, 2 * starts + sizes, side="left")
     up_to = below[middle] - starts
     without = up_to - histogram[middle]
@@ -126,7 +126,7 @@ def last_on_left(histogram: Counts, starts: Counts, sizes: Counts) -> Counts:
 
 
 def below_common_label(blocks: Counts, low: NDArray[Any], high: NDArray[Any]) -> Counts:
-    """Return the level below the lowest label that covers low..high; the leaves' at least."""
+    """Return the level below the lowest common label of low..high, at least the level of leaves."""
     level: Counts = np.maximum(common_label(blocks, low, high) - 1, 0)
     return level
 
@@ -137,14 +137,14 @@ RowNumbers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class CodedRecords:
-    """Rows to be partitioned.
+    """The rows to be partitioned.
 
     Attributes:
         codes: quasi-identifier × row.
         provider: for each row, 0..providers−1.
-        providers: how many providers there are.
+        providers: the number of providers.
         sensitive: for each row, the class of its sensitive value, 0..values−1; `values` for none.
-        values: how many classes there are.
+        values: the number of classes.
         ids: for each row, its number in the whole table.
         axes: the quasi-identifiers as directions of cuts.
     """
@@ -159,25 +159,25 @@ class CodedRecords:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.provider)
 
     @cached_property
     def heaviest(self) -> int:
-        """The most records of one provider."""
+        """The number of records of the largest provider."""
         return int(np.bincount(self.provider).max(initial=0))
 
     @cached_property
     def first(self) -> NDArray[np.bool_]:
-        """Which rows are the first with their quasi-identifiers and provider. A sort, once."""
+        """Which rows are the first with their quasi-identifiers and provider. One sort, cached."""
         columns = [*self.codes, self.provider]
         sizes = [*map(len, self.axes.positions), self.providers]
-        found = np.zeros(self.count, dtype=np.bool_)
-        found[group_rows(columns, sizes).first] = True
-        return found
+        is_first = np.zeros(self.count, dtype=np.bool_)
+        is_first[group_rows(columns, sizes).first] = True
+        return is_first
 
     def take(self, rows: RowNumbers) -> CodedRecords:
-        """Return some of the rows, next to each other in memory."""
+        """Return some of the rows, contiguous in memory."""
         codes, ids = np.ascontiguousarray(self.codes[:, rows]), self.ids[rows]
         owners, secrets = self.provider[rows], self.sensitive[rows]
         return replace(self, codes=codes, provider=owners, sensitive=secrets, ids=ids)
@@ -208,20 +208,20 @@ def records_of(encoded: CodedTable) -> CodedRecords:
 
 
 def _tree(column: Column) -> NDArray[np.int64] | None:
-    """Return the blocks of a hierarchy over the values that occur; a missing value is apart."""
+    """Return the blocks of a hierarchy over the occurring values; a missing value is apart."""
     if column.hierarchy is None:
         return None
-    known = [value for value in column.values if value is not None]
-    leaf = [column.hierarchy.leaf(value) for value in known]
+    present = [value for value in column.values if value is not None]
+    leaf = [column.hierarchy.leaf(value) for value in present]
     blocks = column.hierarchy.blocks[:, leaf]
-    if len(known) == len(column.values):
+    if len(present) == len(column.values):
         return blocks
     alone = np.full((len(blocks), 1), blocks.max(initial=0) + 1)
-    return np.vstack((np.hstack((blocks, alone)), np.zeros((1, len(known) + 1), dtype=np.int64)))
+    return np.vstack((np.hstack((blocks, alone)), np.zeros((1, len(present) + 1), dtype=np.int64)))
 
 
 def working_order(column: Column, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return code → working code: categories without an order come by falling frequency."""
+    """Return code → working code: categories without an order are sorted by falling frequency."""
     if not column.unordered:
         return np.arange(len(counts))
     return np.argsort(np.argsort(-counts, kind="stable"))

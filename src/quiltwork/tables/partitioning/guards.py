@@ -1,14 +1,14 @@
-"""`Guard`: which groups are m-private, for many groups at once; and which are whoever has what.
+"""`Guard`: decides which of many groups are m-private; and groups private for any assignment.
 
-It counts who holds what and leaves the answer to the verification, which settles nearly all groups
-together. Under k-anonymity and distinct l-diversity groups that are safe whoever holds what are not
-even counted by provider (`docs/theory/anonymization.md`).
+`Guard` counts who holds what and leaves the decision to the verification, which settles nearly all
+groups together. Under k-anonymity and distinct l-diversity, groups that are safe whoever holds what
+are not even counted by provider (`docs/theory/anonymization.md`).
 
-Blind groups are made and kept without looking at who has which sensitive value. The cuts ask for
-numbers of records alone. Whether a finished group may be published is asked of what it publishes:
-its sensitive values with how often each occurs, and how many records each provider has there. So
-every other way to give the group's people these values has the same answer, and the table says
-nothing beyond what is written in it.
+Blind groups are made and selected without looking at who has which sensitive value. Their cuts
+depend on numbers of records alone. Whether a finished group may be published depends only on what
+it publishes, its sensitive values with their frequencies, and on how many records each provider has
+in it. Every other assignment of these values to the group's people gives the same answer, so the
+selection reveals nothing beyond the published table.
 
 Theorem: docs/theory/anonymization.md
 """
@@ -43,7 +43,7 @@ ANONYMIZATION_ALPHA = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Tells which groups may be published.
+    """Decides which groups may be published.
 
     Attributes:
         constraint: bound to the whole table.
@@ -57,22 +57,22 @@ class Guard:
 
     @cached_property
     def k(self) -> int:
-        """The records that k-anonymity asks for."""
+        """The k of k-anonymity."""
         return self.constraint.records_asked
 
     @cached_property
     def values(self) -> int:
-        """No group with fewer sensitive values is ever private: l of distinct l-diversity."""
+        """The l of distinct l-diversity: no group with fewer sensitive values is ever private."""
         return self.constraint.values_asked
 
     @cached_property
     def smallest(self) -> int:
-        """No group with fewer rows is ever private; one person may have several values."""
+        """The fewest rows that a private group can have; one person may have several values."""
         return self.k if self._people else max(self.k, self.values)
 
     @cached_property
     def plain(self) -> bool:
-        """Whether the constraint asks for numbers of records and values alone."""
+        """Whether the constraint depends on numbers of records and of values alone."""
         return not self._people and self.constraint.counts_alone
 
     @property
@@ -80,35 +80,39 @@ class Guard:
         return self.encoded is not None and self.encoded.subject is not None
 
     def private(self, records: CodedRecords, rows: RowNumbers, starts: Counts) -> Flags:
-        """Tell for each run rows[starts[i]:starts[i+1]] whether it is m-private.
+        """Return for each run rows[starts[i]:starts[i+1]] whether it is m-private.
 
-        Undecided counts as not. Cost: O(rows) where counts fit in a table, else O(rows log rows),
-        plus the search for the few groups that bounds leave open.
+        Undecided runs count as not private. Cost: O(rows) where counts fit in a table, else O(rows
+        log rows), plus the search for the few groups that bounds leave open.
         """
         nodes = Nodes(rows, starts)
-        ok = self._surely(records, nodes)
-        open_ = np.flatnonzero(~ok & (nodes.sizes >= self.smallest))
-        if len(open_):
-            numbers = self.plain and self.values == 1
-            counts = (_sizes if numbers else self._counts)(records, nodes.select(open_))
-            ok[open_] = self.withstand(counts)
-        return ok
+        private = self._surely(records, nodes)
+        undecided = np.flatnonzero(~private & (nodes.sizes >= self.smallest))
+        if len(undecided):
+            only_sizes = self.plain and self.values == 1
+            counts = (_sizes if only_sizes else self._counts)(records, nodes.select(undecided))
+            private[undecided] = self.withstand(counts)
+        return private
 
     def withstand(self, counts: SparseCounts) -> Flags:
-        """Tell which counted groups are m-private."""
+        """Return which counted groups are m-private."""
         return groups_withstand(counts, self.constraint, self.m)
 
     def least(self, records: CodedRecords, nodes: Nodes) -> Counts:
-        """Guess the rows a child needs if its providers are as in its parent; no promise."""
+        """Estimate the rows that a child needs if its providers are as in its parent; only a
+        heuristic.
+        """
         least = np.full(nodes.count, self.smallest)
         if not self.plain or records.providers == 1 or self.m == 0:
             return least
-        share = most_known(_sizes(records, nodes), self.m) / nodes.sizes
-        guess: Counts = np.maximum(least, np.ceil(self.k / (1 - share)).astype(np.int64))
-        return guess
+        known_share = most_known(_sizes(records, nodes), self.m) / nodes.sizes
+        estimate: Counts = np.maximum(least, np.ceil(self.k / (1 - known_share)).astype(np.int64))
+        return estimate
 
     def scores(self, records: CodedRecords, rows: RowNumbers, starts: Counts) -> Reals:
-        """Return the fitness score of each run (Definition 3.1), below 1 where it is violated."""
+        """Return the fitness score of each run (Definition 3.1), below 1 if it violates the
+        constraint.
+        """
         counts = self._counts(records, Nodes(rows, starts))
         table = by_value(counts)
         sizes = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
@@ -117,61 +121,68 @@ class Guard:
             weight = ANONYMIZATION_ALPHA
             mean = (1 - weight) * sizes / self.k + weight * values / self.values
             holds = (sizes >= self.k) & (values >= self.values)
-            found: Reals = np.where(holds, mean, np.minimum(mean, 1 - 1e-9))
-            return found
-        held = zip(sizes.astype(np.int64).tolist(), table, strict=True)
-        whole = (SecretCounts.from_histogram(row, size) for size, row in held)
-        return np.array([score(self.constraint, one, ANONYMIZATION_ALPHA) for one in whole])
+            scores: Reals = np.where(holds, mean, np.minimum(mean, 1 - 1e-9))
+            return scores
+        histograms = zip(sizes.astype(np.int64).tolist(), table, strict=True)
+        counts_of = (SecretCounts.from_histogram(row, size) for size, row in histograms)
+        return np.array(
+            [score(self.constraint, histogram, ANONYMIZATION_ALPHA) for histogram in counts_of]
+        )
 
     def _surely(self, records: CodedRecords, nodes: Nodes) -> Flags:
-        """Tell which runs are private whoever holds what: no provider has more than a few rows."""
-        most = 0 if records.providers == 1 else self.m * records.heaviest  # of any coalition
-        sure: Flags = nodes.sizes - most >= self.k
+        """Return which runs are private for any assignment: providers have few rows in the whole
+        table.
+        """
+        known_at_most = 0 if records.providers == 1 else self.m * records.heaviest  # by a coalition
+        certain: Flags = nodes.sizes - known_at_most >= self.k
         cells = nodes.count * records.values
         if self.plain and self.values == 1:
-            return sure
-        if not self.plain or not sure.any() or not bincount_is_cheaper(cells, len(nodes.rows)):
+            return certain
+        if not self.plain or not certain.any() or not bincount_is_cheaper(cells, len(nodes.rows)):
             return np.zeros(nodes.count, dtype=bool)
         secret = records.sensitive[nodes.rows]
-        cell = (nodes.owners() * records.values + secret)[secret < records.values]
+        cell = (nodes.node_of_row() * records.values + secret)[secret < records.values]
         table = np.bincount(cell, minlength=cells).reshape(nodes.count, -1)
-        sure &= np.count_nonzero(table > most, axis=1) >= self.values
-        return sure
+        certain &= np.count_nonzero(table > known_at_most, axis=1) >= self.values
+        return certain
 
     def _counts(self, records: CodedRecords, nodes: Nodes) -> SparseCounts:
+        """Count the nodes by provider and sensitive value."""
         if self.encoded is not None and self._people:
-            return count_groups(self.encoded, nodes.owners(), nodes.count, records.ids[nodes.rows])
-        columns = nodes.owners(), records.provider[nodes.rows], records.sensitive[nodes.rows]
+            return count_groups(
+                self.encoded, nodes.node_of_row(), nodes.count, records.ids[nodes.rows]
+            )
+        columns = nodes.node_of_row(), records.provider[nodes.rows], records.sensitive[nodes.rows]
         return count_records(columns, (nodes.count, records.providers, records.values))
 
 
 def _sizes(records: CodedRecords, nodes: Nodes) -> SparseCounts:
-    """Count by provider alone, as if all records had one sensitive value."""
+    """Count the nodes by provider alone, as if all records had one sensitive value."""
     owners = records.provider[nodes.rows]
-    columns = nodes.owners(), owners, np.zeros(len(owners), dtype=np.int8)
+    columns = nodes.node_of_row(), owners, np.zeros(len(owners), dtype=np.int8)
     return count_records(columns, (nodes.count, records.providers, 1))
 
 
-def held_anyhow(
+def private_for_any_assignment(
     encoded: CodedTable, labels: Counts, groups: int, constraint: Constraint, m: int
 ) -> Flags:
-    """Tell which groups withstand m providers whoever of their people has which of their values.
+    """Return which groups withstand m providers for any assignment of their values to their people.
 
-    Of a group's n providers the min(m, n − 1) with most records know so many records there, and may
-    know the rarest values. Cost: O(rows log rows), and a few steps for each group.
+    Of a group's n providers, the min(m, n − 1) with most records know that many records, and these
+    may have the rarest values. Cost: O(rows log rows), and a few steps for each group.
 
     Raises:
         UnsupportedError: with colluding providers, for constraints other than k and distinct l.
     """
     if m and not constraint.counts_alone:
         raise UnsupportedError(
-            f"With colluding providers, only k-anonymity and distinct l-diversity can be judged "
-            f"without looking at who has which value, not {constraint}; leave out blind, or ask "
-            "with m=0."
+            f"With colluding providers, only k-anonymity and distinct l-diversity can be decided "
+            f"without looking at who has which value, not {constraint}. Leave out blind, or use "
+            "m=0."
         )
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(groups + 1))
-    found = np.zeros(groups, dtype=bool)
+    private = np.zeros(groups, dtype=bool)
     for group in range(groups):
         rows = order[starts[group] : starts[group + 1]]
         known = 0
@@ -179,6 +190,6 @@ def held_anyhow(
             owned = np.sort(np.bincount(encoded.provider[rows]))[::-1]
             known = int(owned[: min(m, np.count_nonzero(owned) - 1)].sum())
         counts = np.bincount(encoded.row_classes[rows], minlength=len(encoded.classes))
-        left = SecretCounts.from_histogram(counts[: len(encoded.classes)], len(rows))
-        found[group] = constraint.without(left, known)
-    return found
+        histogram = SecretCounts.from_histogram(counts[: len(encoded.classes)], len(rows))
+        private[group] = constraint.without(histogram, known)
+    return private

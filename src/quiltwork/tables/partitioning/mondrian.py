@@ -1,9 +1,9 @@
 """Mondrian, level by level: all nodes of a level are cut at once, in passes over arrays.
 
-A node is cut along its widest quasi-identifier (normalized range) where both sides are m-private,
-else along the next widest, and so on; a provider split, where allowed, comes last: it makes room
-for finer cuts but narrows nothing itself. Large tables go down the tree in batches that fit a
-processor's cache. Cost: O(rows · quasi-identifiers) per level, about log2(rows/k) levels.
+A node is cut along its widest quasi-identifier (normalized range) if both sides are m-private, else
+along the next widest, and so on. A provider split, where allowed, is tried last: it permits finer
+cuts later but narrows nothing itself. Large tables are processed in batches that fit a processor's
+cache. Cost: O(rows · quasi-identifiers) per level, about log2(rows/k) levels.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from quiltwork.tables.partitioning.nodes import (
     Halves,
     Nodes,
     bounds,
+    concatenate,
     halve,
-    halved,
-    halved_by_provider,
-    joined,
+    halve_along_axis,
+    halve_by_provider,
 )
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with rows done and rows in all."""
+"""Called with the number of rows done and of all rows."""
 Split: TypeAlias = Literal["range", "loss", "fitness"]
 
 BATCH = 1 << 17
-"""Rows that go down the tree together."""
+"""Rows that are partitioned together, so that they stay in a processor's cache."""
 
 
 @dataclass(frozen=True)
 class CutRules:
-    """How nodes are cut.
+    """The rules by which nodes are cut.
 
     Attributes:
-        provider_splits: whether a node may be cut between providers too.
-        split: "range" (the widest first), "fitness" (the best fitness score, as in the paper) or
-            "loss" (the cut after which the two boxes lose least).
+        provider_splits: whether a node may also be split between providers.
+        split: "range" (the widest quasi-identifier first), "fitness" (the best fitness score, as in
+            the paper) or "loss" (the cut after which the two boxes lose least).
         relaxed: whether records with equal values may go to both sides.
     """
 
@@ -60,11 +60,11 @@ def mondrian(
     progress: Progress | None = None,
     batch: int = BATCH,
 ) -> Counts:
-    """Return for each row the number of its group; the whole table must be m-private."""
+    """Return the group of each row; the whole table must be m-private."""
     labels = no_labels(records)
     groups = done = 0
     for leaves in leaves_of(records, root_node(records), guard, rules, batch):
-        labels[leaves.rows] = groups + leaves.owners()
+        labels[leaves.rows] = groups + leaves.node_of_row()
         groups += leaves.count
         done += len(leaves.rows)
         if progress is not None:
@@ -86,23 +86,24 @@ def root_node(records: CodedRecords) -> Nodes:
 def leaves_of(
     records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules, batch: int = BATCH
 ) -> Iterator[Nodes]:
-    """Cut private nodes as far as it goes; give the leaves in portions.
+    """Cut private nodes as far as possible; yield the leaves in portions.
 
-    What fits a batch, so many rows, is copied first, so that its records lie next to each other.
+    Nodes that fit a batch are copied first, so that their records are contiguous in memory.
     """
     while nodes.count:
-        small = nodes.sizes <= batch
-        for some in nodes.select(small).portions(batch):
-            local = records.take(some.rows)
-            start = Nodes(np.arange(local.count), some.starts)
+        fits_batch = nodes.sizes <= batch
+        for portion in nodes.select(fits_batch).portions(batch):
+            local = records.take(portion.rows)
+            start = Nodes(np.arange(local.count), portion.starts)
             for leaves in _descend(local, start, guard, rules):
-                yield Nodes(some.rows[leaves.rows], leaves.starts)
-        leaves, nodes = cut_level(records, nodes.select(~small), guard, rules)
+                yield Nodes(portion.rows[leaves.rows], leaves.starts)
+        leaves, nodes = cut_level(records, nodes.select(~fits_batch), guard, rules)
         if leaves.count:
             yield leaves
 
 
 def _descend(records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
+    """Cut nodes of one batch, level by level; yield the leaves."""
     while nodes.count:
         leaves, nodes = cut_level(records, nodes, guard, rules)
         if leaves.count:
@@ -112,9 +113,9 @@ def _descend(records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules)
 def cut_level(
     records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[Nodes, Nodes]:
-    """Cut every node that can be; return the leaves and the children of the others.
+    """Cut every node that can be cut; return the leaves, and the children of the others.
 
-    Each node is asked for itself: its cut does not depend on which others there are.
+    The cut of a node does not depend on the other nodes.
     """
     large = nodes.sizes >= 2 * guard.smallest
     leaves, nodes = nodes.select(~large), nodes.select(large)
@@ -122,35 +123,35 @@ def cut_level(
         return leaves, nodes
     choose = {"range": _by_range, "fitness": _by_fitness, "loss": _by_loss}[rules.split]
     children, stuck = choose(records, nodes, guard, rules)
-    return joined([leaves, stuck]), joined([nodes.select(large[:0]), *children])
+    return concatenate([leaves, stuck]), concatenate([nodes.select(large[:0]), *children])
 
 
 Along: TypeAlias = Callable[[Counts, Counts], Halves]
-"""Cuts some nodes, given by index, each along its own quasi-identifier."""
+"""Halves the nodes with the given indices, each along its own quasi-identifier."""
 Good: TypeAlias = Callable[[Halves], Flags]
-"""Tells which nodes may be cut so."""
+"""Returns which of the halved nodes may be cut so."""
 
 
 def _first_good(
     nodes: Nodes, order: Counts, possible: Flags, along: Along, good_of: Good
 ) -> tuple[list[Nodes], Counts]:
-    """Try the cuts of each node in its order until one is good.
+    """Try the cuts of each node in its order until one is accepted.
 
-    `order` is rank × node, `possible` quasi-identifier × node. Returns the children, and the index
-    of the nodes that nothing cuts.
+    `order` is rank × node, `possible` quasi-identifier × node. Returns the children, and the
+    indices of the nodes without an accepted cut.
     """
     cut: list[Nodes] = []
     pending = np.arange(nodes.count)
     for ranked in order:
         axis = ranked[pending]
-        asked = possible[axis, pending]
-        trying, axis = pending[asked], axis[asked]
+        is_possible = possible[axis, pending]
+        trying, axis = pending[is_possible], axis[is_possible]
         if not len(trying):
             break
         halves = along(trying, axis)
-        good = good_of(halves)
-        cut.append(halves.select(good).children())
-        pending = np.setdiff1d(pending, trying[good], assume_unique=True)
+        accepted = good_of(halves)
+        cut.append(halves.select(accepted).children())
+        pending = np.setdiff1d(pending, trying[accepted], assume_unique=True)
     return cut, pending
 
 
@@ -161,9 +162,9 @@ def widest_first(
     low, high = bounds(records, nodes)
     order, extent = records.axes.widest_first(low, high)
 
-    def along(some: Counts, axis: Counts) -> Halves:
-        ends = low[axis, some], high[axis, some]
-        return halved(records, nodes.select(some), axis, *ends, relaxed)
+    def along(chosen: Counts, axis: Counts) -> Halves:
+        ends = low[axis, chosen], high[axis, chosen]
+        return halve_along_axis(records, nodes.select(chosen), axis, *ends, relaxed)
 
     return _first_good(nodes, order, extent > 0, along, good_of)
 
@@ -171,7 +172,7 @@ def widest_first(
 def _by_range(
     records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
-    """Cut the widest quasi-identifier first, then between providers."""
+    """Cut along the widest quasi-identifier first, then between providers."""
     good = partial(both_private, records, guard)
     cut, pending = widest_first(records, nodes, good, rules.relaxed)
     rest = nodes.select(pending)
@@ -182,76 +183,76 @@ def _by_range(
 
 
 def cut_by_provider(records: CodedRecords, nodes: Nodes, guard: Guard) -> tuple[Nodes, Nodes]:
-    """Cut nodes between providers where both sides are private; return children and the others."""
-    several, halves = halved_by_provider(records, nodes)
-    fine = both_private(records, guard, halves)
+    """Split nodes between providers if both sides are private; return children and uncut nodes."""
+    has_several, halves = halve_by_provider(records, nodes)
+    accepted = both_private(records, guard, halves)
     uncut = np.ones(nodes.count, dtype=bool)
-    uncut[np.flatnonzero(several)[fine]] = False
-    return halves.select(fine).children(), nodes.select(uncut)
+    uncut[np.flatnonzero(has_several)[accepted]] = False
+    return halves.select(accepted).children(), nodes.select(uncut)
 
 
 def _by_loss(
     records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
-    """Try the best cut of every quasi-identifier, the least loss first."""
+    """Try the best cut of every quasi-identifier, the one with the smallest loss first."""
     least = guard.least(records, nodes)
     loss, last = best_cuts(records, nodes, least, guard.values, rules.relaxed)
     order = np.argsort(loss, axis=0, kind="stable")
 
-    def along(some: Counts, axis: Counts) -> Halves:
-        chosen = nodes.select(some)
+    def along(selected: Counts, axis: Counts) -> Halves:
+        chosen = nodes.select(selected)
         codes = records.codes[np.repeat(axis, chosen.sizes), chosen.rows]
-        return halve(chosen, codes <= np.repeat(last[axis, some], chosen.sizes))
+        return halve(chosen, codes <= np.repeat(last[axis, selected], chosen.sizes))
 
     good = partial(both_private, records, guard)
     cut, pending = _first_good(nodes, order, np.isfinite(loss), along, good)
     rest = nodes.select(pending)
-    if rest.count:  # where no best cut is private, the most balanced one may be
+    if rest.count:  # the most balanced cut may be private where no best cut is
         hopeful = guard.least(records, rest) > guard.smallest
         children, stuck = _by_range(records, rest.select(hopeful), guard, rules)
         cut += children
-        rest = joined([rest.select(~hopeful), stuck])
+        rest = concatenate([rest.select(~hopeful), stuck])
     return cut, rest
 
 
 def _by_fitness(
     records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
-    """Of the cuts with two private sides take the one whose worse side has the best score."""
+    """Of the cuts with two private sides, take the one whose worse side has the best score."""
     low, high = bounds(records, nodes)
     best = np.zeros(nodes.count)
     chosen = np.full(nodes.count, -2)
-    found: dict[int, tuple[Counts, Nodes]] = {}  # by axis (−1: providers), index and children
+    cut_along: dict[int, tuple[Counts, Nodes]] = {}  # axis (−1: providers) → indices and children
     for axis in [*range(len(low)), *([-1] if rules.provider_splits else [])]:
         if axis < 0:
-            several, halves = halved_by_provider(records, nodes)
-            index = np.flatnonzero(several)
+            has_several, halves = halve_by_provider(records, nodes)
+            index = np.flatnonzero(has_several)
         else:
             index = np.flatnonzero(low[axis] < high[axis])
             ends = low[axis, index], high[axis, index]
             along = np.full(len(index), axis)
-            halves = halved(records, nodes.select(index), along, *ends, rules.relaxed)
-        good = both_private(records, guard, halves)
-        index, children = index[good], halves.select(good).children()
+            halves = halve_along_axis(records, nodes.select(index), along, *ends, rules.relaxed)
+        accepted = both_private(records, guard, halves)
+        index, children = index[accepted], halves.select(accepted).children()
         if not len(index):
             continue
         score = guard.scores(records, children.rows, children.starts).reshape(-1, 2).min(axis=1)
         better = score > best[index]
         best[index[better]], chosen[index[better]] = score[better], axis
-        found[axis] = index, children
+        cut_along[axis] = index, children
     cut = [
         children.select(np.repeat(chosen[index] == axis, 2))
-        for axis, (index, children) in found.items()
+        for axis, (index, children) in cut_along.items()
     ]
     return cut, nodes.select(chosen == -2)
 
 
 def both_private(records: CodedRecords, guard: Guard, halves: Halves) -> Flags:
-    """Tell for which nodes both children are private; sides that are too small are not asked."""
+    """Return for which nodes both children are private; too small sides are not verified."""
     sizes = halves.nodes.sizes
-    good = (halves.left >= guard.smallest) & (sizes - halves.left >= guard.smallest)
-    if good.any():
-        children = halves.select(good).children()
+    accepted = (halves.left >= guard.smallest) & (sizes - halves.left >= guard.smallest)
+    if accepted.any():
+        children = halves.select(accepted).children()
         private = guard.private(records, children.rows, children.starts)
-        good[good] = private.reshape(-1, 2).all(axis=1)
-    return good
+        accepted[accepted] = private.reshape(-1, 2).all(axis=1)
+    return accepted

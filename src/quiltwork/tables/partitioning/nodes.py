@@ -1,7 +1,7 @@
-"""Nodes of a partition, runs of row numbers, and their halves: many nodes are cut at a time.
+"""Nodes of a partition as runs of row numbers, and their halves; many nodes are cut at a time.
 
-`coded_records` says where. Counts of many nodes are one histogram over (node, code). Nothing here
-loops over nodes: a level of the tree costs a fixed number of passes over its rows.
+`coded_records` chooses the cuts. Counts of many nodes are one histogram over (node, code). Nothing
+here loops over nodes: a level of the tree costs a fixed number of passes over its rows.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from quiltwork.tables.partitioning.coded_records import (
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Some nodes: node i has the rows rows[starts[i]:starts[i+1]]."""
+    """Several nodes: node i has the rows rows[starts[i]:starts[i+1]]."""
 
     rows: RowNumbers
     starts: Counts
 
     @property
     def count(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.starts)
 
     @cached_property
@@ -47,22 +47,22 @@ class Nodes:
         return sizes
 
     def select(self, wanted: NDArray[Any]) -> Nodes:
-        """Return some of the nodes: flags or indices in order."""
+        """Return some of the nodes, given by flags or by indices in order."""
         index = np.flatnonzero(wanted) if wanted.dtype == bool else wanted
         if len(index) == self.count:
             return self
         sizes = self.sizes[index]
         return Nodes(self.rows[concatenated_ranges(self.starts[index], sizes)], starts_of(sizes))
 
-    def owners(self) -> Counts:
-        """For each row in order, its node."""
+    def node_of_row(self) -> Counts:
+        """Return the node of each row, in order."""
         return np.repeat(np.arange(self.count), self.sizes)
 
     def portions(self, most: int) -> Iterator[Nodes]:
-        """Give the nodes in turn, several small ones together, about `most` rows at a time."""
-        place = np.cumsum(self.sizes) // most
-        for number in np.unique(place).tolist():
-            yield self.select(place == number)
+        """Yield the nodes in portions of about `most` rows, several small ones together."""
+        portion_of = np.cumsum(self.sizes) // most
+        for number in np.unique(portion_of).tolist():
+            yield self.select(portion_of == number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +70,15 @@ class Halves:
     """Nodes whose rows are ordered so that the left child comes first.
 
     Attributes:
-        nodes: the parents, rows reordered.
-        left: the number of rows of each left child; 0 or all of them where there is no cut.
+        nodes: the parents, with rows reordered.
+        left: the number of rows of each left child; 0 or all of them if there is no cut.
     """
 
     nodes: Nodes
     left: Counts
 
     def children(self) -> Nodes:
-        """Return left and right children in turn; empty ones must have been dropped."""
+        """Return left and right children in turn; nodes without a cut must have been removed."""
         starts = np.stack((self.nodes.starts, self.nodes.starts + self.left), axis=1)
         return Nodes(self.nodes.rows, starts.ravel())
 
@@ -87,8 +87,8 @@ class Halves:
         return Halves(self.nodes.select(wanted), self.left[wanted])
 
 
-def joined(parts: list[Nodes]) -> Nodes:
-    """Put lists of nodes one after the other."""
+def concatenate(parts: list[Nodes]) -> Nodes:
+    """Concatenate lists of nodes."""
     if len(parts) == 1:
         return parts[0]
     sizes = [part.sizes for part in parts]
@@ -96,7 +96,7 @@ def joined(parts: list[Nodes]) -> Nodes:
 
 
 def halve(nodes: Nodes, goes_left: Flags) -> Halves:
-    """Order each node's rows so that those that go left come first; stable."""
+    """Order each node's rows so that those that go left come first; the sort is stable."""
     left = np.add.reduceat(goes_left, nodes.starts, dtype=np.int64)
     lengths = np.stack((left, nodes.sizes - left), axis=1).ravel()
     first = np.repeat(np.tile([True, False], nodes.count), lengths)
@@ -111,14 +111,14 @@ def bounds(records: CodedRecords, nodes: Nodes) -> tuple[NDArray[Any], NDArray[A
     codes = records.codes
     low = np.empty((len(codes), nodes.count), dtype=codes.dtype)
     high = np.empty_like(low)
-    for place, column in enumerate(codes):
-        taken = column[nodes.rows]
-        np.minimum.reduceat(taken, nodes.starts, out=low[place])
-        np.maximum.reduceat(taken, nodes.starts, out=high[place])
+    for axis, column in enumerate(codes):
+        of_rows = column[nodes.rows]
+        np.minimum.reduceat(of_rows, nodes.starts, out=low[axis])
+        np.maximum.reduceat(of_rows, nodes.starts, out=high[axis])
     return low, high
 
 
-def halved(
+def halve_along_axis(
     records: CodedRecords,
     nodes: Nodes,
     axis: Counts,
@@ -126,14 +126,14 @@ def halved(
     high: NDArray[Any],
     relaxed: bool = False,
 ) -> Halves:
-    """Cut each node along its own quasi-identifier `axis`, whose codes go from low to high.
+    """Cut each node along its own quasi-identifier `axis`, whose codes range from low to high.
 
-    Relaxed: exactly in the middle, records with the middle code going to both sides in their order.
+    Relaxed: exactly in the middle, with records of the middle code on both sides, in their order.
     """
     sizes = nodes.sizes
     codes = records.codes[np.repeat(axis, sizes), nodes.rows]
     if relaxed:
-        order = np.lexsort((codes, nodes.owners()))
+        order = np.lexsort((codes, nodes.node_of_row()))
         return Halves(Nodes(nodes.rows[order], nodes.starts), sizes // 2)
     for number, blocks in enumerate(records.axes.trees):
         if blocks is not None and (axis == number).any():
@@ -142,42 +142,45 @@ def halved(
     return halve(nodes, codes <= np.repeat(cut, sizes))
 
 
-def halved_by_provider(records: CodedRecords, nodes: Nodes) -> tuple[Flags, Halves]:
-    """Tell which nodes have several providers; cut these between two, in their order, in halves."""
+def halve_by_provider(records: CodedRecords, nodes: Nodes) -> tuple[Flags, Halves]:
+    """Return which nodes have several providers, and these nodes cut between two, about in half."""
     codes = records.provider[nodes.rows]
     low = np.minimum.reduceat(codes, nodes.starts)
     high = np.maximum.reduceat(codes, nodes.starts)
-    several = low < high
-    some, codes = nodes.select(several), codes[np.repeat(several, nodes.sizes)]
-    cut = _balanced_cut(codes, some, low[several], high[several])
-    return several, halve(some, codes <= np.repeat(cut, some.sizes))
+    has_several = low < high
+    selected, codes = nodes.select(has_several), codes[np.repeat(has_several, nodes.sizes)]
+    cut = _balanced_cut(codes, selected, low[has_several], high[has_several])
+    return has_several, halve(selected, codes <= np.repeat(cut, selected.sizes))
 
 
 def _in_blocks(
     blocks: Counts,
-    here: Flags,
+    in_tree: Flags,
     sizes: Counts,
     codes: NDArray[Any],
     low: NDArray[Any],
     high: NDArray[Any],
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Replace the codes of the nodes `here` by the blocks that their common label is made of.
+    """Replace codes by the blocks directly below the node's lowest common label, where `here`.
 
-    `codes` has one entry for each row, nodes after one another; low and high one for each node.
+    `codes` has one entry for each row, node after node; low and high have one for each node.
     """
     level = np.zeros(len(low), dtype=np.int64)
-    level[here] = below_common_label(blocks, low[here], high[here])
-    rows = np.repeat(here, sizes)
+    level[in_tree] = below_common_label(blocks, low[in_tree], high[in_tree])
+    rows = np.repeat(in_tree, sizes)
     codes, low, high = (array.astype(np.int64) for array in (codes, low, high))
     codes[rows] = blocks[np.repeat(level, sizes)[rows], codes[rows]]
-    low[here], high[here] = blocks[level[here], low[here]], blocks[level[here], high[here]]
+    low[in_tree], high[in_tree] = (
+        blocks[level[in_tree], low[in_tree]],
+        blocks[level[in_tree], high[in_tree]],
+    )
     return codes, low, high
 
 
 def _balanced_cut(
     codes: NDArray[Any], nodes: Nodes, low: NDArray[Any], high: NDArray[Any]
 ) -> Counts:
-    """Return the last code of the left side of the most balanced cut, per node (low < high)."""
+    """Return the last code on the left of each node's most balanced cut (low < high)."""
     first = low.astype(np.int64)
     spans = high.astype(np.int64) - first + 1
     begin = starts_of(spans)  # code c of node i is in bin begin[i] − first[i] + c

@@ -1,6 +1,7 @@
-"""`Recipe`: every choice that decides which records make a group; `partition` follows it.
+"""`Recipe`: every choice that determines which records form a group; `partition` executes it.
 
-On one machine, within a subtree on Spark, and again when someone asks what the groups tell.
+It is executed on one machine, within a subtree on Spark, and again where a table is made anew for a
+check or an attack.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Overlap: TypeAlias = Literal["overlapping", "disjoint"]
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
 
 UNPUBLISHED = -1
-"""The group of rows that cannot be published."""
+"""The label of rows that are not published."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Recipe:
     Attributes:
         constraint: what every group must fulfil, bound to the whole table.
         m: how many providers may collude.
-        method: which algorithm.
+        method: the algorithm.
         rules: how nodes are cut.
-        blind: whether cuts ask for numbers of records alone.
-        boxes: whether a row may fit several of them, as after a cut between providers.
+        blind: whether cuts depend on numbers of records alone.
+        boxes: "overlapping" if a row may fit several boxes, as after a provider split, or
+            "disjoint".
     """
 
     constraint: Constraint
@@ -50,40 +52,42 @@ class Recipe:
 def partition(
     encoded: CodedTable, records: CodedRecords, recipe: Recipe, progress: Progress | None = None
 ) -> Counts:
-    """Return for each record the number of its group, −1 for one that cannot be published.
+    """Return the group of each record, −1 for one that cannot be published.
 
-    The whole must be private, except for `method="separate"`.
+    The whole table must be private, except for `method="separate"`.
     """
-    asked = recipe.constraint
+    constraint = recipe.constraint
     if recipe.blind:
-        asked = KAnonymity(asked.records_needed)
+        constraint = KAnonymity(constraint.records_needed)
     order = None
     if recipe.rules.relaxed:
         order = by_content(records, encoded)
         records = records.take(order)
-    alone = recipe.method == "separate"
-    guard = Guard(asked, 0 if alone else recipe.m, encoded)
-    aware = recipe.method == "provider-aware" and records.providers > 1
-    aware = aware and recipe.boxes == "overlapping"
-    if aware:
-        questions = UtilityProbe.of(encoded.quasi)
-        labels = provider_aware(records, guard, recipe.rules, questions, progress)
+    is_separate = recipe.method == "separate"
+    guard = Guard(constraint, 0 if is_separate else recipe.m, encoded)
+    is_aware = recipe.method == "provider-aware" and records.providers > 1
+    is_aware = is_aware and recipe.boxes == "overlapping"
+    if is_aware:
+        probe = UtilityProbe.of(encoded.quasi)
+        labels = provider_aware(records, guard, recipe.rules, probe, progress)
     else:
-        labels = (_each_alone if alone else mondrian)(records, guard, recipe.rules, progress)
+        labels = (_partition_each_provider if is_separate else mondrian)(
+            records, guard, recipe.rules, progress
+        )
     if order is None:
         return labels
-    found = np.empty_like(labels)
-    found[order] = labels
-    return found
+    in_input_order = np.empty_like(labels)
+    in_input_order[order] = labels
+    return in_input_order
 
 
-def _each_alone(
+def _partition_each_provider(
     records: CodedRecords, guard: Guard, rules: CutRules, progress: Progress | None = None
 ) -> Counts:
     """Partition every provider's records by themselves (Figure 1A); −1 where they are too few.
 
-    `guard` asks about outsiders only (m = 0): within a provider's own part nobody colludes. In the
-    whole, each group has one provider, whom no coalition may leave out.
+    `guard` considers outsiders only (m = 0): within a provider's own part nobody colludes. In the
+    whole table each group then has one provider, whom no coalition may leave out.
     """
     labels = np.full(records.count, UNPUBLISHED, dtype=np.int64)
     order = np.argsort(records.provider, kind="stable")
@@ -93,15 +97,15 @@ def _each_alone(
         done += len(rows)
         if not len(rows) or not guard.private(records, rows, np.zeros(1, dtype=np.int64))[0]:
             continue
-        found = mondrian(records.take(rows), guard, rules)
-        labels[rows] = groups + found
-        groups += int(found.max()) + 1
+        local_labels = mondrian(records.take(rows), guard, rules)
+        labels[rows] = groups + local_labels
+        groups += int(local_labels.max()) + 1
         if progress is not None:
             progress(done, records.count)
     return labels
 
 
-def groups_within_budget(sizes: Counts, room: int) -> Counts:
+def groups_within_budget(sizes: Counts, budget: int) -> Counts:
     """Return which groups, in their order, are suppressed within `room` rows: each that still fits.
 
     >>> groups_within_budget(np.array([5, 9, 3, 4]), 12).tolist()
@@ -109,44 +113,48 @@ def groups_within_budget(sizes: Counts, room: int) -> Counts:
     """
     chosen = []
     for group, size in enumerate(sizes.tolist()):
-        if size <= room:
+        if size <= budget:
             chosen.append(group)
-            room -= size
+            budget -= size
     return np.array(chosen, dtype=np.int64)
 
 
 def by_content(records: CodedRecords, encoded: CodedTable) -> RowNumbers:
-    """Return the row numbers in an order that content alone decides.
+    """Return row numbers in an order that depends on content alone.
 
-    Where records with equal quasi-identifiers may go to different groups, something must say which;
-    if it were the order of the file, that order would show in what is published. Records that look
-    alike are taken in turns instead, by sensitive value and within it by provider, each spread
-    evenly over the whole: a part of a run is then about as diverse as the run. Only rows that agree
-    in everything, the person included, are left as they were. Cost: a few sorts of the rows.
+    Where records with equal quasi-identifiers may go to different groups, an order must decide
+    which; the order of the file would show in what is published. Equal records are interleaved
+    instead: by sensitive value, and within it by provider, each spread evenly over the whole, so
+    that a part of a run is about as diverse as the run. Only rows that agree in everything, the
+    person included, keep their order. Cost: a few sorts of the rows.
     """
     order = np.lexsort(records.codes[::-1])
-    taken = records.codes[:, order]
-    new = (taken[:, 1:] != taken[:, :-1]).any(axis=0)
-    alike = np.empty(len(order), dtype=np.int64)  # numbers the combinations of quasi-identifiers
-    alike[order] = np.concatenate(([0], np.cumsum(new)))
-    last: tuple[NDArray[Any], ...] = (encoded.sensitive,)
+    sorted_codes = records.codes[:, order]
+    new = (sorted_codes[:, 1:] != sorted_codes[:, :-1]).any(axis=0)
+    combination = np.empty(
+        len(order), dtype=np.int64
+    )  # numbers the combinations of quasi-identifiers
+    combination[order] = np.concatenate(([0], np.cumsum(new)))
+    ties: tuple[NDArray[Any], ...] = (encoded.sensitive,)
     if encoded.subject is not None:
-        last = (encoded.subject, *last)
-    turn = _turns((alike, records.sensitive, records.provider), last)
-    turn = _turns((alike, records.sensitive), (turn, records.provider, *last))
-    return np.lexsort((*last, records.provider, records.sensitive, turn, alike))
+        ties = (encoded.subject, *ties)
+    rank = _spread_ranks((combination, records.sensitive, records.provider), ties)
+    rank = _spread_ranks((combination, records.sensitive), (rank, records.provider, *ties))
+    return np.lexsort((*ties, records.provider, records.sensitive, rank, combination))
 
 
-def _turns(kind: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """Return where each row stands among those of its kind, ordered by `then`, between 0 and 1."""
+def _spread_ranks(
+    kind: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]
+) -> NDArray[np.float64]:
+    """Return the relative rank of each row among those of its kind, ordered by `then`, in 0..1."""
     order = np.lexsort((*then[::-1], *kind[::-1]))
     new = np.zeros(len(order), dtype=bool)
     new[0] = True
     for column in kind:
-        taken = column[order]
-        new[1:] |= taken[1:] != taken[:-1]
+        sorted_column = column[order]
+        new[1:] |= sorted_column[1:] != sorted_column[:-1]
     start = np.flatnonzero(new)
     sizes = np.diff(np.append(start, len(order)))
-    turn = np.empty(len(order))
-    turn[order] = (np.arange(len(order)) - np.repeat(start, sizes) + 0.5) / np.repeat(sizes, sizes)
-    return turn
+    rank = np.empty(len(order))
+    rank[order] = (np.arange(len(order)) - np.repeat(start, sizes) + 0.5) / np.repeat(sizes, sizes)
+    return rank

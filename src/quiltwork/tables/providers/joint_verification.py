@@ -39,10 +39,10 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
 from quiltwork.tables.codes.encoding import group_rows
-from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, parse_m
 from quiltwork.tables.generalization.published_texts import fitting_groups
 from quiltwork.tables.input.canonical_values import canonical_value
-from quiltwork.tables.input.frames import arrow, opened
+from quiltwork.tables.input.frames import arrow, open_frame
 from quiltwork.tables.providers.own_rows import refuse_subjects
 from quiltwork.tables.table import Table, read_table
 from quiltwork.wording import argument
@@ -122,7 +122,7 @@ class Agreement:
             raise InvalidInputError("Two shares would have one name of a file; rename providers.")
         if not isinstance(self.salt, bytes) or len(self.salt) < 16:
             raise InvalidInputError("The salt needs at least 16 bytes that nobody can guess.")
-        read_m(self.m)
+        parse_m(self.m)
         if not as_constraint(self.constraint).counts_alone:
             raise UnsupportedError("Only k-anonymity and distinct l-diversity are verified so.")
         if (size := self.boxes.groups.count * (self.k + BUCKETS)) > MOST_NUMBERS:
@@ -210,7 +210,7 @@ def _canonical(found: Any) -> str:
 
 def read_boxes(source: Any, quasi_identifiers: Sequence[str], text: Sequence[str] = ()) -> Table:
     """Return the boxes of a frame or file, one for each combination of quasi-identifiers."""
-    frame = opened(source, text)
+    frame = open_frame(source, text)
     known = frame.names
     if absent := [name for name in quasi_identifiers if list(known).count(name) != 1]:
         raise InvalidInputError(f"The boxes have no single column {absent[0]!r}.")

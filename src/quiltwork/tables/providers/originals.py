@@ -28,7 +28,7 @@ from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedErro
 from quiltwork.results import ResultBase
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.codes.group import count_records, subset
-from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, parse_m
 from quiltwork.tables.providers.own_rows import (
     Counts,
     RowClasses,
@@ -41,7 +41,7 @@ from quiltwork.tables.publishing.published_records import require_local
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.breach_search import LIMIT
 from quiltwork.tables.verification.group_verification import verify_counts
-from quiltwork.tables.verification.max_m import MaxM, max_m_of
+from quiltwork.tables.verification.max_m import MaxM, max_m_of_counts
 from quiltwork.tables.verification.verdict import Verdict
 from quiltwork.wording import argument
 
@@ -158,7 +158,7 @@ def verify_published(
 
     Theorem: docs/theory/own-rows.md
     """
-    size, asked = read_m(m), as_constraint(constraint)
+    size, asked = parse_m(m), as_constraint(constraint)
     check_columns(read_table(published), read_table(originals))
     if row_groups is not None:
         check_columns(published, read_table(row_groups))
@@ -298,7 +298,7 @@ class PublishedCheck:
         if known.all() and m:
             withstood = m if private else -1
             names = encoded, published.group_values
-            largest = max_m_of(names, counts, bound, limit, min(withstood, providers - 1))
+            largest = max_m_of_counts(names, counts, bound, limit, min(withstood, providers - 1))
         return replace(found, private=private, left_out=left_out, verdict=verdict, largest=largest)
 
 

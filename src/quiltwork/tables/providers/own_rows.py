@@ -21,7 +21,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.codes.encoding import group_rows, match_codes
 from quiltwork.tables.generalization.published_texts import fitting_groups, label_of
 from quiltwork.tables.input.canonical_values import number
-from quiltwork.tables.table import Table, check_alike
+from quiltwork.tables.table import Table, check_same_roles
 
 Counts = NDArray[np.int64]
 Codes = NDArray[np.integer[Any]]
@@ -151,7 +151,7 @@ class RowClasses:
 def check_columns(published: Table, own: Table) -> None:
     """Refuse rows that have other columns than the published table, or name people."""
     refuse_subjects(published, own)
-    check_alike(published, own)
+    check_same_roles(published, own)
 
 
 def refuse_subjects(*tables: Table) -> None:

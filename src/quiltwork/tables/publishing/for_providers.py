@@ -25,7 +25,7 @@ from quiltwork.tables.publishing.published_records import (
 )
 from quiltwork.tables.publishing.writing import Formulas, write_table
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification.max_m import MaxM, max_m_from
+from quiltwork.tables.verification.max_m import MaxM, max_m_above
 
 _LIMIT = 10_000  # steps within a group; what takes more counts as not withstood
 
@@ -126,7 +126,7 @@ def for_providers(publication: PublishedRecords) -> ForProviders:
 
 def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
     """Find how many are withstood, and who of one more leave fewest records of others."""
-    safe = max_m_from(table, constraint, _LIMIT, verified)
+    safe = max_m_above(table, constraint, _LIMIT, verified)
     breach, encoded = safe.breach, table.encoded
     k = constraint.records_asked
     if breach is None or breach.outsiders or not breach.settled or encoded.subject is not None:

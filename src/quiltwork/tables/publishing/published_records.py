@@ -21,10 +21,10 @@ from quiltwork.tables.codes.encoding import (
     code_type,
     encode_column,
     group_rows,
-    some_rows,
+    take_rows,
 )
 from quiltwork.tables.generalization.boxes import Boxes, ColumnBoxes, boxes_of
-from quiltwork.tables.input.frames import ArrowFrame, arrow, like
+from quiltwork.tables.input.frames import ArrowFrame, arrow, to_kind
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publishing.writing import Formulas, check_ending, check_formulas, write_table
 from quiltwork.tables.table import Table, with_frame
@@ -185,7 +185,7 @@ class PublishedRecords(Publication):
     @cached_property
     def frame(self) -> Any:
         """What is published: quasi-identifiers as texts, the others as they are; no provider."""
-        return like(self._published(), self.source.kind)
+        return to_kind(self._published(), self.source.kind)
 
     def _published(self, some: NDArray[np.bool_] | slice = slice(None)) -> Any:
         order = self.order[some]
@@ -212,7 +212,7 @@ class PublishedRecords(Publication):
             missing="value",
         )
         # The codes are known: finding them again in the texts would cost more than making them.
-        table.__dict__["encoded"] = some_rows(source.encoded, self.rows, self._quasi)
+        table.__dict__["encoded"] = take_rows(source.encoded, self.rows, self._quasi)
         table.__dict__["groups"] = group_rows([self.labels], [self.boxes.count])
         return table
 
@@ -229,7 +229,7 @@ class PublishedRecords(Publication):
         for column, box in zip(self.source.encoded.quasi, self.boxes.columns, strict=True):
             for name, per_group in _bounds(column, box).items():
                 columns[name] = _column(per_group).take(pa.array(group))
-        return like(pa.table(columns), self.source.kind)
+        return to_kind(pa.table(columns), self.source.kind)
 
     def records(self) -> list[dict[str, Any]]:
         """Return what is published, row by row."""

@@ -13,7 +13,7 @@ from quiltwork.arguments import choice
 from quiltwork.delimited import FORMULA, NO_FORMULA, escape_formula
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import as_path, replacing
-from quiltwork.tables.input.frames import arrow, unpacked
+from quiltwork.tables.input.frames import arrow, decode_dictionaries
 
 ENDINGS = (".csv", ".parquet")
 Formulas: TypeAlias = Literal["keep", "escape"]
@@ -51,7 +51,7 @@ def write_table(table: Any, path: Any, formulas: Formulas = "keep") -> Path:
         else:
             from pyarrow import csv
 
-            plain = unpacked(table)
+            plain = decode_dictionaries(table)
             csv.write_csv(_escaped(plain) if formulas == "escape" else plain, file)
     return target
 

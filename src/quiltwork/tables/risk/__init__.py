@@ -1,26 +1,26 @@
 """What a published table lets others learn: who is in it, what they have, what it does not say."""
 
 from quiltwork.tables.risk.assessment import Assessment, assess
-from quiltwork.tables.risk.attacks import CutsMade, TableAttack
-from quiltwork.tables.risk.definetti import Learned, definetti, definetti_on
-from quiltwork.tables.risk.downcoding import Downcoded, downcoding, downcoding_of
-from quiltwork.tables.risk.intersection import Intersection, intersection, rehearsed
-from quiltwork.tables.risk.subtraction import Subtracted, subtraction
+from quiltwork.tables.risk.attacks import CutInfo, TableAttack
+from quiltwork.tables.risk.definetti import LearnerScore, definetti, definetti_of_texts
+from quiltwork.tables.risk.downcoding import DowncodingResult, downcoding, downcoding_of_texts
+from quiltwork.tables.risk.intersection import Intersection, intersection, rehearse_intersection
+from quiltwork.tables.risk.subtraction import SubtractionResult, subtraction
 
 __all__ = [
     "Assessment",
-    "CutsMade",
-    "Downcoded",
+    "CutInfo",
+    "DowncodingResult",
     "Intersection",
-    "Learned",
-    "Subtracted",
+    "LearnerScore",
+    "SubtractionResult",
     "TableAttack",
     "assess",
     "definetti",
-    "definetti_on",
+    "definetti_of_texts",
     "downcoding",
-    "downcoding_of",
+    "downcoding_of_texts",
     "intersection",
-    "rehearsed",
+    "rehearse_intersection",
     "subtraction",
 ]

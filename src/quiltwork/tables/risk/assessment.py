@@ -34,11 +34,11 @@ from quiltwork.tables.metrics.models import (
 from quiltwork.tables.metrics.query_error import query_error
 from quiltwork.tables.publishing.for_providers import ForProviders, for_providers
 from quiltwork.tables.publishing.published_records import Publication, PublishedRecords
-from quiltwork.tables.risk.attacks import CutsMade, TableAttack, attacks_on
-from quiltwork.tables.risk.definetti import Learned, definetti
-from quiltwork.tables.risk.downcoding import Downcoded, downcoding, downcoding_of
-from quiltwork.tables.risk.intersection import Intersection, rehearsed
-from quiltwork.tables.risk.subtraction import Subtracted, subtraction
+from quiltwork.tables.risk.attacks import CutInfo, TableAttack, attacks_on
+from quiltwork.tables.risk.definetti import LearnerScore, definetti
+from quiltwork.tables.risk.downcoding import DowncodingResult, downcoding, downcoding_of_texts
+from quiltwork.tables.risk.intersection import Intersection, rehearse_intersection
+from quiltwork.tables.risk.subtraction import SubtractionResult, subtraction
 from quiltwork.tables.table import Table, read_table
 
 QUERIES = 2500
@@ -196,11 +196,11 @@ class Assessment(ChartedResult):
     models: Models
     reidentification: Reidentification
     disclosures: tuple[Disclosure, ...]
-    learned: tuple[Learned, ...] | None
-    cuts: CutsMade | None
-    downcoded: Downcoded
+    learned: tuple[LearnerScore, ...] | None
+    cuts: CutInfo | None
+    downcoded: DowncodingResult
     against: Intersection | None
-    subtracted: Subtracted | None
+    subtracted: SubtractionResult | None
     attacks: tuple[TableAttack, ...]
     kept: TableUtility | None = None
 
@@ -251,13 +251,13 @@ class Assessment(ChartedResult):
 def assess(
     released: Table | Publication,
     against: Intersection | None = None,
-    learned: tuple[Learned, ...] | None = None,
+    learned: tuple[LearnerScore, ...] | None = None,
 ) -> Assessment:
     """Measure a table as it stands: groups are rows with equal quasi-identifiers.
 
     `against` is what `intersection(earlier, table)` found, `learned` what
-    `definetti_on(table, original)` did. Of a publication more is at hand: it is compared with one
-    that nobody published (`rehearsed`), a learner is scored, and what was lost and what its
+    `definetti_of_texts(table, original)`. Of a publication more is at hand: it is compared with
+    another cut (`rehearse_intersection`), a learner is scored, and what was lost and what its
     providers ask is measured as well. Subtraction is carried out where the table names its
     providers. Cost: a few passes over the rows; of a publication also the attacks, and at most
     2,500 random queries.
@@ -276,15 +276,15 @@ def assess(
     table = read_table(released if made is None else made.table)
     _check("against", against, Intersection, "intersection(earlier, later)")
     for one in learned if isinstance(learned, tuple) else (learned,):
-        _check("learned", one, Learned, "definetti(publication)")
+        _check("learned", one, LearnerScore, "definetti(publication)")
     kept = None
     if made is not None:
-        against = rehearsed(made) if against is None else against
+        against = rehearse_intersection(made) if against is None else against
         learned = definetti(made) if learned is None else learned
         kept = _kept(made)
     disclosed = disclosures(table)
     cuts = None if made is None else _cuts(made)
-    undone = downcoding_of(table) if made is None else downcoding(made)
+    undone = downcoding_of_texts(table) if made is None else downcoding(made)
     taken_out = subtraction(table)
     best = max(disclosed, key=lambda one: one.gain)
     return Assessment(
@@ -324,13 +324,13 @@ def coalition_text(m: int) -> str:
     return f"any {m} colluding providers" if m > 1 else "any single provider"
 
 
-def _cuts(made: PublishedRecords) -> CutsMade:
+def _cuts(made: PublishedRecords) -> CutInfo:
     """Say whether sensitive values had a say in the cuts (statement 6 of the theory page)."""
     recipe = made.recipe
     if recipe.blind:
-        return CutsMade(by_values=False, left_out=made.suppressed)
+        return CutInfo(by_values=False, left_out=made.suppressed)
     by_numbers = recipe.constraint.records_alone
-    return CutsMade(not by_numbers or recipe.rules.relaxed or recipe.rules.split == "fitness")
+    return CutInfo(not by_numbers or recipe.rules.relaxed or recipe.rules.split == "fitness")
 
 
 def _check(name: str, value: Any, kind: type, made_by: str) -> None:

@@ -17,10 +17,10 @@ from typing import Literal
 
 from quiltwork.exact import percent
 from quiltwork.results import ResultBase
-from quiltwork.tables.risk.definetti import Learned
-from quiltwork.tables.risk.downcoding import Downcoded
+from quiltwork.tables.risk.definetti import LearnerScore
+from quiltwork.tables.risk.downcoding import DowncodingResult
 from quiltwork.tables.risk.intersection import Intersection
-from quiltwork.tables.risk.subtraction import Subtracted
+from quiltwork.tables.risk.subtraction import SubtractionResult
 
 Decided = Literal["exactly", "bounded", "not decided"]
 
@@ -71,7 +71,7 @@ class TableAttack(ResultBase):
 
 
 @dataclass(frozen=True)
-class CutsMade:
+class CutInfo:
     """How the groups of a table were cut, as its maker knows.
 
     Attributes:
@@ -85,11 +85,11 @@ class CutsMade:
 
 def attacks_on(
     guessed: tuple[float, float, str],
-    cuts: CutsMade | None,
-    learned: Sequence[Learned] | None,
-    downcoded: Downcoded,
+    cuts: CutInfo | None,
+    learned: Sequence[LearnerScore] | None,
+    downcoded: DowncodingResult,
     against: Intersection | None,
-    subtracted: Subtracted | None,
+    subtracted: SubtractionResult | None,
 ) -> tuple[TableAttack, ...]:
     """Say what every attack found; `guessed` is how often guesses hit without and with groups."""
     return (
@@ -101,7 +101,7 @@ def attacks_on(
     )
 
 
-def _minimality(cuts: CutsMade | None) -> TableAttack:
+def _minimality(cuts: CutInfo | None) -> TableAttack:
     knows = (
         "Whoever knows the algorithm, the constraint and everybody's quasi-identifiers can ask why "
         "a part of the table was not cut, or not cut otherwise: often because a sensitive value "
@@ -127,7 +127,9 @@ def _minimality(cuts: CutsMade | None) -> TableAttack:
     return TableAttack("minimality", knows, found, "exactly", "Nothing is needed.", 0, 0)
 
 
-def _definetti(guessed: tuple[float, float, str], learned: Sequence[Learned] | None) -> TableAttack:
+def _definetti(
+    guessed: tuple[float, float, str], learned: Sequence[LearnerScore] | None
+) -> TableAttack:
     knows = (
         "Whoever knows everybody's quasi-identifiers learns from all groups together which go with "
         "which sensitive value, and guesses with that who has which within each group."
@@ -153,7 +155,7 @@ def _definetti(guessed: tuple[float, float, str], learned: Sequence[Learned] | N
     return TableAttack("deFinetti", knows, found, "bounded", helps, None, None, *shares)
 
 
-def _downcoding(found: Downcoded) -> TableAttack:
+def _downcoding(found: DowncodingResult) -> TableAttack:
     knows = (
         "Whoever knows the rule of generalization, nothing else, concludes which values there are: "
         "both ends of a range, every member of a set."
@@ -199,7 +201,7 @@ def _intersection(against: Intersection | None) -> TableAttack:
     return TableAttack("intersection", knows, told, decided, helps, *known)
 
 
-def _subtraction(found: Subtracted | None) -> TableAttack:
+def _subtraction(found: SubtractionResult | None) -> TableAttack:
     knows = (
         "Providers who pool their own records take them out of the groups and look at what is left."
     )

@@ -24,7 +24,7 @@ from quiltwork.tables.codes.encoding import Column, match_codes
 from quiltwork.tables.generalization.published_texts import fitting_groups
 from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
 from quiltwork.tables.publishing.published_records import Publication, require_local
-from quiltwork.tables.table import Table, check_alike, read_table
+from quiltwork.tables.table import Table, check_same_roles, read_table
 
 ROUNDS = 10
 """How often the model is fitted; on Adult its hits hardly change after two."""
@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Learned(ResultBase):
+class LearnerScore(ResultBase):
     """How well sensitive values are guessed by someone who learns from the groups.
 
     Attributes:
@@ -87,7 +87,7 @@ class _Candidates:
     starts: Ints
 
 
-def definetti(publication: Publication) -> tuple[Learned, ...]:
+def definetti(publication: Publication) -> tuple[LearnerScore, ...]:
     """Attack a publication as someone who knows everybody's quasi-identifiers and group.
 
     Of a table with more than 700,000 pairs of record and possible value, every n-th group is
@@ -123,7 +123,7 @@ def definetti(publication: Publication) -> tuple[Learned, ...]:
     return tuple(found)
 
 
-def definetti_on(published: Table, original: Table) -> tuple[Learned, ...]:
+def definetti_of_texts(published: Table, original: Table) -> tuple[LearnerScore, ...]:
     """Attack a table of published texts as someone who knows the quasi-identifiers of its people.
 
     `original` holds them with their sensitive values, which only the score looks at; its orders and
@@ -134,7 +134,7 @@ def definetti_on(published: Table, original: Table) -> tuple[Learned, ...]:
         InvalidInputError: if columns do not match, or nobody fits a group.
         UnsupportedError: for too many pairs of person and possible value.
     """
-    check_alike(read_table(published), read_table(original))
+    check_same_roles(read_table(published), read_table(original))
     row, group = fitting_groups(published, original, np.arange(original.encoded.rows))
     if not len(row):
         raise InvalidInputError(
@@ -172,13 +172,13 @@ def _binned(column: Column, rows: Ints) -> Ints:
 
 def _attack(
     name: str, quasi: Sequence[Ints], links: tuple[Ints, Ints], counts: ValueCounts, truth: Ints
-) -> Learned:
+) -> LearnerScore:
     pairs = _candidates(links, counts)
     weight = counts.records[pairs.cell].astype(np.float64)
     start = _per_person(pairs, weight)
     guessed = learned_shares(quasi, pairs, counts, start)
     before, after = (_score(pairs, shares, truth) for shares in (start, guessed))
-    return Learned(
+    return LearnerScore(
         attribute=name,
         people=len(truth),
         by_group=before[0],

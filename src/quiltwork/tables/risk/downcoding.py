@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Downcoded(ResultBase):
+class DowncodingResult(ResultBase):
     """How much of a generalization can be undone from the table and its rule alone.
 
     Attributes:
@@ -44,7 +44,7 @@ class Downcoded(ResultBase):
     certain: bool = False
 
 
-def downcoding_of(table: Table) -> Downcoded:
+def downcoding_of_texts(table: Table) -> DowncodingResult:
     """Count what the texts of a table tell, if its boxes are the least that cover their records.
 
     A column in which some set has more members than the group has records is not made so, and
@@ -55,8 +55,8 @@ def downcoding_of(table: Table) -> Downcoded:
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["20..25"] * 2 + ["31..39"] * 3, "ill": [*"abcab"]})
-    >>> downcoding_of(Table(frame, None, ["age"], "ill"))
-    Downcoded(cells=5, generalized=5, told=4, certain=False)
+    >>> downcoding_of_texts(Table(frame, None, ["age"], "ill"))
+    DowncodingResult(cells=5, generalized=5, told=4, certain=False)
     """
     groups = read_table(table).groups
     sizes = np.bincount(groups.labels, minlength=groups.count)
@@ -66,10 +66,10 @@ def downcoding_of(table: Table) -> Downcoded:
         values = forms[column.codes[groups.first]]
         generalized += int(sizes[values != 1].sum())
         told += _told(values, sizes)
-    return Downcoded(table.encoded.rows * len(table.encoded.quasi), generalized, told)
+    return DowncodingResult(table.encoded.rows * len(table.encoded.quasi), generalized, told)
 
 
-def downcoding(publication: Publication) -> Downcoded:
+def downcoding(publication: Publication) -> DowncodingResult:
     """Count what the boxes of a publication tell.
 
     Raises:
@@ -82,7 +82,7 @@ def downcoding(publication: Publication) -> Downcoded:
     >>> pub.frame["age"].unique().tolist()
     ['20..25', '30..31']
     >>> downcoding(pub)
-    Downcoded(cells=6, generalized=6, told=4, certain=True)
+    DowncodingResult(cells=6, generalized=6, told=4, certain=True)
     """
     published = require_local(publication)
     boxes, sizes = published.boxes, published.sizes
@@ -94,7 +94,7 @@ def downcoding(publication: Publication) -> Downcoded:
         generalized += int(sizes[values > 1].sum())
         if column.hierarchy is None:
             told += _told(values, sizes)
-    return Downcoded(len(published.rows) * len(columns), generalized, told, certain=True)
+    return DowncodingResult(len(published.rows) * len(columns), generalized, told, certain=True)
 
 
 def _told(values: Counts, sizes: Counts) -> int:

@@ -28,7 +28,7 @@ from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.recipe import partition
 from quiltwork.tables.publishing.published_records import Publication, assemble, require_local
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
-from quiltwork.tables.table import Table, check_alike, read_orders, read_table
+from quiltwork.tables.table import Table, check_same_roles, parse_orders, read_table
 
 MOST_PAIRS = 2_000_000_000
 """Pairs of groups that are compared."""
@@ -53,7 +53,7 @@ class Intersection(ResultBase):
         alone: people who are the only ones in both their groups; None without subjects.
         changed: people with different values, within or between the tables, about whom nothing is
             concluded; None without subjects.
-        rehearsed: whether the other table was made for the purpose (`rehearsed`).
+        rehearsed: whether the other table was made for the purpose (`rehearse_intersection`).
     """
 
     also = ("exact",)
@@ -139,8 +139,8 @@ def intersection(
     >>> found.most  # if so, nobody is left for the flu but the woman in her twenties
     4
     """
-    check_alike(read_table(earlier), read_table(later))
-    orders, trees = read_orders(ordinal), mapping_by_column(hierarchies, "hierarchies")
+    check_same_roles(read_table(earlier), read_table(later))
+    orders, trees = parse_orders(ordinal), mapping_by_column(hierarchies, "hierarchies")
     for name in (*orders, *trees):
         if name not in earlier.quasi_identifiers:
             raise InvalidInputError(
@@ -174,7 +174,7 @@ def _releases(earlier: Table, later: Table) -> tuple[_Release, _Release]:
     return made[0], made[1]
 
 
-def rehearsed(publication: Publication) -> Intersection:
+def rehearse_intersection(publication: Publication) -> Intersection:
     """Count whom the table would pin down together with another one of the same rows.
 
     The other table is made by the same rules but for its cuts: by range where these are by loss,

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Subtracted(ResultBase):
+class SubtractionResult(ResultBase):
     """Whose values coalitions learn by subtraction.
 
     Attributes:
@@ -59,7 +59,7 @@ class Subtracted(ResultBase):
         return max((number for at, number in self.told.items() if at <= size), default=0)
 
 
-def subtraction(table: Table) -> Subtracted | None:
+def subtraction(table: Table) -> SubtractionResult | None:
     """Take coalitions' own records out of every group, for a table that names its providers.
 
     None where there is one provider only, or people may be known to several.
@@ -91,7 +91,7 @@ def subtraction(table: Table) -> Subtracted | None:
     steps, at = np.unique(needed, return_inverse=True)
     grown = np.cumsum(np.bincount(at, told)).astype(np.int64)
     who, by_group, reached = _alone(counts, first)
-    return Subtracted(
+    return SubtractionResult(
         providers,
         encoded.rows,
         dict(zip(steps.tolist(), grown.tolist(), strict=True)),

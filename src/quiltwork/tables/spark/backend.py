@@ -14,7 +14,7 @@ from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.report import facts, page, section
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
-from quiltwork.tables.partitioning.provider_aware import parts_freely
+from quiltwork.tables.partitioning.provider_aware import provider_splits_are_sound
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.publishing.published_records import Publication
 from quiltwork.tables.publishing.writing import Formulas, check_formulas
@@ -33,7 +33,7 @@ from quiltwork.tables.spark.workers import (
 )
 from quiltwork.tables.table import Table, with_frame
 from quiltwork.tables.verification.breach_search import refuse_whole
-from quiltwork.tables.verification.verdict import too_few_alone
+from quiltwork.tables.verification.verdict import provider_too_small
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -180,7 +180,7 @@ def anonymize_spark(
         guard = Guard(asked, coalition, domains.table)
         _check_roots(roots, domains, guard, alone)
         leaves = grow(router, roots, measure, domains.axes, guard, subtree_rows)
-        splits = recipe.rules.provider_splits and parts_freely(asked)
+        splits = recipe.rules.provider_splits and provider_splits_are_sound(asked)
         rules = replace(recipe.rules, provider_splits=splits)
         inside = replace(recipe, constraint=asked, m=coalition, rules=rules)
         if alone:  # a subtree is one provider's already
@@ -234,7 +234,7 @@ def _check_roots(roots: dict[int, Measure], domains: Domains, guard: Guard, alon
         refuse_whole(roots[0].holdings.cut(0), domains.rows, guard.constraint, guard.m)
     if lost:
         who = domains.table.providers[min(lost)]
-        raise too_few_alone(who, guard.constraint, sum(lost.values()), 0)
+        raise provider_too_small(who, guard.constraint, sum(lost.values()), 0)
 
 
 def _check_verdicts(verdicts: list[PartVerdict], rows: int) -> None:

@@ -18,13 +18,13 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.codes.encoding import (
     CodedTable,
     Column,
-    drop_or_keep_missing,
     encode_column,
     encode_product,
     merge_spellings,
     missing_cells,
-    refuse_endless,
-    refuse_respelled,
+    missing_remedy,
+    refuse_ambiguous_names,
+    refuse_huge_numbers,
 )
 from quiltwork.tables.codes.group import SparseCounts, one_group
 from quiltwork.tables.codes.hierarchies import Hierarchy
@@ -121,7 +121,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
     quasi, counts = [], []
     for name, found in zip(table.quasi_identifiers, tables, strict=False):
         column = _encoded(table, found, name, trees.get(name))
-        refuse_endless(column, _somewhere)
+        refuse_huge_numbers(column, _somewhere)
         quasi.append(replace(column, codes=np.zeros(0, dtype=np.int32)))
         counts.append(_by_code(column.codes, found, len(column.values)))
     found = tables[len(quasi)]
@@ -161,7 +161,7 @@ def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None)
     )
     if column.values[-1] is None and table.missing == "error":
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
-        raise missing_cells(name, lost, drop_or_keep_missing())
+        raise missing_cells(name, lost, missing_remedy())
     return column
 
 
@@ -185,7 +185,7 @@ def _providers(found: Any, name: str) -> tuple[Any, ...]:
     if column.values[-1] is None:
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise missing_cells(name, lost, "every record needs a provider: fill it in, or drop rows")
-    refuse_respelled(column, "provider", _somewhere)
+    refuse_ambiguous_names(column, "provider", _somewhere)
     return column.values
 
 

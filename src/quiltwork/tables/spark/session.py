@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.input.frames import unpacked
+from quiltwork.tables.input.frames import decode_dictionaries
 from quiltwork.tables.table import Table, with_frame
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def spark_frame(table: Table) -> DataFrame:
         frame: DataFrame = table.frame
         return frame
     session = spark_session()
-    local = unpacked(table.data.arrow())
+    local = decode_dictionaries(table.data.arrow())
     before = session.conf.get(_TIMES)
     session.conf.set(_TIMES, "TIMESTAMP_NTZ")
     try:

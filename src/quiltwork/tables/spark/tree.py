@@ -113,7 +113,9 @@ def grow(
 
     def wait(node: int) -> None:
         if leaves[node].size > most_rows:
-            pending[node] = axes.tried(leaves[node].values)  # what is left to try, widest first
+            pending[node] = axes.axes_by_width(
+                leaves[node].values
+            )  # what is left to try, widest first
 
     for root in roots:
         wait(root)
@@ -145,7 +147,7 @@ def _next_cut(node: Measure, order: list[int], axes: Axes, smallest: int) -> tup
     """
     while order:
         axis = order.pop(0)
-        last = axes.last(axis, node.values[axis])
+        last = axes.balanced_cut(axis, node.values[axis])
         below = int(node.values[axis][: last + 1].sum())
         if min(below, node.size - below) >= smallest:
             return axis, last

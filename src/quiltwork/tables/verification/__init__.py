@@ -1,9 +1,10 @@
-"""Does every coalition leave enough? `bounds` is the one answer, for cutting and verifying.
+"""Verification of m-privacy: does every coalition leave enough of every group?
 
-Asked in this order, each for what the one before leaves open: a constraint's bounds for all groups
-and coalitions at once; then `search`: nothing to try for k-anonymity and distinct l-diversity of
-records, else every coalition up to a limit (`paper_searches` are the paper's methods). What is
-still open is not private. `verify` asks groups in order, `max_m` for growing coalitions.
+`group_verification` answers that, for cutting and for verifying. First a constraint's bounds decide
+all groups and coalitions they can, at once. For the others, `breach_search`: k-anonymity and
+distinct l-diversity of records need no coalitions tried; for other constraints every coalition is
+tried, up to a limit (`paper_searches` are the paper's methods). What is still undecided counts as
+not private. `max_m` finds the largest coalition that is withstood.
 """
 
 from quiltwork.tables.verification.breach_search import LIMIT, find_breach, group_is_private

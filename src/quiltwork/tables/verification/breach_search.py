@@ -1,11 +1,11 @@
-"""Is one group m-private, and who breaches it if not? `find_breach`.
+"""Search for a coalition that breaches one group: `find_breach`.
 
-Each part of a constraint is asked alone. Where it `needs_coalitions`, every coalition of the
-largest size is tried, in arrays, up to a limit. For constraints that are not EG monotonic every set
-between what it leaves and the whole group counts (Definition 2.1 in full), as a coalition may
-breach them by taking away only some of its own records: those that can tell their worst histogram
-between two decide it so; any other, and what stays in doubt, is tried on every set. What takes more
-than the limit is undecided, or refused.
+Each part of a constraint is searched alone. Where it `needs_coalitions`, every coalition of the
+largest size is tried, in arrays, up to a limit. For constraints that are not EG monotonic, every
+set between what the coalition leaves and the whole group counts (Definition 2.1 in full), as a
+coalition may breach them by removing only some of its own records. Constraints with a search for
+the worst histogram between two decide that directly; for others, and what stays in doubt, every set
+is tried. What needs more than the limit is undecided, or refused.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -33,31 +33,31 @@ from quiltwork.tables.verification.coalitions import (
     weights_left,
 )
 from quiltwork.tables.verification.paper_searches import Method, search
-from quiltwork.tables.verification.verdict import never_private
+from quiltwork.tables.verification.verdict import not_private_as_one_group
 
 _SETS_EACH = 10
-"""Sets of each coalition that are looked at in arrays, on average, at most."""
+"""The most sub-boxes per coalition, on average, that are evaluated in arrays."""
 LIMIT = 200_000
-"""Checks within one group after which an exact verification gives up."""
+"""The number of checks within one group after which a verification gives up."""
 _MOST_SHRUNK = 100
-"""Members of a coalition that are tried one by one for whether they are needed."""
+"""Larger coalitions are not shrunk to the members that are needed."""
 AnyMethod: TypeAlias = Literal["exact", Method]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a verification found; `verdict_of` puts labels on it.
+    """The result of a verification in codes; `verdict_of` adds the labels.
 
     Attributes:
         coalition: positions of the providers that breach it; None if none was found.
         part: the part of the constraint that they breach.
-        left: what is left of the group then.
-        checks: how many sets of records were checked.
-        settled: False if the search hit its limit: then nothing is known.
-        outsiders: whether the group fails already for someone who is no provider.
-        group: its number, where several were asked; −1 where all of them are private.
-        refused: why nothing is known of it, if that is so.
-        cost: the checks of searches by what they cost.
+        left: what remains of the group then.
+        checks: the number of sets of records that were checked.
+        settled: False if the search reached its limit; then nothing is known.
+        outsiders: whether the group fails even for someone who is not a provider.
+        group: its number, where several were verified; −1 if all of them are private.
+        refused: the error, if the group could not be verified at all.
+        cost: the checks of searches, weighted by their cost.
     """
 
     coalition: tuple[int, ...] | None
@@ -78,9 +78,9 @@ def find_breach(
     method: AnyMethod = "exact",
     limit: int = LIMIT,
 ) -> Finding:
-    """Look for a breach of one group.
+    """Search for a coalition that breaches one group.
 
-    Exactly, part after part: a conjunction is breached if and only if one of them is.
+    Exact methods search part after part: a conjunction is breached if and only if a part is.
 
     Raises:
         UnsupportedError: if no part is breached, and one has too many sets to try.
@@ -100,13 +100,13 @@ def find_breach(
             if not part.needs_coalitions(group):
                 members = part.breach(group, m, checks.count)
             elif part.eg_monotonic:
-                members = _tried(group, part, m, checks)
+                members = _try_coalitions(group, part, m, checks)
             else:
-                members, between = _tried_between(group, part, m, checks)
+                members, between = _try_sets_between(group, part, m, checks)
         except LimitReached:
             done, settled = done + checks.done - 1, False
             continue
-        except UnsupportedError as error:  # a breach of another part is an answer all the same
+        except UnsupportedError as error:  # another part may still be breached, which decides
             refused = refused or error
             continue
         done += checks.done
@@ -117,23 +117,25 @@ def find_breach(
     return Finding(None, None, None, done, settled)
 
 
-def _tried(group: Group, part: Constraint, m: int, checks: Checks) -> tuple[int, ...] | None:
+def _try_coalitions(
+    group: Group, part: Constraint, m: int, checks: Checks
+) -> tuple[int, ...] | None:
     """Try coalitions until one breaches."""
     for _, members in coalitions(group, m):
         if checks.done + len(members) > checks.limit:
             checks.done += 1
             raise LimitReached
         checks.done += len(members)
-        hit = np.flatnonzero(part.violated(group, weights_left(group, members)))
-        if len(hit):
-            return _listed(members[hit[0]])
+        breaching = np.flatnonzero(part.violated(group, weights_left(group, members)))
+        if len(breaching):
+            return _listed(members[breaching[0]])
     return None
 
 
-def _tried_between(
+def _try_sets_between(
     group: Group, part: Constraint, m: int, checks: Checks
 ) -> tuple[tuple[int, ...] | None, Weights | None]:
-    """Look for a coalition and a set in between that violates, as weights by kind."""
+    """Find a coalition and a violating set of what it leaves and more, as weights by kind."""
     tried, limit = 0, checks.limit
     for number, members in coalitions(group, m):
         if not checks.done:
@@ -142,25 +144,25 @@ def _tried_between(
                 return _listed(members[0]), group.total
         if number > limit:
             raise _too_many(part, number, 1, limit)
-        kept = weights_left(group, members)
-        doubtful: list[int] = list(range(len(kept)))
-        found = violations_of_group(group, part, kept)
-        if found is not None:
-            checks.done += found.looked
-            hit = np.flatnonzero(found.violated)
-            if len(hit):
-                first = hit[0]
-                return _listed(members[first]), found.point[first]
-            doubtful = np.flatnonzero(~found.safe).tolist()
+        remaining = weights_left(group, members)
+        doubtful: list[int] = list(range(len(remaining)))
+        corners = violations_of_group(group, part, remaining)
+        if corners is not None:
+            checks.done += corners.looked
+            hits = np.flatnonzero(corners.violated)
+            if len(hits):
+                first = hits[0]
+                return _listed(members[first]), corners.point[first]
+            doubtful = np.flatnonzero(~corners.safe).tolist()
             if checks.done > _SETS_EACH * limit:
                 raise _too_many(part, number, _SETS_EACH, limit)
         for i in doubtful:
-            may_go = [n for n in (group.total - kept[i]).tolist() if n]
-            sets = 2 ** len(may_go) if part.corners_suffice else prod(n + 1 for n in may_go)
+            removable = [n for n in (group.total - remaining[i]).tolist() if n]
+            sets = 2 ** len(removable) if part.corners_suffice else prod(n + 1 for n in removable)
             checks.done, tried = checks.done + sets, tried + sets
             if tried > limit:
                 raise _too_many(part, number, sets, limit)
-            violating = violating_set(group, part, kept[i])
+            violating = violating_set(group, part, remaining[i])
             if violating is not None:
                 return _listed(members[i]), violating
     return None, None
@@ -169,10 +171,10 @@ def _tried_between(
 def violating_set(group: Group, part: Constraint, kept: Weights) -> Weights | None:
     """Return weights between `kept` and the whole group that violate; None if there are none.
 
-    Where corners suffice, those with all or none of the records of each kind.
+    If corners suffice, only sets with all or none of the removed records of each kind are tried.
     """
-    known = (group.total - kept).tolist()
-    steps = [sorted({0, n}) if part.corners_suffice else range(n + 1) for n in known]
+    removable = (group.total - kept).tolist()
+    steps = [sorted({0, n}) if part.corners_suffice else range(n + 1) for n in removable]
     for added in product(*steps):
         candidate = kept + np.array(added, dtype=np.int64)
         if not part.holds(group.histogram(candidate)):
@@ -188,31 +190,31 @@ def _too_many(part: Constraint, coalitions: int, sets: int, limit: int) -> Unsup
     each = f" with up to {sets:,} sets each" if sets > 1 else ""
     return UnsupportedError(
         f"{part} can fail when records are added, so every set between what a coalition leaves "
-        f"and the whole group counts: one group has {coalitions:,} coalitions{each}, above the "
-        f"limit of {limit:,}. Raise limit, lower m, or take a constraint that is EG monotonic, "
-        "such as LDiversity."
+        f"and the whole group must be checked. One group has {coalitions:,} coalitions{each}, "
+        f"more than the limit of {limit:,}. Raise limit, lower m, or use a constraint that is EG "
+        "monotonic, such as LDiversity."
     )
 
 
 def group_is_private(group: Group, constraint: Constraint, m: int, limit: int = LIMIT) -> bool:
-    """Tell whether a group is proven to withstand every coalition of at most m providers.
+    """Return whether a group is proven to withstand every coalition of at most m providers.
 
     >>> from quiltwork.tables.constraints import KAnonymity
     >>> group_is_private(Group.from_counts([[2, 1], [1, 1]]), KAnonymity(2), m=1)
     True
     """
-    found = find_breach(group, constraint, m, limit=limit)
-    return found.coalition is None and found.settled
+    finding = find_breach(group, constraint, m, limit=limit)
+    return finding.coalition is None and finding.settled
 
 
 def refuse_whole(group: Group, rows: int, constraint: Constraint, m: int) -> NoReturn:
-    """Say why a table is not private as one group, or why that is not known."""
+    """Raise the error for a table that is not proven private even as one group."""
     if group_is_private(group, constraint, m):
         raise UnsupportedError(
-            f"{constraint} has too many coalitions to try in every group that is cut; lower m, or "
-            "take k-anonymity and distinct l-diversity, which need no trying."
+            f"{constraint} has too many coalitions to try in every group that is cut. Lower m, or "
+            "use k-anonymity and distinct l-diversity, which need no coalitions tried."
         )
-    raise never_private(rows, m, constraint)
+    raise not_private_as_one_group(rows, m, constraint)
 
 
 def _finding(
@@ -223,9 +225,10 @@ def _finding(
     checks: int,
     between: Weights | None = None,
 ) -> Finding:
-    """Say what a coalition breaches, with as few members as still do; one if any may collude.
+    """Return the finding on a coalition, reduced to the members that are needed.
 
-    `between` are the weights that violate, if they are more than what the coalition leaves.
+    At least one member is kept if any may collude. `between` are the violating weights, if they are
+    more than what the coalition leaves.
     """
     if coalition is None:
         return Finding(None, None, None, checks)

@@ -1,8 +1,8 @@
-"""Which coalitions threaten one group: the lattice of Figure 2, but those that leave nobody.
+"""The coalitions that threaten one group: the lattice of Figure 2, without those that leave nobody.
 
-A coalition may hold at most n_G − 1 of the n_G providers with records in the group. Providers that
-know someone there without having records in it (they hold another record of the same person) may
-join too.
+A coalition may contain at most n_G − 1 of the n_G providers with records in the group. Providers
+that know someone there without having records in it (they hold another record of the same person)
+may join too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quiltwork.tables.codes.group import Group, Weights
 from quiltwork.tables.constraints.constraint import Constraint
 
 Flags = NDArray[np.bool_]
-_PORTION = 256
+_PORTION = 256  # coalitions evaluated together
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class Space:
     """Coalitions of some providers.
 
     Attributes:
-        candidates: who may collude, as positions in the group.
-        level: the size of the coalitions to check; for EG-monotonic constraints no other is needed.
-        top: the size of the largest coalitions, where searches from above begin.
+        candidates: the providers that may collude, as positions in the group.
+        level: the size of the coalitions to check; for EG-monotonic constraints no other size is
+            needed.
+        top: the size of the largest coalitions, at which searches from above begin.
     """
 
     candidates: tuple[int, ...]
@@ -38,7 +39,7 @@ class Space:
 
 
 def spaces(group: Group, m: int) -> Iterator[Space]:
-    """Yield spaces that together hold every coalition of at most m providers."""
+    """Yield spaces that together contain every coalition of at most m providers."""
     everyone = tuple(range(group.size))
     inside = group.providers_inside
     if inside == group.size:
@@ -52,17 +53,17 @@ def spaces(group: Group, m: int) -> Iterator[Space]:
 
 
 def number_of_coalitions(group: Group, m: int) -> int:
-    """Return how many coalitions there are to check."""
+    """Return the number of coalitions to check."""
     return sum(comb(len(space.candidates), space.level) for space in spaces(group, m))
 
 
 class LimitReached(Exception):  # noqa: N818  (a signal between these modules, not an error)
-    """A search used up its checks before it came to an end."""
+    """Raised when a search has used up its checks; callers turn it into an undecided finding."""
 
 
 @dataclass
 class Checks:
-    """Asks whether coalitions breach a constraint, and counts: the paper compares methods by it."""
+    """Checks coalitions of one group and counts the checks, the paper's measure of a method."""
 
     group: Group
     constraint: Constraint
@@ -70,21 +71,21 @@ class Checks:
     done: int = field(default=0)
 
     def breached_by(self, coalition: Iterable[int]) -> bool:
-        """Tell whether what the coalition leaves violates the constraint."""
+        """Return whether what the coalition leaves violates the constraint."""
         self.count()
         return not self.constraint.holds(self.group.left(coalition))
 
     def count(self, number: int = 1) -> None:
-        """Count more checks, or stop at the limit."""
+        """Add to the number of checks, and stop at the limit."""
         self.done += number
         if self.done > self.limit:
             raise LimitReached
 
 
 def coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
-    """Yield how many coalitions there are, and some of them as rows: who is in it.
+    """Yield portions of coalitions as membership rows, each with the total number of coalitions.
 
-    Those who know most come first.
+    The coalitions that know most come first.
     """
     if group.held is None:
         power = (-group.weights.sum(axis=1)).tolist()
@@ -93,15 +94,16 @@ def coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
     for space in spaces(group, m):
         teams = combinations(sorted(space.candidates, key=power.__getitem__), space.level)
         number = comb(len(space.candidates), space.level)
-        while chosen := list(islice(teams, _PORTION)):
-            members = np.zeros((len(chosen), group.size), dtype=np.bool_)
-            members[np.arange(len(chosen))[:, None], np.array(chosen, dtype=np.int64)] = True
+        while portion := list(islice(teams, _PORTION)):
+            members = np.zeros((len(portion), group.size), dtype=np.bool_)
+            members[np.arange(len(portion))[:, None], np.array(portion, dtype=np.int64)] = True
             yield number, members
 
 
 def weights_left(group: Group, members: Flags) -> Weights:
-    """Return, for each coalition, the weights of those whom nobody in it knows."""
+    """Return, for each coalition, the weights of the people that none of its members knows."""
     known = members if group.held is None else (members @ group.held.T)
-    taken = known.astype(np.float64) @ group.weights.astype(np.float64)  # exact, and many times
-    kept: Weights = group.total - taken.astype(np.int64)  # faster than a product of integers
-    return kept
+    # Products of floats are many times faster than of integers, and exact for counts below 2^53.
+    removed = known.astype(np.float64) @ group.weights.astype(np.float64)
+    remaining: Weights = group.total - removed.astype(np.int64)
+    return remaining

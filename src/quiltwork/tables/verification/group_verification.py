@@ -33,26 +33,26 @@ from quiltwork.tables.verification.coalitions import number_of_coalitions
 from quiltwork.tables.verification.verdict import Verdict
 
 MOST_COALITIONS = 5_000
-"""Coalitions of one group that are worth trying while groups are made."""
+"""Above so many coalitions, a group counts as undecided while groups are being made."""
 
 Names: TypeAlias = tuple[CodedTable, Callable[[int], tuple[Any, ...]]]
-"""The labels of providers and sensitive values, and what says the texts of a group."""
+"""The coded table with its labels, and a function that returns a group's published texts."""
 
 
 def groups_withstand(counts: SparseCounts, constraint: Constraint, m: int) -> Flags:
-    """Tell which groups are proven to withstand every coalition of at most m providers.
+    """Return which groups are proven to withstand every coalition of at most m providers.
 
-    Part after part, the cheap ones first, each for the groups that are left.
+    Parts are evaluated one after the other, cheap ones first, each for the groups that are left.
     """
     private = np.ones(counts.groups, dtype=np.bool_)
     doubts: list[tuple[Ints, Constraint]] = []
     for part in sorted(constraint.parts, key=lambda part: not part.eg_monotonic):
-        left = np.flatnonzero(private)
-        if not len(left):
+        remaining = np.flatnonzero(private)
+        if not len(remaining):
             return private
-        status = part.bound(subset(counts, left), m)
-        private[left[status == BROKEN]] = False
-        doubts.append((left[status == OPEN], part))
+        status = part.bound(subset(counts, remaining), m)
+        private[remaining[status == BROKEN]] = False
+        doubts.append((remaining[status == OPEN], part))
     for groups, part in doubts:
         for group in groups[private[groups]].tolist():
             private[group] = _withstands(counts, group, part, m)
@@ -77,11 +77,11 @@ def verify_counts(
     method: AnyMethod = "exact",
     limit: int = LIMIT,
 ) -> Verdict:
-    """Verify counted groups, for callers who ask about one table often."""
-    found = first_breach(counts, np.arange(counts.groups), constraint, m, method, limit)
-    if found.refused is not None:
-        raise found.refused
-    return verdict_of(names, found, m, method, constraint)
+    """Verify counted groups; for callers that verify one table repeatedly."""
+    finding = first_breach(counts, np.arange(counts.groups), constraint, m, method, limit)
+    if finding.refused is not None:
+        raise finding.refused
+    return verdict_of(names, finding, m, method, constraint)
 
 
 def first_breach(
@@ -93,72 +93,75 @@ def first_breach(
     limit: int,
     left: int | None = None,
 ) -> Finding:
-    """Ask groups in order; with `left`, checks for all of them, stop at the first not proven.
+    """Verify groups in order, and return the first breach. The coalition is in codes of providers.
 
-    One search may then take a third of what is left, less if many groups wait, and always its
-    share of the limit. What is tried counts by what it costs. The coalition is of providers' codes.
+    With `left`, the checks available for all groups, it stops at the first group not proven. One
+    search may then take a third of what is left, less if many groups wait, and always its share of
+    the limit; checks count by their cost.
     """
-    some = subset(counts, groups)
+    chosen = subset(counts, groups)
     statuses = [
-        part.bound(some, m) if method == "exact" else np.zeros(some.groups, dtype=np.int8)
+        part.bound(chosen, m) if method == "exact" else np.zeros(chosen.groups, dtype=np.int8)
         for part in constraint.parts
     ]
     checks, cost = int(sum((status != 0).sum() for status in statuses)), 0
-    first = Finding(None, None, None, checks)
+    no_breach = Finding(None, None, None, checks)
     doubtful = np.any([status != SAFE for status in statuses], axis=0)
     waiting = int(doubtful.sum())
     for at in np.flatnonzero(doubtful).tolist():
-        g, group = int(groups[at]), some.cut(at)
-        most, weight = limit, 1
+        g, group = int(groups[at]), chosen.cut(at)
+        allowed, weight = limit, 1
         if left is not None:
             weight = _weight(group, constraint)
             share = (left - cost) // (3 + waiting // 3)
-            most = max(max(share, limit // counts.groups // 5) // weight, 1)
+            allowed = max(max(share, limit // counts.groups // 5) // weight, 1)
             waiting -= 1
-        unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[at] != SAFE]
+        unproven = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[at] != SAFE]
         try:
-            found = find_breach(group, Conjunction(tuple(unsafe)), m, method, most)
-        except UnsupportedError as error:  # a breach of another group is an answer all the same
-            if first.refused is None:
-                first = replace(first, settled=False, group=g, refused=error)
+            finding = find_breach(group, Conjunction(tuple(unproven)), m, method, allowed)
+        except UnsupportedError as error:  # another group may still be breached, which decides
+            if no_breach.refused is None:
+                no_breach = replace(no_breach, settled=False, group=g, refused=error)
             if left is None:
                 continue
-            cost += weight * most if number_of_coalitions(group, m) <= most else 0
-            return replace(first, cost=cost)
+            cost += weight * allowed if number_of_coalitions(group, m) <= allowed else 0
+            return replace(no_breach, cost=cost)
         # Naming the coalition of a group that is known to be breached is no further check.
         checks -= any(status[at] == BROKEN for status in statuses)
-        checks, cost = checks + found.checks, cost + weight * found.checks
-        if found.coalition is not None or not found.settled:
-            who = None
-            if found.coalition is not None:
-                who = tuple(group.providers[list(found.coalition)].tolist())
-            return replace(found, coalition=who, checks=checks, group=g, cost=cost)
-    return replace(first, checks=checks, cost=cost)
+        checks, cost = checks + finding.checks, cost + weight * finding.checks
+        if finding.coalition is not None or not finding.settled:
+            providers = None
+            if finding.coalition is not None:
+                providers = tuple(group.providers[list(finding.coalition)].tolist())
+            return replace(finding, coalition=providers, checks=checks, group=g, cost=cost)
+    return replace(no_breach, checks=checks, cost=cost)
 
 
 def _weight(group: Group, constraint: Constraint) -> int:
-    """Return what trying one coalition costs, in steps of `covered_by_few`."""
+    """Return the cost of trying one coalition, in steps of `covered_by_few`."""
     if not any(part.needs_coalitions(group) for part in constraint.parts):
         return 1
     return 1 + len(group.values) // 42 + group.size // 170
 
 
 def verdict_of(
-    names: Names, found: Finding, m: int, method: AnyMethod, constraint: Constraint
+    names: Names, finding: Finding, m: int, method: AnyMethod, constraint: Constraint
 ) -> Verdict:
-    """Put labels on what was found."""
-    if found.group < 0:
-        return Verdict(True, (), (), found.checks, m, method, str(constraint))
+    """Return the finding as a verdict, with labels."""
+    if finding.group < 0:
+        return Verdict(True, (), (), finding.checks, m, method, str(constraint))
     encoded, texts_of = names
-    open_ = Verdict(False, (), texts_of(found.group), found.checks, m, method, str(constraint))
-    if found.coalition is None or found.left is None:
-        return replace(open_, settled=False)
+    verdict = Verdict(
+        False, (), texts_of(finding.group), finding.checks, m, method, str(constraint)
+    )
+    if finding.coalition is None or finding.left is None:
+        return replace(verdict, settled=False)
     labels = encoded.classes
     return replace(
-        open_,
-        coalition=tuple(encoded.providers[code] for code in found.coalition),
-        broken=str(found.part),
-        left={labels[v]: n for v, n in found.left.as_dict().items()},
-        left_size=found.left.size,
-        outsiders=found.outsiders,
+        verdict,
+        coalition=tuple(encoded.providers[code] for code in finding.coalition),
+        broken=str(finding.part),
+        left={labels[v]: n for v, n in finding.left.as_dict().items()},
+        left_size=finding.left.size,
+        outsiders=finding.outsiders,
     )

@@ -1,8 +1,8 @@
 """The paper's searches for a coalition that breaches a group: Section III, in its words.
 
-They are for EG-monotonic constraints. Coalitions are bit masks over the candidates in descending
-order of attack power: bit 0 is the strongest provider. What a safe coalition contains is safe
-(downward pruning); what contains a breaching one breaches (upward pruning). All of them are
+They need an EG-monotonic constraint. Coalitions are bit masks over the candidates in descending
+order of attack power: bit 0 is the strongest provider. Every subset of a safe coalition is safe
+(downward pruning), every superset of a breaching one breaches (upward pruning). All of them are
 exponential in the worst case.
 
 Theorem: docs/theory/m-privacy.md
@@ -28,7 +28,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 VERIFICATION_ALPHA = 0.3
 """Table II: the weight of diversity when coalitions are ordered."""
 THRESHOLD = 0.85
-"""Average fitness of the providers below which `adaptive` is `binary`, else `top-down`."""
+"""The average fitness of the providers below which `adaptive` is `binary`, else `top-down`."""
 
 Breached: TypeAlias = Callable[[int], bool]
 
@@ -36,13 +36,13 @@ Breached: TypeAlias = Callable[[int], bool]
 def search(
     group: Group, constraint: Constraint, m: int, method: Method, checks: Checks
 ) -> tuple[int, ...] | None:
-    """Return a coalition of at most m providers that breaches an EG-monotonic constraint.
+    """Search for a coalition of at most m providers that breaches an EG-monotonic constraint.
 
     Raises:
         LimitReached: if that takes too many checks.
     """
-    known = [group.known([i]) for i in range(group.size)]
-    scores = [score(constraint, one, VERIFICATION_ALPHA) for one in known]
+    attack_power = [group.known([i]) for i in range(group.size)]
+    scores = [score(constraint, one, VERIFICATION_ALPHA) for one in attack_power]
     if method == "adaptive":
         method = "binary" if float(np.mean(scores)) < THRESHOLD else "top-down"
     for space in spaces(group, m):
@@ -51,30 +51,30 @@ def search(
         def breached(mask: int, order: list[int] = order) -> bool:
             return checks.breached_by(order[i] for i in _bits(mask))
 
-        found = _SEARCHES[method](Space(tuple(order), space.level, space.top), breached)
-        if found is not None:
-            return tuple(sorted(order[i] for i in _bits(found)))
+        mask = _SEARCHES[method](Space(tuple(order), space.level, space.top), breached)
+        if mask is not None:
+            return tuple(sorted(order[i] for i in _bits(mask)))
     return None
 
 
 def direct(space: Space, breached: Breached) -> int | None:
     """Check every coalition of the level's size until one breaches."""
-    every = _strongest_first(range(len(space.candidates)), space.level)
-    return next(filter(breached, every), None)
+    masks = _strongest_first(range(len(space.candidates)), space.level)
+    return next(filter(breached, masks), None)
 
 
 def bottom_up(space: Space, breached: Breached) -> int | None:
-    """Check coalitions by growing size; the first that breaches ends the search (early stop)."""
+    """Check coalitions by growing size; the first breach ends the search (early stop)."""
     everyone = range(len(space.candidates))
-    every = (mask for n in range(space.level + 1) for mask in _strongest_first(everyone, n))
-    return next(filter(breached, every), None)
+    masks = (mask for n in range(space.level + 1) for mask in _strongest_first(everyone, n))
+    return next(filter(breached, masks), None)
 
 
 def top_down(space: Space, breached: Breached) -> int | None:
-    """Check coalitions by falling size, leaving out what lies within a safe one.
+    """Check coalitions by falling size, skipping subsets of safe ones.
 
-    Such a coalition has a safe or pruned one directly above it; all others have only breaching
-    ones there, so counting these tells which to check.
+    A skipped coalition has a safe or skipped one directly above it; all others have only breaching
+    ones there, so counting the breaching supersets determines which to check.
     """
     layer = list(_largest(space))
     for size in range(space.top, space.level - 1, -1):
@@ -84,9 +84,11 @@ def top_down(space: Space, breached: Breached) -> int | None:
                 if size == space.level:
                     return mask
                 breaching.append(mask)
-        above = Counter(mask & ~(1 << bit) for mask in breaching for bit in _bits(mask))
-        everyone = len(space.candidates) - size + 1
-        layer = [mask for mask, number in above.items() if number == everyone]
+        breaching_supersets = Counter(
+            mask & ~(1 << bit) for mask in breaching for bit in _bits(mask)
+        )
+        supersets = len(space.candidates) - size + 1
+        layer = [mask for mask, number in breaching_supersets.items() if number == supersets]
         layer.sort(key=_bits if size - 1 == space.level else operator.neg)
     return None
 
@@ -94,14 +96,14 @@ def top_down(space: Space, breached: Breached) -> int | None:
 def binary(space: Space, breached: Breached) -> int | None:
     """Algorithm 1: halve the distance between a breaching coalition and a safe one inside it.
 
-    Its line 6 is read with the missing "not": a largest coalition that does not breach settles
-    everything within it.
+    Its line 6 is read with the missing "not": a largest coalition that does not breach settles all
+    of its subsets.
     """
     safe: list[int] = []
     broken: list[int] = []
 
     def known_safe(mask: int) -> bool:
-        return any(mask & ~whole == 0 for whole in reversed(safe))  # the last ones are like it
+        return any(mask & ~whole == 0 for whole in reversed(safe))  # recent ones are most similar
 
     def breaks(mask: int) -> bool:
         if known_safe(mask):
@@ -112,7 +114,7 @@ def binary(space: Space, breached: Breached) -> int | None:
         (broken if verdict else safe).append(mask)
         return verdict
 
-    settled: set[int] = set()  # each of the smallest is within many of the largest
+    settled: set[int] = set()  # smallest coalitions recur in many of the largest
     for largest in _largest(space):
         if not breaks(largest):
             continue
@@ -129,9 +131,9 @@ def binary(space: Space, breached: Breached) -> int | None:
 
 
 def _narrow(inner: int, outer: int, breaks: Breached) -> None:
-    """Find a safe coalition and a breaching one that differ by one provider; `breaks` keeps both.
+    """Find a safe and a breaching coalition that differ by one provider; `breaks` records both.
 
-    Between the two, providers join in ascending order of power.
+    Between the two, providers are added in ascending order of power.
     """
     while (outer & ~inner).bit_count() > 1:
         missing = sorted(_bits(outer & ~inner), reverse=True)
@@ -149,7 +151,7 @@ def _strongest_first(bits: range | list[int], size: int) -> Iterator[int]:
 
 
 def _largest(space: Space) -> Iterator[int]:
-    """Yield the largest coalitions: weakest first, in the hope that they settle smaller ones."""
+    """Yield the largest coalitions, the weakest first: if safe, they settle many smaller ones."""
     everyone = list(range(len(space.candidates)))
     return _strongest_first(everyone if space.top == space.level else everyone[::-1], space.top)
 

@@ -1,4 +1,4 @@
-"""`Verdict`: the answer of a verification, with the coalition, the group and what is left."""
+"""`Verdict`: the result of a verification, with the coalition, the group and what is left."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Verdict(ResultBase):
 
     Attributes:
         private: True only if that is proven.
-        coalition: the providers that breach it, as few as suffice; empty when private.
-        group: the quasi-identifier values of the breached group; empty when private.
-        checks: how many sets of records were checked.
-        m: the size of coalitions asked about.
-        method: how it was verified.
-        constraint: what was asked, in words.
-        broken: the part of the constraint that fails, in words; empty when private.
+        coalition: the providers that breach it, as few as suffice; empty if private.
+        group: the quasi-identifier values of the breached group; empty if private.
+        checks: the number of sets of records that were checked.
+        m: the size of coalitions that was verified.
+        method: the method of verification.
+        constraint: the constraint, in words.
+        broken: the part of the constraint that fails, in words; empty if private.
         left: what the coalition leaves, as sensitive value → records (people).
-        left_size: how many records (people) that is.
-        outsiders: whether the group fails already for someone who is no provider.
-        settled: False if the search reached its limit: then the table counts as not private.
+        left_size: the number of these records (people).
+        outsiders: whether the group fails even for someone who is not a provider.
+        settled: False if the search reached its limit; the table then counts as not private.
     """
 
     schema = ("verdict", 1)
@@ -51,7 +51,7 @@ class Verdict(ResultBase):
         return self.private
 
     def explain(self) -> str:
-        """Say in a few sentences what was found."""
+        """Return the result in a few sentences."""
         if self.private:
             return (
                 f"Private: no {_coalition(self.m)} breaches {self.constraint} ({self.checks:,} "
@@ -65,31 +65,33 @@ class Verdict(ResultBase):
                 f"Undecided, so treated as not private: {where} needs more checks than the limit "
                 f"allows{done}. Raise limit, or lower m."
             )
-        who = "Anyone" if self.outsiders else _listed(self.coalition)
+        subject = "Anyone" if self.outsiders else _listed(self.coalition)
         verb = "breaches" if self.outsiders or len(self.coalition) == 1 else "together breach"
-        left = _listed([f"{value}: {number}" for value, number in self.left.items()]) or "nothing"
+        remaining = (
+            _listed([f"{value}: {number}" for value, number in self.left.items()]) or "nothing"
+        )
         without = "Left there without their own"
         if self.outsiders:
-            named = _listed(self.coalition)
-            without = f"Left there without {named}'s own" if named else "Records there"
+            members = _listed(self.coalition)
+            without = f"Left there without {members}'s own" if members else "Records there"
         return (
-            f"Not private: {who} {verb} {self.broken} in the group ({group}). {without}: "
-            f"{self.left_size} ({left})."
+            f"Not private: {subject} {verb} {self.broken} in the group ({group}). {without}: "
+            f"{self.left_size} ({remaining})."
         )
 
     @property
     def as_error(self) -> NotPrivateError:
-        """The refusal to publish a table that did not pass; it shows nothing of its records."""
-        why = "a group needs more checks than the limit allows"
+        """The error that withholds a table that failed verification; it shows no record."""
+        reason = "a group needs more checks than the limit allows"
         if self.settled:
-            who = "anyone" if self.outsiders else _listed(self.coalition)
-            why = f"in one of its groups {who} would breach {self.broken}"
+            subject = "anyone" if self.outsiders else _listed(self.coalition)
+            reason = f"in one of its groups {subject} would breach {self.broken}"
         return NotPrivateError(
-            "The anonymized table did not pass its verification, so it is withheld: "
-            f"{why}. Groups that look alike are one, and who knows a person takes all their "
-            f"records away: leave out relaxed, use {argument('method', 'baseline')}, ask for "
-            "less, keep one record "
-            "of each subject, or use a constraint that is generalization monotonic."
+            "The anonymized table failed its verification, so it is withheld: "
+            f"{reason}. Groups with equal texts count as one group, and a provider that knows a "
+            "person removes all of that person's records. Leave out relaxed, use "
+            f"{argument('method', 'baseline')}, lower m, k or l, keep one record of each subject, "
+            "or use a constraint that is generalization monotonic."
         )
 
     def body(self) -> dict[str, Any]:
@@ -98,38 +100,40 @@ class Verdict(ResultBase):
         return {**super().body(), "left": left}
 
 
-def never_private(rows: int, m: int, constraint: object) -> NotPrivateError:
-    """Return the refusal of a table that is not private even as one group.
+def not_private_as_one_group(rows: int, m: int, constraint: object) -> NotPrivateError:
+    """Return the error for a table that is not private even as one group.
 
-    >>> str(never_private(80, 0, "99-anonymity"))[:58]
+    >>> str(not_private_as_one_group(80, 0, "99-anonymity"))[:58]
     'Even one group of all 80 rows does not fulfil 99-anonymity'
     """
-    what = f"fulfil {constraint}"
+    goal = f"fulfil {constraint}"
     if m:
-        who = f"{m} colluding providers" if m > 1 else "a single provider"
-        what = f"withstand {who} under {constraint}"
+        coalition = f"{m} colluding providers" if m > 1 else "a single provider"
+        goal = f"withstand {coalition} under {constraint}"
     everyone = f"all {rows:,} rows" if rows > 1 else "the only row"
     return NotPrivateError(
-        f"Even one group of {everyone} does not {what}; "
-        "ask for less (a smaller m, k or l) or add records."
+        f"Even one group of {everyone} does not {goal}. Use a smaller m, k or l, or add records."
     )
 
 
-def too_few_alone(provider: object, constraint: object, lost: int, most: int) -> NotPrivateError:
-    """Return the refusal where providers cannot fulfil a constraint with their own rows."""
+def provider_too_small(
+    provider: object, constraint: object, rows: int, allowed: int
+) -> NotPrivateError:
+    """Return the error for providers that cannot fulfil a constraint with their own rows."""
     return NotPrivateError(
-        f"Provider {provider!r} alone cannot fulfil {constraint}; together such providers have "
-        f"{lost:,} rows, and {most:,} may be left out. Anonymize together "
+        f"Provider {provider!r} alone cannot fulfil {constraint}. Such providers have {rows:,} "
+        f"rows in total, and {allowed:,} may be left out. Anonymize the providers together "
         f"({argument('method', 'provider-aware')}), or raise suppression."
     )
 
 
 def _coalition(m: int) -> str:
+    """Return the coalitions of a size in words."""
     return "outsider" if m == 0 else f"coalition of at most {m} provider{'s' if m != 1 else ''}"
 
 
 def _listed(items: Sequence[Any]) -> str:
-    """Join a few items; of many, the first and how many more."""
-    shown = ", ".join(map(str, items[:_MOST_LISTED]))
+    """Join items with commas; of many, the first ones and the number of others."""
+    text = ", ".join(map(str, items[:_MOST_LISTED]))
     more = len(items) - _MOST_LISTED
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    return f"{text} and {more:,} more" if more > 0 else text
