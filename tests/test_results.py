@@ -27,7 +27,7 @@ from quiltwork.holdout.dobrushin import interdependence
 from quiltwork.holdout.final_ranking import rank_teams
 from quiltwork.holdout.guarantee import guarantee
 from quiltwork.holdout.metrics import read_metric
-from quiltwork.influence.checks import check_belief
+from quiltwork.influence.diagnostics import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
 from quiltwork.series.reading.series_check import look_at_series

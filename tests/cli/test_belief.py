@@ -126,7 +126,7 @@ def test_check_says_what_contradicts_a_belief_and_what_leaks(cli, folder):
     assert told["length"] == 120
     assert told["bound"] > 1.2
     assert told["exact"] is None
-    assert f"would tell up to {told['bound']:.3g} if" in first
+    assert f"would leak up to {told['bound']:.3g} if" in first
     assert document["candidates"][0]["name"] == "durations"
     rest = document["beliefs"][0]["stays"][0]
     assert rest["mean"] == pytest.approx(30, rel=0.05)

@@ -12,7 +12,7 @@ import quiltwork as qw
 from quiltwork import ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.beliefs import contexts
 from quiltwork.influence import driving_states, fit_warnings
-from quiltwork.influence.fitted import fit_price
+from quiltwork.influence.diagnostics import fit_price
 
 P = np.array([[0.9, 0.1], [0.4, 0.6]])
 
@@ -131,11 +131,11 @@ def test_a_box_that_hides_everything_says_what_would_help():
     )
     (sentence,) = [one for one in fit_warnings(box, data) if "The box" in one]
     left = [data[:-1].count(state) for state in range(9)]
-    assert f"state {left.index(min(left))} is left {min(left)} times only" in sentence
+    assert f"state {left.index(min(left))} is left only {min(left)} times" in sentence
     often = left.index(max(left))
     merged = ChainBox.fit([int(state == often) for state in data])
     scale = qw.calibrate(merged, 200, 1, query=qw.queries.histogram()).scale
-    assert f"takes noise of scale {scale:,.0f} with {often} kept and the others merged" in sentence
+    assert f"needs noise of scale {scale:,.0f} with {often} kept and the others merged" in sentence
     many = MarkovChain(P).sample(5000, seed=1)
     assert not fit_warnings(ChainBox.fit(many), many)
 

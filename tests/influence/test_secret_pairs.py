@@ -116,7 +116,7 @@ def test_an_account_keeps_its_pairs_in_its_file_and_its_copies():
 
 def test_an_explanation_names_what_is_kept_apart():
     text = qw.calibrate(ROOMS, 50, 1, pairs=[("bath", "kitchen")]).explain()
-    assert "Kept apart are kitchen and bath; other values of a time point may become known." in text
+    assert "Secret pairs of values: kitchen and bath. Other values may become known." in text
 
 
 @pytest.mark.parametrize(

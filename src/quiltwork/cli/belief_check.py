@@ -17,7 +17,7 @@ from quiltwork.errors import InvalidInputError
 if TYPE_CHECKING:
     from quiltwork.beliefs.calendars import Calendar
     from quiltwork.beliefs.goodness_of_fit import Comparison, Stays
-    from quiltwork.influence.checks import BeliefCheck
+    from quiltwork.influence.diagnostics import BeliefCheck
 
 _MOST_STATES = 8
 
@@ -52,8 +52,8 @@ def check(
     """
     check_targets(None, html, plot)
     from quiltwork.beliefs.goodness_of_fit import refuse_incomparable
-    from quiltwork.influence.check_charts import check_charts
-    from quiltwork.influence.checks import check_belief
+    from quiltwork.influence.diagnostic_charts import check_charts
+    from quiltwork.influence.diagnostics import check_belief
     from quiltwork.report.figures import write_figure
 
     beliefs = read_beliefs(belief)
@@ -71,7 +71,7 @@ def check(
 
 
 def _lines(check: BeliefCheck, pictures: list[str]) -> Iterator[str]:
-    from quiltwork.influence.checks import traits
+    from quiltwork.influence.diagnostics import traits
 
     said = check.explain().splitlines()
     yield said[0]
@@ -140,9 +140,8 @@ def _number(value: float, digits: int) -> str:
 
 def _page(check: BeliefCheck) -> str:
     from quiltwork.beliefs import MarkovChain
-    from quiltwork.influence.caution import caution_chart, noise_by_distance
-    from quiltwork.influence.check_charts import check_charts
-    from quiltwork.influence.checks import traits
+    from quiltwork.influence.diagnostic_charts import caution_chart, check_charts
+    from quiltwork.influence.diagnostics import noise_by_distance, traits
     from quiltwork.report import bullets, figure, page, section, table
 
     said, charts = check.explain().splitlines(), check_charts(check)

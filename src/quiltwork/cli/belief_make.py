@@ -81,7 +81,8 @@ def make(
     from quiltwork.beliefs import Grid
     from quiltwork.beliefs.elicited import around, chain_from_stays, reasons
     from quiltwork.beliefs.grids import seconds_of
-    from quiltwork.influence.caution import DISTANCES, caution_chart, noise_by_distance
+    from quiltwork.influence.diagnostic_charts import caution_chart
+    from quiltwork.influence.diagnostics import DISTANCES, noise_by_distance
     from quiltwork.report.figures import write_figure
     from quiltwork.series.reading.values import as_labels
 

@@ -103,7 +103,7 @@ def fit(
         )
     check_targets(output)
     from quiltwork.beliefs import beliefs_to_json
-    from quiltwork.influence.fitted import fit_warnings
+    from quiltwork.influence.diagnostics import fit_warnings
     from quiltwork.series.reading.values import as_labels
 
     declared = None if states is None else tuple(as_labels(split_list(states)))
@@ -176,7 +176,7 @@ def _fitted(
 
 def _priced(tried: list[_Tried], length: int) -> list[_Tried]:
     """Add the noise under what stays and under the plain chain, where that takes no minutes."""
-    from quiltwork.influence.fitted import driving_states, fit_price
+    from quiltwork.influence.diagnostics import driving_states, fit_price
 
     if len(_plain(tried).belief.states or ()) > _PRICED_STATES:
         return tried

@@ -1,15 +1,15 @@
-"""Influence: what the rest of the data betrays about one node, and the noise that this asks for.
+"""Influence: the privacy loss through correlated time points, and the noise that it needs.
 
-`sweep` bounds what levels per time point leak on chains and trees, and is what `calibrate` and
-`influence_curve` take; `quilt_families` is the problem that every belief answers, for the papers'
-methods and for networks.
+`sweep` bounds the leakage of levels per time point on chains and trees; `calibrate` and
+`influence_curve` use it by default. `quilt_families` is the interface of the papers' quilts, for
+all beliefs.
 """
 
 from quiltwork.influence.bayesian.conversion import bayesian_dp, dp_for_bayesian_dp
 from quiltwork.influence.calibration import ActiveQuilt, Calibration, calibrate
 from quiltwork.influence.certificate_writer import certificate
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
-from quiltwork.influence.fitted import driving_states, fit_warnings
+from quiltwork.influence.diagnostics import driving_states, fit_warnings
 from quiltwork.influence.gaussian_noise import GaussianCalibration
 from quiltwork.influence.network import conditional_influence
 from quiltwork.influence.profile import Profile, Run

@@ -1,7 +1,7 @@
-"""What every belief answers: the noise it asks for, and what leaks of whatever was spent.
+"""The interface of a belief's bound: the noise that it needs, and the leakage of what was spent.
 
-Chains and trees answer by the sweep, rows in no order by their quilts, numbers by how far they move
-together. Whoever calibrates or accounts asks this protocol alone.
+Chains and trees are bounded by the sweep, rows in no order by their quilts, numbers by how far they
+move together. Calibration and accounting use this protocol alone.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CalibrationProblem:
-    """A query on a series of some length, every `episode` nodes in a row within `nodes` secret.
+    """A query on a series of some length, and its secrets: every `episode` nodes in a row in
+    `nodes`.
 
-    With `pairs` only these values of a node are kept apart.
-    Without a query it is any that moves by at most 1 for every node that changes.
+    With `pairs` only these pairs of values are secret. Without a query it is any query that moves
+    by at most 1 for every node that changes.
     """
 
     query: Query | None
@@ -47,36 +48,36 @@ class CalibrationProblem:
             return
         if not hasattr(query, "l1_sensitivity"):
             raise InvalidInputError(
-                f"query is {shortened(query)}; give one of quiltwork.queries, for example "
+                f"query is {shortened(query)}; pass one of quiltwork.queries, for example "
                 "queries.histogram()."
             )
         query.window(self.length)
 
     @property
     def cost(self) -> Cost:
-        """How far runs of nodes can move the query: by their number of nodes without one."""
+        """The sensitivity of the query to runs of nodes; their number of nodes without a query."""
         if self.query is None:
             return number_of_nodes
         return partial(_change, self.query, self.length)
 
     @cached_property
     def charge(self) -> Charge:
-        """The same per point, pair and window."""
+        """The sensitivity per point, pair and window."""
         return Charge.of(self.query, self.length)
 
 
 @dataclass(frozen=True)
 class WorstSecret:
-    """The noise that a belief asks for, or what it makes of some noise.
+    """The secret that needs the most noise, or leaks the most at a given noise.
 
     Attributes:
         scale: of the noise on the query's integers, at or above the least sufficient one.
         node: a node that needs the most (of an episode the first).
-        change: how far what is paid for at once can move the query, in its integers.
-        nearby: how many nodes that is.
-        influence: what the rest adds to the leakage.
-        quilt: what separates the two, where the method works by quilts.
-        before: of `influence`, what earlier nodes add; 0 where the method does not say.
+        change: the sensitivity of the query, in its integers, to all nodes charged together.
+        nearby: the number of these nodes.
+        influence: the leakage that the other nodes add.
+        quilt: the nodes that separate the two, if the method works by quilts.
+        before: the part of `influence` from earlier nodes; 0 if the method does not separate it.
     """
 
     scale: Fraction
@@ -89,6 +90,7 @@ class WorstSecret:
 
 
 def _change(query: Query, length: int, start: IntArray, stop: IntArray) -> IntArray:
+    """The sensitivity of a query to runs of nodes."""
     return query.l1_sensitivity(start, stop, length)
 
 
@@ -98,39 +100,39 @@ def number_of_nodes(start: IntArray, stop: IntArray) -> IntArray:
 
 
 class Charges(Protocol):
-    """What a set of releases charges for changing time points, over one denominator."""
+    """The charges of a set of releases for changing time points, over one denominator."""
 
     @property
     def denominator(self) -> int:
-        """Of all charges."""
+        """The denominator of all charges."""
 
     @property
     def total(self) -> Fraction:
-        """The charge of everything."""
+        """The charge for changing every time point."""
 
     @property
     def narrowest(self) -> Fraction | None:
-        """The narrowest range that numbers were clipped to."""
+        """The narrowest range to which numbers were clipped."""
 
     def charges(self, start: IntArray, stop: IntArray) -> Any:
-        """What changing each of start..stop is charged, as integers over the denominator."""
+        """The charge for changing each of start..stop, as integers over the denominator."""
 
     def charge(self, first: int, last: int) -> Fraction:
-        """The charge of one run, exactly."""
+        """The exact charge of one run."""
 
     def levels(self, length: int) -> Levels:
-        """What is spent on each time point, rounded up."""
+        """The spent level of each time point, rounded up."""
 
     def sum_levels(self, length: int) -> SumLevels:
-        """What sums of clipped numbers spend on each time point, rounded up."""
+        """The level that sums of clipped numbers spend on each time point, rounded up."""
 
 
 @dataclass(frozen=True)
 class WorstPoint:
-    """The time point that leaks most; `exact` bounds the leakage of every other, too.
+    """The time point that leaks most; `exact` also bounds the leakage of every other.
 
     For a chain `own` is spent on it, and its neighbours add `before` and `after`; for rows of
-    clusters and networks everything nearby is paid for, and the `quilt` adds `after`.
+    clusters and networks the whole nearby set is charged, and the `quilt` adds `after`.
     """
 
     exact: Fraction = Fraction(0)
@@ -142,17 +144,17 @@ class WorstPoint:
 
 
 class BeliefBound(Protocol):
-    """One belief about a series of some length, or about rows, as one method bounds it.
+    """One belief about a series of some length, or about rows, bounded by one method.
 
     Secrets are every `episode` nodes in a row within `nodes`.
 
     Attributes:
-        belief: what it is about.
+        belief: the belief.
         length: of the series.
         method: how influence is bounded.
-        theorem: what an account calls this bound.
-        by_levels: whether the levels of time points are all that a total rests on.
-        swept: whether what is spent far from a time point says little about it.
+        theorem: the name of this bound in an account.
+        by_levels: whether totals depend on the levels of time points alone.
+        swept: whether releases far from a time point hardly add to its leakage.
     """
 
     belief: Belief
@@ -169,24 +171,24 @@ class BeliefBound(Protocol):
         """The noise that each secret needs."""
 
     def leakage_of(self, problem: CalibrationProblem, scale: Fraction) -> tuple[float, WorstSecret]:
-        """What one release with this noise leaks about the worst secret, rounded up."""
+        """The leakage of one release with this noise about the worst secret, rounded up."""
 
     def leakage_at(self, charges: Charges, nodes: range, episode: int) -> WorstPoint:
-        """The worst secret of all that was spent."""
+        """The worst secret of all releases together."""
 
     def profile(self, charges: Charges, nodes: range, episode: int) -> tuple[IntArray, FloatArray]:
-        """Where runs of secrets begin and what each of them leaks at most."""
+        """The first nodes of runs of secrets, and a bound on the leakage of each run."""
 
     def by_quilts(self) -> BeliefBound:
-        """The same belief by a bound whose levels add up (Theorem 3.7)."""
+        """A bound for the same belief whose levels add up (Theorem 3.7)."""
         return self
 
     def cost_alone(self, charge: Charge, unit: int, nodes: range) -> Fraction | None:
-        """What a release that charges so many 1/`unit` costs alone; None without quilts."""
+        """The cost of a single release with this charge in 1/`unit`; None without quilts."""
         return None
 
     def hides_all(self, episode: int) -> bool:
-        """Whether every time point may be any of several values."""
+        """Whether every time point has several possible values."""
         return False
 
     def largest_level(self, nodes: range, episode: int, epsilon: float) -> float | None:
@@ -196,5 +198,5 @@ class BeliefBound(Protocol):
     def driving_states(
         self, problem: CalibrationProblem, scale: Fraction
     ) -> tuple[int, int] | None:
-        """The positions of two shown states that neighbours tell apart best, if they are known."""
+        """The indices of the two values that neighbours distinguish best; None if unknown."""
         return None

@@ -1,9 +1,9 @@
 """Calibration: the least noise with which every protected node leaks at most ε.
 
-By the sweep (`docs/theory/sweep.md`), or as in the papers by quilts: σ = max_θ max_i min_Q
-change(N)/(ε − e_θ(Q|i)), Algorithm 1 with the sharper cost of what is nearby
+By the sweep (`docs/theory/sweep.md`), or by quilts as in the papers: σ = max_θ max_i min_Q
+change(N)/(ε − e_θ(Q|i)), Algorithm 1 with the sharper cost of the nearby set
 (`docs/theory/influence-curve.md`). With the geometric or Laplace mechanism of scale σ on the
-integers of the query, every node leaks at most ε under every belief given.
+integers of the query, every node leaks at most ε under every given belief.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class ActiveQuilt:
     """The quilt with which a node needs the least noise, under one belief.
 
     Attributes:
-        belief: counted from 1.
+        belief: its number, from 1.
         node: 1-based.
-        quilt: what separates the nearby nodes from the rest; () if all are nearby.
+        quilt: the nodes that separate the nearby set from the rest; () if all are nearby.
         influence: its max-influence, rounded up.
         scale: the noise that the node needs with it, as in `Calibration.scale`.
     """
@@ -65,29 +65,34 @@ class ActiveQuilt:
 
 @dataclass(frozen=True)
 class Calibration(ChartedResult):
-    """The noise scale and why it is needed.
+    """The noise scale of a query, and the node, belief and influence that determine it.
 
     Attributes:
         scale: per unit of Lipschitz constant, or with a query the noise to add to its answer, in
             units of the answer; rounded up.
         exact_scale: the same as a fraction at or above the least sufficient scale.
-        epsilon: as it was given.
-        guarantee: what the noise keeps under every belief given, exactly: epsilon, and with method
-            "entry" on data that depend on each other whatever it may leak there.
+        epsilon: as passed.
+        guarantee: the exact privacy level under every given belief: epsilon, except for the method
+            "entry" on dependent data, where it is the leakage.
         node: a node that needs the most noise (1-based), the first one of an episode; for "entry"
             one that leaks the most.
-        quilt: its best quilt, where the method works by quilts; () is the empty one.
-        influence: what all other nodes add to its leakage: by the sweep what the releases tell
-            about them, by quilts the max-influence of the quilt; rounded up.
-        nearby: how many nodes are paid for at once: those of the episode, or near the quilt.
-        change: how far they can move the query, in integers of the query as it was given.
-        method: how influence was computed for the belief that decided.
-        belief: which belief decided, counted from 1.
+        quilt: its best quilt, if the method works by quilts; () is the empty one.
+        influence: the leakage through all other nodes: by the sweep what the releases reveal about
+            them, by quilts the max-influence of the quilt; rounded up.
+        nearby: the number of nodes charged together: those of the episode, or near the quilt.
+        change: the sensitivity of the query to these nodes, in integers of the query as passed.
+        method: the method that determined the scale.
+        belief: the number of the belief that determined it, from 1.
         length: of the series (the longest one).
-        unit: what one integer of the query is worth in the answer; 1 without a query.
-        before: of `influence`, what earlier nodes add; 0 where the method does not say.
-        leakage: what "entry" may leak where that is more than epsilon, rounded up; else 0.
-        scales: what each of the beliefs asks for alone, in their order; () where it is not known.
+        unit: the value of one integer of the query in the answer; 1 without a query.
+        before: the part of `influence` from earlier nodes; 0 if the method does not separate it.
+        leakage: the leakage of "entry" if it exceeds epsilon, rounded up; else 0.
+        scales: the scale that each belief needs alone, in order; () if unknown.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> calibration = calibrate(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), length=100, epsilon=1)
+    >>> round(calibration.scale, 3), calibration.method
+    (3.336, 'sweep')
     """
 
     drawn_at_once = False
@@ -113,7 +118,7 @@ class Calibration(ChartedResult):
 
     @property
     def guarantee(self) -> Fraction:
-        """The level that the noise keeps under every belief given."""
+        """The privacy level of the noise under every given belief."""
         return max(positive_fraction(self.epsilon, "epsilon"), Fraction(self.leakage))
 
     @property
@@ -127,20 +132,22 @@ class Calibration(ChartedResult):
 
     @property
     def states(self) -> tuple[Label, ...] | None:
-        """The states of the beliefs; None where they are about rows of any kind."""
-        return next((o.belief.states for o in self.bounds if o.belief.states is not None), None)
+        """The states of the beliefs; None for beliefs about rows of any kind."""
+        return next(
+            (bound.belief.states for bound in self.bounds if bound.belief.states is not None), None
+        )
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int]:
-        """Return a bound on what this noise tells under other beliefs, and the worst node."""
+        """Return a bound on the leakage of this noise under other beliefs, and the worst node."""
         if self.exact_scale == 0:
             raise InvalidInputError(
-                "This calibration adds no noise, since nothing was unknown; under other beliefs "
-                "the answer tells whatever it says."
+                "This calibration adds no noise, since no time point had several possible states. "
+                "Under other beliefs the exact answer has no leakage bound; calibrate for those."
             )
         return leak_under(beliefs, self.problem, self.integer_scale)
 
     def for_audit(self) -> tuple[list[tuple[Query, Number]], int, tuple[int, int]] | None:
-        """Return the query, its scale, the length and the secrets, for one that can be audited."""
+        """Return the query, its scale, the length and the secrets; None if it cannot be audited."""
         query, nodes = self.problem.query, self.problem.nodes
         if query is None or self.problem.episode > 1:
             return None
@@ -149,42 +156,41 @@ class Calibration(ChartedResult):
     def per_node(self) -> Profile:
         """Return the scale that each node needs, as runs of nodes with the same scale."""
         level = positive_fraction(self.epsilon, "epsilon")
-        needed = [one.scale_profile(self.problem, level) for one in self.bounds]
-        return combined(needed, np.maximum).times(self.unit)
+        profiles = [bound.scale_profile(self.problem, level) for bound in self.bounds]
+        return combined(profiles, np.maximum).times(self.unit)
 
     def active_quilts(self) -> tuple[ActiveQuilt, ...]:
         """Return the active quilt of each node under each belief (Definition 3.2).
 
-        That is the quilt with which the node needs the least noise at this level; () is the empty
-        one. Nodes that are known need none and are left out. Cost: a search of quilts per node.
+        The active quilt is the one with which the node needs the least noise at this level; () is
+        the empty quilt. Nodes without a secret are left out. Cost: a search of quilts per node.
 
         Raises:
             UnsupportedError: for methods that work without quilts.
 
         >>> from quiltwork.beliefs import MarkovChain
         >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
-        >>> found = calibrate(chain, 100, 1, "exact").active_quilts()
-        >>> found[0].quilt, found[49].quilt, found[99].quilt
+        >>> quilts = calibrate(chain, 100, 1, "exact").active_quilts()
+        >>> quilts[0].quilt, quilts[49].quilt, quilts[99].quilt
         ((5,), (45, 55), (96,))
         """
-        if not all(isinstance(one, QuiltBound) for one in self.bounds) or not self.bounds:
+        if not all(isinstance(bound, QuiltBound) for bound in self.bounds) or not self.bounds:
             raise UnsupportedError(
-                f"{argument('method', self.method)} works without quilts, so none is active; "
-                "calibrate with "
-                f"{argument('method', 'exact')}, 'approx' or 'spectral'."
+                f"{argument('method', self.method)} uses no quilts, so no quilt is active; "
+                f"calibrate with {argument('method', 'exact')}, 'approx' or 'spectral'."
             )
-        level, found = positive_fraction(self.epsilon, "epsilon"), []
+        level, quilts = positive_fraction(self.epsilon, "epsilon"), []
         for number, bound in enumerate(self.bounds, start=1):
             for node in self.problem.nodes:
                 alone = replace(self.problem, nodes=range(node, node + 1))
                 worst = bound.required_scale(alone, level)
                 if worst.scale:
                     scale = float_up(worst.scale * self.unit)
-                    found.append(ActiveQuilt(number, node, worst.quilt, worst.influence, scale))
-        return tuple(found)
+                    quilts.append(ActiveQuilt(number, node, worst.quilt, worst.influence, scale))
+        return tuple(quilts)
 
     def explain(self) -> str:
-        """Say in a few lines which node needs this much noise and why."""
+        """Return a few lines: which node needs this much noise, and why."""
         from quiltwork.influence.calibration_text import explain
 
         return explain(self)
@@ -210,7 +216,7 @@ class Calibration(ChartedResult):
         }
 
     def chart(self) -> LineChart:
-        """Describe the scale that each node needs."""
+        """Return a chart of the scale that each node needs."""
         from quiltwork.report.charts import LineChart, level, steps
 
         runs = self.per_node().runs
@@ -218,7 +224,7 @@ class Calibration(ChartedResult):
         needed = steps(*ends, [run.scale for run in runs])
         return LineChart(
             "Noise that each time point needs",
-            f"The largest, {self.scale:.4g}, is what is added.",
+            f"The release adds the largest, {self.scale:.4g}.",
             "time point",
             "noise scale",
             (
@@ -272,7 +278,7 @@ def calibrate(
 ) -> Calibration | GaussianCalibration:
     """Return the least noise scale with which every protected node leaks at most `epsilon`.
 
-    The cost does not grow with the length: some fixed points of O(k⁴) each for the sweep,
+    The cost does not grow with the length: a few fixed points of O(k⁴) each for the sweep,
     O(k³·reach) for "exact", O(k³) for the bounds.
 
     Theorem: docs/theory/sweep.md, docs/theory/influence-curve.md
@@ -280,40 +286,41 @@ def calibrate(
     Args:
         beliefs: one belief or a list; the scale holds under each of them.
         length: the number of time points; a list for independent subjects that are pooled (the
-            longest decides, for "optimal-scale" any of them may), or a Counter of such lengths;
-            None for beliefs about fixed rows.
-        epsilon: what may be learnt about a node, > 0.
-        method: "sweep", or as in the papers "exact" and "spectral", "approx" (smallest sound bound)
-            (Lemma 2.3), "contraction", or a baseline: "group" (everything is nearby) or "entry"
-            (nothing else is, which does not protect correlated data: `guarantee` says what it
-            keeps). None: the sweep for chains and for networks that are trees, else the sharpest
-            quilts. "optimal-scale" is the least noise whose exact leakage is at most epsilon: it
-            rests on the chains given alone, and covers the query, or without one the count of each
-            state.
-        query: what will be asked; the scale is then that of the answer. Without one, any query
-            that moves by at most 1 per node.
+            longest determines the scale; for "optimal-scale" any of them may), or a Counter of
+            such lengths; None for beliefs about fixed rows.
+        epsilon: the most that may leak about a node, > 0.
+        method: "sweep", or as in the papers "exact", "spectral" (Lemma 2.3), "approx" (the smallest
+            sound bound) and "contraction", or a baseline: "group" (everything is nearby) or "entry"
+            (nothing else is nearby, which does not protect correlated data: `guarantee` is then
+            its leakage). None: the sweep for chains and for networks that are trees, else the
+            sharpest quilts. "optimal-scale" is the least noise whose exact leakage is at most
+            epsilon: it holds under the given chains alone, and covers the query, or without one
+            the count of each state.
+        query: the query; the scale is then that of its answer. Without one, any query that moves by
+            at most 1 per node.
         secrets: (start, stop), the protected nodes; all by default.
-        episode: how many time points in a row are one secret, whatever they are.
+        episode: the number of consecutive time points that form one secret.
         noise: "geometric" for pure epsilon; "gaussian" for (epsilon, delta), where the scale is the
             standard deviation (`docs/theory/f-sweep.md`).
-        delta: with Gaussian noise, the chance that is left; far below one in the number of points.
-        releases: with Gaussian noise, how many releases like this one share (epsilon, delta); the
-            scale is that of each.
-        pairs: the pairs of values that are kept apart, such as [("home", "away")]; all by default.
-            Of (a, b) and (b, c) follows that a and c are kept apart at twice epsilon only, and
-            values in no pair may become known. Less noise by the sweep; methods by quilts keep all
-            pairs apart, which costs as much as without.
+        delta: with Gaussian noise, the probability of a larger leakage; far below one in the number
+            of points.
+        releases: with Gaussian noise, the number of releases like this one that share (epsilon,
+            delta); the scale is that of each.
+        pairs: the pairs of secret values, such as [("home", "away")]; all by default. From (a, b)
+            and (b, c) it follows that a and c are protected at twice epsilon only, and values in no
+            pair may become known. The sweep needs less noise for fewer pairs; methods by quilts
+            protect all pairs.
 
     Raises:
-        InvalidInputError: for arguments that make no sense, with the offending value.
-        UnsupportedError: if the method says nothing about a belief.
+        InvalidInputError: for invalid arguments, with the offending value.
+        UnsupportedError: if the method does not support a belief.
 
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[1, 0])
     >>> round(calibrate(chain, length=100, epsilon=1).scale, 5)
     3.33641
-    >>> found = calibrate(chain, length=100, epsilon=1, method="exact")
-    >>> round(found.scale, 6), found.node, found.quilt
+    >>> quilts = calibrate(chain, length=100, epsilon=1, method="exact")
+    >>> round(quilts.scale, 6), quilts.node, quilts.quilt
     (12.934051, 8, (1, 13))
     >>> rooms = MarkovChain([[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6]])
     >>> [round(calibrate(rooms, 100, 1, pairs=pairs).scale, 3) for pairs in (None, [(0, 1)])]
@@ -327,81 +334,84 @@ def calibrate(
 
         if pairs is not None:
             raise UnsupportedError(
-                "pairs go with geometric noise; Gaussian noise keeps all values apart."
+                "pairs= needs geometric noise: Gaussian noise protects all pairs of values. Leave "
+                "pairs out, or use noise='geometric'."
             )
-        asked = beliefs, length, epsilon, delta, method, query, secrets, episode, releases
-        return gaussian_calibration(*asked)
+        arguments = beliefs, length, epsilon, delta, method, query, secrets, episode, releases
+        return gaussian_calibration(*arguments)
     _refuse_several(releases)
     if isinstance(method, str) and method == "optimal-scale":
         from quiltwork.influence.optimal_scale import optimal_calibration
 
         if pairs is not None:
             raise UnsupportedError(
-                f"{argument('method', 'optimal-scale')} keeps all values apart; with pairs leave "
-                "method out."
+                f"{argument('method', 'optimal-scale')} protects all pairs of values; with pairs= "
+                "leave method out."
             )
         return optimal_calibration(beliefs, length, epsilon, query, secrets, episode)
     level = privacy_level(epsilon, "epsilon")
     if method is not None and not (isinstance(method, str) and method in METHODS):
         known = ", ".join((*METHODS, "optimal-scale"))
         raise InvalidInputError(f"method is {shortened(method)}; choose one of {known}, or None.")
-    apart = read_pairs(pairs, as_beliefs(beliefs), integer(episode, "episode", 1))
-    seen = bounds_for(beliefs, length, method, apart)
-    points = seen[0].length
-    members = [one.belief for one in seen]
+    secret_pairs = read_pairs(pairs, as_beliefs(beliefs), integer(episode, "episode", 1))
+    bounds = bounds_for(beliefs, length, method, secret_pairs)
+    points = bounds[0].length
+    members = [bound.belief for bound in bounds]
     query = check_states(query, members)
-    problem = as_problem(query, points, secrets, episode, apart)
-    answers = [one.required_scale(problem, level) for one in seen]
-    index = max(range(len(answers)), key=lambda i: answers[i].scale)
-    unit, leakage, decides = answer_unit(query, parse_lengths(members, length)), 0.0, index
-    scale = answers[index].scale * unit
-    scales = tuple(float_up(one.scale * unit) for one in answers)
+    problem = as_problem(query, points, secrets, episode, secret_pairs)
+    answers = [bound.required_scale(problem, level) for bound in bounds]
+    scale_index = max(range(len(answers)), key=lambda i: answers[i].scale)
+    unit, leakage, belief_index = (
+        answer_unit(query, parse_lengths(members, length)),
+        0.0,
+        scale_index,
+    )
+    scale = answers[scale_index].scale * unit
+    scales = tuple(float_up(bound.scale * unit) for bound in answers)
     if method == "entry":
-        honest = bounds_for(members, points, None, apart)
-        told = [one.leakage_of(problem, answers[index].scale) for one in honest]
-        decides = max(range(len(told)), key=lambda i: told[i][0])
-        answers = [answer for _, answer in told]
-        if told[decides][0] > float_up(level):
-            leakage = told[decides][0]
+        sound_bounds = bounds_for(members, points, None, secret_pairs)
+        leaks = [bound.leakage_of(problem, answers[scale_index].scale) for bound in sound_bounds]
+        belief_index = max(range(len(leaks)), key=lambda i: leaks[i][0])
+        answers = [answer for _, answer in leaks]
+        if leaks[belief_index][0] > float_up(level):
+            leakage = leaks[belief_index][0]
             _warn_of_entry(float(scale), leakage)
-    found = answers[decides]
+    worst = answers[belief_index]
     return Calibration(
         scale=float_up(scale),
         exact_scale=scale,
         epsilon=epsilon,
-        node=found.node,
-        quilt=found.quilt,
-        influence=found.influence,
-        nearby=found.nearby,
-        change=found.change,
-        method=cast("InfluenceMethod", seen[index].method),
-        belief=decides + 1,
+        node=worst.node,
+        quilt=worst.quilt,
+        influence=worst.influence,
+        nearby=worst.nearby,
+        change=worst.change,
+        method=cast("InfluenceMethod", bounds[scale_index].method),
+        belief=belief_index + 1,
         length=points,
         problem=problem,
-        bounds=seen,
+        bounds=bounds,
         unit=unit,
-        before=found.before,
+        before=worst.before,
         leakage=leakage,
         scales=scales,
     )
 
 
 def _refuse_several(releases: Any) -> None:
-    """Refuse what only Gaussian noise has."""
+    """Refuse `releases`, which only Gaussian noise supports."""
     if releases != 1 or isinstance(releases, bool):
         raise InvalidInputError(
-            f"releases={shortened(releases)} goes with noise='gaussian'. Levels of geometric noise "
-            "add up: for K releases of the same kind take K times the scale, or plan them with "
-            "qw.plan."
+            f"releases={shortened(releases)} needs noise='gaussian'. Levels of geometric noise add "
+            "up: for K equal releases use K times the scale, or plan them with qw.plan."
         )
 
 
 def _warn_of_entry(scale: float, leakage: float) -> None:
+    """Warn that "entry" does not protect dependent data."""
     warnings.warn(
-        f"{argument('method', 'entry')} protects one time point as if it said nothing about the "
-        "others. Under "
-        f"the belief given, noise of scale {scale:.6g} may leak up to {leakage:.6g} about a time "
-        f"point.",
+        f"{argument('method', 'entry')} treats time points as independent. Under the given belief, "
+        f"noise of scale {scale:.6g} may leak up to {leakage:.6g} about a time point.",
         QuiltworkWarning,
         stacklevel=3,
     )
@@ -410,7 +420,7 @@ def _warn_of_entry(scale: float, leakage: float) -> None:
 def leak_under(
     beliefs: Belief | Sequence[Belief], problem: CalibrationProblem, scale: Fraction
 ) -> tuple[float, int]:
-    """Return a bound on what noise of this scale tells about any secret, and the worst node.
+    """Return a bound on the leakage of noise of this scale about any secret, and the worst node.
 
     `scale` is that of the noise on the query's integers. Cost: one sweep per belief.
 
@@ -419,8 +429,8 @@ def leak_under(
     Raises:
         InvalidInputError: for beliefs about other states or rows.
     """
-    seen = bounds_for(beliefs, problem.length, None, problem.pairs)
-    check_states(problem.query, [one.belief for one in seen])
-    told = [one.leakage_of(problem, scale) for one in seen]
-    leak, answer = max(told, key=lambda one: one[0])
+    bounds = bounds_for(beliefs, problem.length, None, problem.pairs)
+    check_states(problem.query, [bound.belief for bound in bounds])
+    leaks = [bound.leakage_of(problem, scale) for bound in bounds]
+    leak, answer = max(leaks, key=lambda bound: bound[0])
     return leak, answer.node

@@ -1,4 +1,6 @@
-"""Reading what calibration and the influence curve are asked: lengths, methods, secrets, costs."""
+"""Validation of the arguments of calibration: lengths, methods, noise, secrets; one bound per
+belief.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ NoiseKind: TypeAlias = Literal["geometric", "gaussian"]
 NOISES: tuple[NoiseKind, ...] = get_args(NoiseKind)
 METHODS: tuple[str, ...] = get_args(InfluenceMethod)
 LONGEST = 10**13
-"""Changes of queries and sums of lengths stay within 64-bit integers."""
+"""With longer series, sensitivities and sums of lengths would not fit into 64-bit integers."""
 
 
 def bounds_for(
@@ -37,89 +39,90 @@ def bounds_for(
 ) -> tuple[BeliefBound, ...]:
     """Return one bound per belief, all for the same length.
 
-    Of `pairs` only sweeps make use; what quilts say of all pairs holds for these.
+    Only sweeps use `pairs`; quilts protect all pairs, hence these too.
 
     Raises:
-        InvalidInputError: for bad beliefs, lengths and methods.
-        UnsupportedError: for a method that is not available here.
+        InvalidInputError: for invalid beliefs, lengths and methods.
+        UnsupportedError: for a method that does not support a belief.
     """
     members = as_beliefs(beliefs)
     points = common_length(members, length)
-    wanted = parse_method(method)
-    if wanted == "sweep":
+    parsed_method = parse_method(method)
+    if parsed_method == "sweep":
         for belief in members:
             if not isinstance(belief, Gaussian) and not can_be_swept(belief):
                 raise UnsupportedError(
-                    "A sweep needs a chain or a network that is a tree (no cycle, no node with two "
-                    f"parents), and this {type(belief).__name__} is neither; leave method out."
+                    "The sweep needs a chain or a network that is a tree (no cycle, no node with "
+                    f"two parents); this {type(belief).__name__} is neither. Leave method out."
                 )
-    return tuple(_bound(belief, points, wanted, pairs) for belief in members)
+    return tuple(_bound_of(belief, points, parsed_method, pairs) for belief in members)
 
 
-def _bound(
-    belief: Belief, length: int, wanted: InfluenceMethod | None, pairs: SecretPairs | None
+def _bound_of(
+    belief: Belief, length: int, method_: InfluenceMethod | None, pairs: SecretPairs | None
 ) -> BeliefBound:
+    """The bound of one belief by a method, or by its default method."""
     if isinstance(belief, Gaussian):
-        if wanted is not None:
+        if method_ is not None:
             raise UnsupportedError(
-                f"{argument('method', wanted)} is about states, and Gaussian beliefs are about "
-                "numbers, with "
-                "one method of their own; leave method out."
+                f"{argument('method', method_)} is about states; Gaussian beliefs are about "
+                "numbers and have a method of their own. Leave method out."
             )
         return GaussianBound(belief, length)
-    method = default_method(belief) if wanted is None else wanted
+    method = default_method(belief) if method_ is None else method_
     if method == "sweep":
         return SweepBound(belief, length, pairs=pairs)
     return QuiltBound(belief, length, method)
 
 
 def common_length(members: Sequence[Belief], length: Any) -> int:
-    """Return the number of nodes: given, or that of beliefs about fixed rows.
+    """Return the number of nodes: as passed, or that of beliefs about fixed rows.
 
-    Of several independent subjects the longest decides what quilts need: cutting a series shortens
-    nearby sets and removes nodes (`docs/theory/influence-curve.md`).
+    Of several independent subjects the longest determines the noise by quilts: a shorter series has
+    smaller nearby sets and fewer nodes (`docs/theory/influence-curve.md`).
     """
     return max(parse_lengths(members, length))
 
 
 def parse_lengths(members: Sequence[Belief], length: Any) -> Counter[int]:
-    """Return the lengths of the subjects, and how many have each; a Counter says so itself.
+    """Return the lengths of the subjects and how many subjects have each.
 
     Raises:
-        InvalidInputError: for missing or bad lengths.
+        InvalidInputError: for missing or invalid lengths.
     """
-    own = next((belief.length for belief in members if belief.length is not None), None)
+    fixed = next((belief.length for belief in members if belief.length is not None), None)
     if length is None:
-        if own is None:
+        if fixed is None:
             raise InvalidInputError(
-                "length is missing; give the number of time points (a chain fits any length)."
+                "length is missing: pass the number of time points (a chain has any length)."
             )
-        return Counter([own])
+        return Counter([fixed])
     several = isinstance(length, (list, tuple, set, frozenset, np.ndarray))
-    counted = length if isinstance(length, Counter) else None
-    given = listed(length, "length") if several else [length] if counted is None else list(counted)
-    read = Counter(integer(n, "length", 1, LONGEST) for n in given)
-    for n in counted or ():
-        read[n] = integer(length[n], "The number of subjects", 1)
-    if not read:
-        raise InvalidInputError("The list of lengths is empty; give at least one.")
-    longest = max(read)
-    if own is not None and longest != own:
+    counter = length if isinstance(length, Counter) else None
+    lengths = (
+        listed(length, "length") if several else [length] if counter is None else list(counter)
+    )
+    counts = Counter(integer(n, "length", 1, LONGEST) for n in lengths)
+    for n in counter or ():
+        counts[n] = integer(length[n], "The number of subjects", 1)
+    if not counts:
+        raise InvalidInputError("The list of lengths is empty; pass at least one length.")
+    longest = max(counts)
+    if fixed is not None and longest != fixed:
         raise InvalidInputError(
-            f"length is {longest}, but the belief is about {own} rows; leave length out (None)."
+            f"length is {longest}, but the belief is about {fixed} rows; leave length out (None)."
         )
-    return read
+    return counts
 
 
 def parse_method(method: Any) -> InfluenceMethod | None:
-    """Return a known method, or None for the best one per belief."""
+    """Return a known method, or None for the default method of each belief."""
     if method is None or (isinstance(method, str) and method in METHODS):
         return cast("InfluenceMethod | None", method)
     if isinstance(method, str) and method == "optimal-scale":
         raise UnsupportedError(
-            f"{argument('method', 'optimal-scale')} is a calibration of one query and has no "
-            "quilts to account "
-            f"with; use {argument('method', 'exact')} here."
+            f"{argument('method', 'optimal-scale')} calibrates a single query and does not "
+            f"compose; use {argument('method', 'exact')} here."
         )
     raise InvalidInputError(
         f"method is {shortened(method)}; choose one of {', '.join(METHODS)}, or None."
@@ -127,39 +130,38 @@ def parse_method(method: Any) -> InfluenceMethod | None:
 
 
 def parse_noise(noise: Any, delta: Any) -> Fraction:
-    """Return δ of Gaussian noise; 0 stands for geometric noise, which has none.
+    """Return δ of Gaussian noise; 0 for geometric noise, which has none.
 
     Raises:
-        InvalidInputError: for another noise, and for a δ that does not go with it.
+        InvalidInputError: for unknown noise, and for a δ that does not fit the noise.
     """
     if choice(noise, NOISES, "noise") == "gaussian":
         return proper_fraction(delta, "delta")
     if delta != 0 or isinstance(delta, bool):
         raise InvalidInputError(
-            f"delta={shortened(delta)} goes with noise='gaussian'; geometric noise keeps a pure "
-            "epsilon."
+            f"delta={shortened(delta)} needs noise='gaussian'; geometric noise has a pure epsilon. "
+            "Leave delta out, or use Gaussian noise."
         )
     return Fraction(0)
 
 
 def refuse_entry(method: Any) -> None:
-    """Refuse the baseline "entry" where levels are told from noise, not noise from levels.
+    """Refuse the baseline "entry" where a level is derived from noise.
 
     Raises:
         InvalidInputError: for "entry".
     """
     if isinstance(method, str) and method == "entry":
         raise InvalidInputError(
-            f"{argument('method', 'entry')} treats time points as independent, so its levels "
-            "would be wrong under "
-            "the beliefs given; leave method out."
+            f"{argument('method', 'entry')} treats time points as independent, so its levels do "
+            "not hold under the given beliefs. Leave method out."
         )
 
 
 def check_states(query: Query | None, members: Sequence[Belief]) -> Query | None:
-    """Refuse a query that cannot be asked about the states of a belief.
+    """Check that a query can be asked about the states of each belief.
 
-    Returns the query as it is asked: sums and means between the bounds of the states.
+    Returns the query with sums and means clipped to the range of the states.
 
     Raises:
         InvalidInputError: naming the state.
@@ -174,17 +176,17 @@ def check_states(query: Query | None, members: Sequence[Belief]) -> Query | None
 
 
 def answer_unit(query: Query | None, lengths: Counter[int]) -> Fraction:
-    """Return what one integer of the query is worth in the answer, pooled over all subjects."""
+    """Return the value of one integer of the query in the answer, pooled over all subjects."""
     return Fraction(1) if query is None else query.grid(points_asked(query, lengths))[1]
 
 
 def points_asked(query: Query, lengths: Counter[int]) -> int:
-    """Return how many time points a query is about, over subjects of these lengths."""
-    return sum(many * query.points(length) for length, many in lengths.items())
+    """Return the number of time points that a query covers, over subjects of these lengths."""
+    return sum(subjects * query.points(length) for length, subjects in lengths.items())
 
 
 def default_method(belief: Belief) -> InfluenceMethod:
-    """Return the sharpest method that a belief allows: the sweep for chains and trees."""
+    """Return the sharpest method for a belief: the sweep for chains and trees."""
     return "sweep" if can_be_swept(belief) else default_quilts(belief)
 
 
@@ -195,11 +197,11 @@ def as_problem(
     episode: Any,
     pairs: SecretPairs | None = None,
 ) -> CalibrationProblem:
-    """Return what is asked about a series of this length.
+    """Return the calibration problem for a series of this length.
 
     Raises:
-        InvalidInputError: for a query, secrets or an episode that make no sense.
+        InvalidInputError: for an invalid query, secrets or episode.
     """
     nodes = read_secrets(secrets, length)
-    stretch = integer(episode, "episode", 1)
-    return CalibrationProblem(query, length, nodes, min(stretch, len(nodes)), pairs)
+    nodes_per_secret = integer(episode, "episode", 1)
+    return CalibrationProblem(query, length, nodes, min(nodes_per_secret, len(nodes)), pairs)

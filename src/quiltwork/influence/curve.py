@@ -1,7 +1,7 @@
-"""The influence curve: what a belief makes of any pure-DP mechanism.
+"""The influence curve: the leakage of any pure-DP mechanism under a belief.
 
 A mechanism that is x-DP for substituting one node leaks at most f(x) about any node: by the sweep
-what is spent on a node and what its neighbours add, by quilts max_i min_Q [|N|·x + e(Q|i)].
+its own level and what its neighbours add, by quilts max_i min_Q [|N|·x + e(Q|i)].
 
 Theorem: docs/theory/sweep.md, docs/theory/influence-curve.md
 """
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 _POINTS = 40
 _SLACK = Fraction(1, 2**39)
-"""Twice what `epsilon` adds to a leakage when it rounds up."""
+"""Twice the relative amount by which `epsilon` rounds a leakage up."""
 
 
 @dataclass(frozen=True)
 class InfluenceCurve(ChartedResult):
-    """Translates between the level of a DP mechanism and what it leaks under the beliefs.
+    """Converts between the level of a DP mechanism and its leakage under beliefs.
 
     Attributes:
         length: of the series.
-        bounds: the beliefs, each seen by a method.
+        bounds: the bound of each belief.
     """
 
     drawn_at_once = False
@@ -48,7 +48,7 @@ class InfluenceCurve(ChartedResult):
     bounds: tuple[BeliefBound, ...]
 
     def epsilon(self, dp_epsilon: Number) -> float:
-        """Return what a mechanism of this level leaks about a node, rounded up.
+        """Return the leakage of a mechanism of this level about a node, rounded up.
 
         `dp_epsilon` is the level for *substituting* one time point; for several releases on the
         whole series, the sum of their levels. 0 leaks 0.
@@ -59,7 +59,7 @@ class InfluenceCurve(ChartedResult):
         if level == 0:
             return 0.0
         scale = 1 / positive_fraction(level, "dp_epsilon")
-        return max(one.leakage_of(self._problem, scale)[0] for one in self.bounds)
+        return max(bound.leakage_of(self._problem, scale)[0] for bound in self.bounds)
 
     @cached_property
     def _problem(self) -> CalibrationProblem:
@@ -74,7 +74,7 @@ class InfluenceCurve(ChartedResult):
             InvalidInputError: unless epsilon is a number > 0.
         """
         target = privacy_level(epsilon, "epsilon")
-        answers = [one.required_scale(self._problem, target) for one in self.bounds]
+        answers = [bound.required_scale(self._problem, target) for bound in self.bounds]
         highest = max(answers, key=lambda answer: answer.scale)
         scale = highest.scale
         if scale == 0:
@@ -87,16 +87,16 @@ class InfluenceCurve(ChartedResult):
         return level
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a few points of the curve: four evaluations."""
+        """Return four points of the curve."""
         levels = (0.01, 0.1, 1.0, 10.0)
         return [{"dp_epsilon": level, "epsilon": self.epsilon(level)} for level in levels]
 
     def body(self) -> dict[str, Any]:
-        """Return the length and these points as JSON values."""
+        """Return the length and four points as JSON values."""
         return {"length": self.length, "points": self.records()}
 
     def explain(self) -> str:
-        """Say what mechanisms of some levels leak."""
+        """Return the leakage of mechanisms of some levels, one sentence each."""
         return "\n".join(
             f"A mechanism that is {point['dp_epsilon']:g}-DP for substituting one of "
             f"{self.length:,} time points leaks at most {point['epsilon']:.6g} about any of them."
@@ -104,7 +104,7 @@ class InfluenceCurve(ChartedResult):
         )
 
     def chart(self) -> LineChart:
-        """Describe the curve and the line of independent nodes."""
+        """Return a chart of the curve, beside that of independent nodes."""
         from quiltwork.report.charts import Line, LineChart
 
         low, high = (self.dp_epsilon(leaked) for leaked in (0.01, 10))
@@ -113,7 +113,8 @@ class InfluenceCurve(ChartedResult):
         levels = np.geomspace(low, high, _POINTS).tolist()
         return LineChart(
             "Influence curve",
-            "What a mechanism of each DP level leaks under the belief, and under independence.",
+            "The leakage of a mechanism by its DP level, under the belief and for independent "
+            "time points.",
             "DP level for substituting one time point",
             "leakage about a time point",
             (
@@ -139,11 +140,11 @@ def influence_curve(
     Args:
         beliefs: one belief or a list; the curve holds under each of them.
         length: as in `calibrate`.
-        method: as in `calibrate`, but for "entry", whose levels hold under no belief.
+        method: as in `calibrate`, except "entry", whose levels hold under no belief.
 
     Raises:
-        InvalidInputError: for arguments that make no sense, with the offending value.
-        UnsupportedError: if the method says nothing about a belief.
+        InvalidInputError: for invalid arguments, with the offending value.
+        UnsupportedError: if the method does not support a belief.
 
     >>> from quiltwork.beliefs import MarkovChain
     >>> curve = influence_curve(MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2]), 100)
@@ -151,7 +152,7 @@ def influence_curve(
     2.675
     """
     refuse_entry(method)
-    seen = bounds_for(beliefs, length, method)
-    if not all(one.by_levels for one in seen):
+    bounds = bounds_for(beliefs, length, method)
+    if not all(one.by_levels for one in bounds):
         raise no_sum(None)
-    return InfluenceCurve(seen[0].length, seen)
+    return InfluenceCurve(bounds[0].length, bounds)

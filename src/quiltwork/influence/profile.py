@@ -1,4 +1,4 @@
-"""The scale that each node needs, as runs of nodes that need the same."""
+"""Profiles: the noise scale that each node needs, as runs of nodes with the same scale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Run:
-    """Nodes first..last; the worst of them needs this scale."""
+    """Nodes first..last with one scale: that of the worst of them."""
 
     first: int
     last: int
@@ -24,12 +24,19 @@ class Run:
 
 @dataclass(frozen=True)
 class Profile:
-    """Runs of nodes in order."""
+    """Runs of nodes in order.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> from quiltwork.influence import calibrate
+    >>> profile = calibrate(MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 10, 1).per_node()
+    >>> [(run.first, run.last, run.scale) for run in profile]
+    [(1, 10, 1.0)]
+    """
 
     runs: tuple[Run, ...]
 
     def __iter__(self) -> Iterator[Run]:
-        """The runs in order."""
+        """Iterate over the runs in order."""
         return iter(self.runs)
 
     def __len__(self) -> int:
@@ -40,7 +47,7 @@ class Profile:
         """Return the scale of one node.
 
         Raises:
-            KeyError: if the node is not among the protected ones.
+            KeyError: if the node is not protected.
         """
         index = int(np.searchsorted([run.first for run in self.runs], node, side="right")) - 1
         if index < 0 or node > self.runs[index].last:
@@ -48,7 +55,7 @@ class Profile:
         return self.runs[index].scale
 
     def times(self, unit: Fraction) -> Profile:
-        """Return the same in another unit, rounded up."""
+        """Return the profile in another unit, rounded up."""
         if unit == 1:
             return self
         return Profile(
@@ -68,21 +75,21 @@ class Profile:
 
 
 def runs_of(first: IntArray, last: IntArray, scale: FloatArray) -> Profile:
-    """Put runs of nodes together, neighbours of the same scale as one."""
-    begins = np.flatnonzero(np.append(True, scale[1:] != scale[:-1]))
-    ends = np.append(begins[1:], len(scale)) - 1
-    columns = first[begins].tolist(), last[ends].tolist(), scale[begins].tolist()
+    """Build a profile from runs of nodes, merging neighbours of the same scale."""
+    changes = np.flatnonzero(np.append(True, scale[1:] != scale[:-1]))
+    ends = np.append(changes[1:], len(scale)) - 1
+    columns = first[changes].tolist(), last[ends].tolist(), scale[changes].tolist()
     return Profile(tuple(Run(*row) for row in zip(*columns, strict=True)))
 
 
 def combined(
     profiles: Sequence[Profile], choose: Callable[[FloatArray, FloatArray], FloatArray]
 ) -> Profile:
-    """Put profiles of the same nodes together, run by run, by np.maximum or np.minimum."""
-    cuts = np.unique([run.first for one in profiles for run in one])
+    """Combine profiles of the same nodes, run by run, by np.maximum or np.minimum."""
+    cuts = np.unique([run.first for profile in profiles for run in profile])
     last = np.append(cuts[1:] - 1, profiles[0].runs[-1].last)
     rows = []
-    for one in profiles:
-        places = np.searchsorted([run.first for run in one], cuts, side="right") - 1
-        rows.append(np.array([run.scale for run in one])[places])
+    for profile in profiles:
+        indices = np.searchsorted([run.first for run in profile], cuts, side="right") - 1
+        rows.append(np.array([run.scale for run in profile])[indices])
     return runs_of(cuts, last, np.asarray(reduce(choose, rows)))

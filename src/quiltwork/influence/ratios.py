@@ -1,9 +1,8 @@
-"""Log-ratios between rows of non-negative matrices that never lose a support.
+"""Log-ratios between rows of non-negative matrices, with exact supports.
 
 Products of non-negative matrices keep relative accuracy, so the error of a log-ratio after d steps
-is at most the margin added here (`docs/theory/rounding.md`). What is possible at all is decided by
-boolean matrices: 0/0 is skipped, x/0 is +∞, and an entry too small to be accurate counts as 0 below
-a fraction line.
+is at most the margin added here (`docs/theory/rounding.md`). Supports are boolean matrices: 0/0 is
+skipped, x/0 is +∞, and an entry too small to be accurate counts as 0 in a denominator.
 """
 
 from __future__ import annotations
@@ -19,8 +18,10 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 UNIT_ROUNDOFF = 2.0**-53
 _TINY = 2.0**-960
+"""Smaller entries may have lost accuracy to underflow."""
 _LOG_ERROR = 2.0**-50
 _CHUNK = 1 << 18
+"""Entries per chunk, so that intermediate arrays stay in the cache."""
 
 
 def product_margin(steps: Any, size: int) -> Any:
@@ -32,15 +33,15 @@ def product_margin(steps: Any, size: int) -> Any:
 
 
 def with_margin(ratios: FloatArray, steps: Any, size: int) -> FloatArray:
-    """Add what rounding in `steps` products and the logarithm itself may have taken away."""
+    """Add the rounding error of `steps` products and of the logarithm itself."""
     return np.asarray(ratios + product_margin(steps, size) + np.abs(ratios) * _LOG_ERROR)
 
 
 def row_ratios(values: FloatArray, positive: BoolArray | None) -> FloatArray:
     """Return max_z log A(x, z)/A(x', z) for each pair of rows of each matrix A. O(n·k²·m).
 
-    `positive` tells which entries are possible; None: all. +∞ for a row x' that lacks a column of
-    x, where an entry below is too small to be accurate, and for empty rows, about which nothing is
+    `positive` marks the possible entries; None: all. +∞ for a row x' that lacks a column of x,
+    where a denominator is too small to be accurate, and for empty rows, about which nothing is
     claimed.
     """
     count, size, columns = values.shape
@@ -54,9 +55,9 @@ def row_ratios(values: FloatArray, positive: BoolArray | None) -> FloatArray:
         for first in range(0, count, step):
             part = slice(first, first + step)
             for row in range(0, size, rows):
-                these = slice(row, row + rows)
-                ratio = above[part, :, None, :] / below[part, None, these, :]
-                result[part, :, these] = largest(ratio, axis=-1)
+                chunk = slice(row, row + rows)
+                ratio = above[part, :, None, :] / below[part, None, chunk, :]
+                result[part, :, chunk] = largest(ratio, axis=-1)
         result = np.log(result)
     result[~np.isfinite(result)] = np.inf
     return result
@@ -65,6 +66,7 @@ def row_ratios(values: FloatArray, positive: BoolArray | None) -> FloatArray:
 def _fraction_parts(
     values: FloatArray, positive: BoolArray | None
 ) -> tuple[FloatArray, FloatArray]:
+    """The entries as numerators and as denominators, rounded apart."""
     if positive is None:
         if float(values.min(initial=1.0)) >= _TINY:
             return values, values
@@ -75,7 +77,9 @@ def _fraction_parts(
 
 
 def log_ratios(most: FloatArray, least: FloatArray, possible: BoolArray) -> FloatArray:
-    """Return log most(x')/least(x) as a matrix [x, x']; +∞ where `least` is too small to trust."""
+    """Return log most(x')/least(x) as a matrix [x, x']; +∞ where `least` is too small to be
+    accurate.
+    """
     above = np.where(possible, np.maximum(most, _TINY), 1.0)
     below = np.where(possible, np.where(least >= _TINY, least, 0.0), 1.0)
     with np.errstate(divide="ignore", over="ignore"):
@@ -83,6 +87,6 @@ def log_ratios(most: FloatArray, least: FloatArray, possible: BoolArray) -> Floa
 
 
 def equal_rows(matrix: FloatArray) -> BoolArray:
-    """Return which pairs of rows agree bit for bit."""
+    """Return which pairs of rows are equal bit for bit."""
     numbers = np.unique(matrix, axis=0, return_inverse=True)[1].ravel()
     return np.asarray(numbers[:, np.newaxis] == numbers)

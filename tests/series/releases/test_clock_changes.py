@@ -14,7 +14,7 @@ from quiltwork.beliefs import CyclicChain, DatedChain, candidates
 from quiltwork.beliefs.cyclic import placed
 from quiltwork.cli.boundary import run
 from quiltwork.errors import InvalidInputError
-from quiltwork.influence.fitted import fit_price
+from quiltwork.influence.diagnostics import fit_price
 from quiltwork.series import preview, read_series, register_series
 
 ZONE = "Europe/Berlin"

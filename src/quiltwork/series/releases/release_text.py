@@ -11,7 +11,7 @@ import numpy as np
 from quiltwork.beliefs.gaps import silence_claim
 from quiltwork.beliefs.grids import duration
 from quiltwork.exact import float_down
-from quiltwork.influence.calibration_text import added
+from quiltwork.influence.calibration_text import neighbours_text
 from quiltwork.influence.tradeoffs.curves import gaussian_level
 from quiltwork.queries.document import to_document
 
@@ -147,7 +147,7 @@ def _swept(release: Release) -> str:
     return (
         f"Calibrated by method 'sweep': the worst {worst}. On it "
         f"{float(_spent(release, release.node, last)):.6g} is spent, and its neighbours add "
-        f"{added(release.influence, release.before)}."
+        f"{neighbours_text(release.influence, release.before)}."
     )
 
 

@@ -18,8 +18,8 @@ from quiltwork.budget.accounting.expected_errors import signal_range
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.exact import percent
 from quiltwork.influence import Calibration
-from quiltwork.influence.calibration_text import deciding
-from quiltwork.influence.fitted import driving_states
+from quiltwork.influence.calibration_text import decisive_belief
+from quiltwork.influence.diagnostics import driving_states
 from quiltwork.influence.gaussian_noise import GaussianCalibration
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum
@@ -74,7 +74,7 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
         if 1 < short < math.inf:
             yield f"About {math.ceil(plan.subjects * short):,} persons would make it useful."
         return
-    yield from deciding(calibration)
+    yield from decisive_belief(calibration)
     share = 100 * calibration.influence / float(calibration.epsilon)
     drives = driving_states(calibration) if share > _TIED else None
     if share > _TIED:

@@ -11,9 +11,9 @@ import pytest
 from quiltwork import audit, calibrate, queries
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain, candidates
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.influence.caution import caution_chart, noise_by_distance
-from quiltwork.influence.check_charts import check_charts
-from quiltwork.influence.checks import check_belief
+from quiltwork.exact import percent
+from quiltwork.influence.diagnostic_charts import caution_chart, check_charts
+from quiltwork.influence.diagnostics import check_belief, noise_by_distance
 from quiltwork.report import BarChart, inline_svg
 
 TRUTH = MarkovChain([[0.95, 0.05], [0.1, 0.9]], states=["rest", "walk"])
@@ -29,7 +29,7 @@ def test_a_belief_that_forgets_too_fast_is_contradicted_and_leaks():
     made = calibrate(SAID, 200, 1, query=queries.histogram())
     told = audit.leakage(best, 200, [(queries.histogram(), made.exact_scale)])
     assert found.level == pytest.approx(told, rel=1e-9)
-    assert f"would tell up to {told:.3g} if" in found.verdict()
+    assert f"would leak up to {told:.3g} if" in found.verdict()
 
 
 def test_the_truth_fits_and_so_does_a_list_with_it():
@@ -59,7 +59,9 @@ def test_steps_that_are_ruled_out_come_first():
     never = MarkovChain([[0.9, 0.1], [1, 0]], states=["rest", "walk"])
     found = check_belief(never, SAMPLE, length=50)
     share = np.mean((SAMPLE[:-1] == "walk") & (SAMPLE[1:] == "walk"))
-    assert found.contradictions()[0] == f"it rules out {100 * share:.2g} % of the sample's steps"
+    assert (
+        found.contradictions()[0] == f"the belief rules out {percent(share)} of the sample's steps"
+    )
     assert found.body()["beliefs"][0]["per_step"] is None
     json.loads(found.to_json())
 
