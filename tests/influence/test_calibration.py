@@ -224,7 +224,7 @@ def test_group_and_entry_are_the_two_extremes():
     assert leak > 1.1
     assert found.guarantee == Fraction(leak)
     assert json.loads(found.to_json())["guarantee"] == leak
-    assert "does not protect time points with epsilon 0.333333" in found.explain()
+    assert "time points are not protected with epsilon 0.333333" in found.explain()
     assert calibrate(STATIONARY, 100, Fraction(1, 3)).guarantee == Fraction(1, 3)
 
 
@@ -232,7 +232,7 @@ def test_entry_keeps_its_level_where_time_points_are_independent():
     for level in (0.5, 0.1):
         found = calibrate(MarkovChain([[0.3, 0.7], [0.3, 0.7]]), 10, level, "entry")
         assert found.guarantee == Fraction(str(level))
-        assert "it keeps that level" in found.explain()
+        assert "so this level holds" in found.explain()
 
 
 def test_entry_says_under_which_belief_it_leaks_the_most():
@@ -244,7 +244,7 @@ def test_entry_says_under_which_belief_it_leaks_the_most():
 
 
 def test_levels_are_not_told_from_noise_by_entry():
-    with pytest.raises(qw.InvalidInputError, match="its levels would be wrong"):
+    with pytest.raises(qw.InvalidInputError, match="its levels do not hold"):
         influence_curve(STATIONARY, 10, "entry")
 
 
@@ -295,7 +295,10 @@ def test_it_explains_itself():
     for part in ("12.934", "Node 8", "X_1, X_13", "11 time points", "0.149532", "exact"):
         assert part in text
     assert "is empty" in calibrate(MarkovChain([[0, 1], [1, 0]]), 5, 1, "exact").explain()
-    assert "nothing" in calibrate(MarkovChain([[0, 1], [1, 0]], [1, 0]), 5, 1).explain()
+    assert (
+        "no protected time point has a secret"
+        in calibrate(MarkovChain([[0, 1], [1, 0]], [1, 0]), 5, 1).explain()
+    )
 
 
 def test_its_document_holds_the_exact_numbers():

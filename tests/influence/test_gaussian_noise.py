@@ -142,8 +142,8 @@ def test_a_belief_that_leaves_nothing_open_needs_no_noise():
         ({"noise": "gaussian", "delta": 1}, "delta"),
         ({"noise": "gaussian", "delta": 1e-6, "releases": 0}, "releases"),
         ({"noise": "gaussian", "delta": 1e-6, "method": "exact"}, "for geometric noise"),
-        ({"delta": 1e-6}, "goes with noise='gaussian'"),
-        ({"releases": 3}, "goes with noise='gaussian'"),
+        ({"delta": 1e-6}, "needs noise='gaussian'"),
+        ({"releases": 3}, "needs noise='gaussian'"),
         ({"noise": "laplace"}, "noise must be"),
     ],
 )

@@ -146,7 +146,7 @@ def test_what_pairs_say_nothing_about_is_refused():
             qw.calibrate(belief, None if about == "rows" else 9, 1, pairs=[("a", "b")])
     with pytest.raises(UnsupportedError, match="leave out pairs or episode"):
         qw.calibrate(ROOMS, 50, 1, episode=2, pairs=HOME)
-    with pytest.raises(UnsupportedError, match="with pairs leave method out"):
+    with pytest.raises(UnsupportedError, match="with pairs= leave method out"):
         qw.calibrate(ROOMS, 50, 1, "optimal-scale", pairs=HOME)
-    with pytest.raises(UnsupportedError, match="pairs go with geometric noise"):
+    with pytest.raises(UnsupportedError, match="pairs= needs geometric noise"):
         qw.calibrate(ROOMS, 50, 1, noise="gaussian", delta=1e-6, pairs=HOME)

@@ -145,7 +145,7 @@ def test_what_is_certain_needs_no_noise():
     ("given", "error", "said"),
     [
         ({"noise": "gaussian"}, InvalidInputError, "delta"),
-        ({"delta": 1e-6}, InvalidInputError, "goes with noise='gaussian'"),
+        ({"delta": 1e-6}, InvalidInputError, "needs noise='gaussian'"),
         ({"noise": "laplace"}, InvalidInputError, "noise must be"),
         ({"noise": "gaussian", "delta": 1e-6, "method": "exact"}, InvalidInputError, "geometric"),
         (
