@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.audit.additive import Joint, joint
-from quiltwork.audit.inner import followed
+from quiltwork.audit.additive import JointStatistic, joint
+from quiltwork.audit.inner import require_tractable
 from quiltwork.audit.laws import NodeLaw, Weights, integer_laws
 from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief
@@ -55,7 +55,7 @@ def enclose(
     >>> found.upper - found.lower < 1e-12
     True
     """
-    chains = followed(beliefs)
+    chains = require_tractable(beliefs)
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
@@ -96,7 +96,7 @@ def log_down(value: Fraction) -> float:
     return max(0.0, found - (found + 1) * _LOG_ERROR)
 
 
-def _bits(statistic: Joint) -> int:
+def _bits(statistic: JointStatistic) -> int:
     if not all(statistic.scales):
         raise UnsupportedError("The enclosure needs noise; without it use audit.leakage.")
     pairs = zip(statistic.sizes, statistic.scales, strict=True)

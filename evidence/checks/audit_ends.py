@@ -19,7 +19,7 @@ from evidence.checks.audit_enumeration import Case
 from quiltwork.audit.additive import joint
 from quiltwork.audit.ends import TiltedChain
 from quiltwork.audit.node_levels import Laws
-from quiltwork.audit.orbits import OutOfRangeError
+from quiltwork.audit.power_iteration import OutOfRangeError
 from quiltwork.queries import Query
 
 NAME = "The two ends decide where the check says so"

@@ -17,7 +17,7 @@ from evidence.checks import certificates as evidence
 from quiltwork import calibrate, queries
 from quiltwork.audit import certificate_checker as checker
 from quiltwork.audit import check_certificate
-from quiltwork.audit.certificate_claims import speaks_of
+from quiltwork.audit.certificate_claims import is_about
 from quiltwork.beliefs import ChainBox, HiddenChain, MarkovChain
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.influence.certificate_writer import certificate
@@ -47,7 +47,7 @@ def test_the_examples_of_the_docs_are_proved(belief, length):
     text = certificate(found)
     [claim] = check_certificate(text)
     assert Fraction(claim["scale"]) == found.exact_scale
-    assert speaks_of(claim, belief)
+    assert is_about(claim, belief)
     with pytest.raises(NotPrivateError, match="does not hold"):
         check_certificate(less_noise(text))
 
@@ -67,8 +67,8 @@ def test_queries_and_episodes_are_charged_what_they_move(query, episode):
 def test_every_belief_of_a_set_is_proved():
     other = MarkovChain([[0.7, 0.3], [0.2, 0.8]])
     claims = check_certificate(certificate(calibrate([CHAIN, other], 50, 1)))
-    assert [speaks_of(one, CHAIN) for one in claims] == [True, False]
-    assert [speaks_of(one, other) for one in claims] == [False, True]
+    assert [is_about(one, CHAIN) for one in claims] == [True, False]
+    assert [is_about(one, other) for one in claims] == [False, True]
 
 
 def _changed(document, path, value):

@@ -11,10 +11,11 @@ import quiltwork as qw
 from evidence import leakage as enumerated
 from evidence.checks import audit_ends
 from evidence.enclosure import enclose
+from evidence.informed_adversaries import strongest_adversary
 from quiltwork import audit, queries
 from quiltwork.audit.additive import joint
 from quiltwork.audit.ends import TiltedChain
-from quiltwork.audit.exact_leakage import by_laws, exact_leakage
+from quiltwork.audit.exact_leakage import exact_leakage, leakage_by_laws
 from quiltwork.audit.node_levels import Laws
 
 EXAMPLE = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
@@ -71,7 +72,7 @@ def test_without_the_check_an_output_in_between_would_be_missed(monkeypatch):
 def test_ends_and_laws_agree_on_every_node(chain, query, length):
     laws = laws_of(chain, length, [(query, 4.0 if query.kind != "mean" else 0.1)])
     assert decided(laws)
-    found, law = exact_leakage(laws), by_laws(laws)
+    found, law = exact_leakage(laws), leakage_by_laws(laws)
     assert np.allclose(found.per_node, law.per_node, rtol=0, atol=1e-9)
     assert law.at_least <= found.epsilon
     assert found.at_least <= law.epsilon
@@ -118,7 +119,7 @@ def test_several_answers_that_rise_and_fall_together_are_one_matter_of_ends():
     both = [(queries.count(0), 5.0), (COUNT.on(2, 7), 3.0)]
     laws = laws_of(EXAMPLE, 9, both)
     assert decided(laws)
-    found, law = exact_leakage(laws), by_laws(laws)
+    found, law = exact_leakage(laws), leakage_by_laws(laws)
     assert found.epsilon == pytest.approx(law.epsilon, abs=1e-9)
     assert found.output == law.output
     cells = audit.worst_case(EXAMPLE, 10**6, [(queries.histogram(), 6.7)])
@@ -130,7 +131,7 @@ def test_several_answers_that_rise_and_fall_together_are_one_matter_of_ends():
 @pytest.mark.parametrize("length", [1, 2])
 def test_the_shortest_series(length):
     assert audit.leakage(EXAMPLE, length, [(COUNT, 4)]) == pytest.approx(
-        by_laws(laws_of(EXAMPLE, length, [(COUNT, 4)])).epsilon, abs=1e-12
+        leakage_by_laws(laws_of(EXAMPLE, length, [(COUNT, 4)])).epsilon, abs=1e-12
     )
 
 
@@ -142,7 +143,7 @@ def test_a_chain_that_hardly_forgets_is_followed_step_by_step():
     absorbing = qw.MarkovChain([[0.99, 0.01], [0, 1]], [1, 0])
     laws = laws_of(absorbing, 200, [(COUNT, 30.0)])
     assert decided(laws)
-    assert exact_leakage(laws).per_node == pytest.approx(by_laws(laws).per_node, abs=1e-9)
+    assert exact_leakage(laws).per_node == pytest.approx(leakage_by_laws(laws).per_node, abs=1e-9)
 
 
 def test_states_that_cannot_occur_do_not_count():
@@ -166,7 +167,7 @@ def test_states_that_cannot_occur_do_not_count():
 def test_chains_and_queries_without_an_order_go_to_the_law(chain, query, length):
     laws = laws_of(chain, length, [(query, 2.0)])
     assert not decided(laws)
-    assert exact_leakage(laws).epsilon == by_laws(laws).epsilon
+    assert exact_leakage(laws).epsilon == leakage_by_laws(laws).epsilon
 
 
 @pytest.mark.parametrize("length", [5000, 10_000, 10**6])
@@ -187,7 +188,7 @@ def test_joint_laws_that_would_take_minutes_are_refused_up_front():
     with pytest.raises(qw.UnsupportedError, match=r"some 2e\+11 multiplications"):
         audit.leakage(three, 200, both)
     with pytest.raises(qw.UnsupportedError, match="multiplications"):
-        audit.strongest_adversary(three, 60, both)
+        strongest_adversary(three, 60, both)
     with pytest.raises(qw.UnsupportedError, match="multiplications"):
         enclose(EXAMPLE, 400, [(COUNT, 3)])
     found = audit.report(three, 200, both)
@@ -228,7 +229,7 @@ def test_days_whose_every_matrix_keeps_the_order_are_decided_by_their_ends():
     day = qw.CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]], np.eye(2)])
     laws = laws_of(day, 60, [(COUNT, 2.0), (COUNT.on(3, 20), 5.0)])
     assert decided(laws)
-    found, followed = exact_leakage(laws), by_laws(laws)
+    found, followed = exact_leakage(laws), leakage_by_laws(laws)
     assert found.epsilon == pytest.approx(followed.epsilon, abs=1e-9)
     assert np.allclose(found.per_node, followed.per_node, atol=1e-9)
     assert audit.leakage(day, 2_000, [(COUNT, 20)]) > audit.leakage(day, 60, [(COUNT, 20)])
@@ -243,7 +244,7 @@ def test_one_matrix_that_turns_the_order_round_leaves_days_to_their_law():
 def test_the_ends_of_a_hidden_chain_bound_its_level_from_below(shows):
     hidden = qw.HiddenChain(STEPS.transition, shows, [0.2, 0.3, 0.5], states=[0, 1])
     laws = laws_of(hidden, 40, [(COUNT, 3.0)])
-    series, law = TiltedChain(laws), by_laws(laws)
+    series, law = TiltedChain(laws), leakage_by_laws(laws)
     found = series.ends([1 / 3])
     assert series.order is None
     assert float(found.leak.max()) <= law.epsilon + 1e-9

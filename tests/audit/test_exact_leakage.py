@@ -21,7 +21,7 @@ from evidence.checks.audit_enumeration import (
 from evidence.enclosure import enclose
 from quiltwork import audit, queries
 from quiltwork.audit.additive import joint
-from quiltwork.audit.exact_leakage import by_laws
+from quiltwork.audit.exact_leakage import leakage_by_laws
 from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs.secrets import read_secrets
 
@@ -129,8 +129,8 @@ def test_the_worst_belief_counts():
 
 def test_logarithms_and_floats_agree():
     laws = Laws(CHAIN, 60, joint([(queries.count(1), 3.0)], CHAIN.states, 60), range(1, 61))
-    floats = by_laws(laws)
-    logs = by_laws(laws, logs=True)
+    floats = leakage_by_laws(laws)
+    logs = leakage_by_laws(laws, logs=True)
     assert logs.epsilon != floats.epsilon
     assert logs.epsilon == pytest.approx(floats.epsilon, abs=1e-9)
     assert np.allclose(logs.per_node, floats.per_node, atol=1e-9)
@@ -142,7 +142,7 @@ def test_days_and_hidden_states_are_audited_in_logarithms_and_in_integers_too(se
     truth = enumerate_leakage(case)
     asked = joint(case.releases, case.chain.states, case.length)
     nodes = read_secrets(case.secrets, case.length)
-    found = by_laws(Laws(case.chain, case.length, asked, nodes), logs=True).epsilon
+    found = leakage_by_laws(Laws(case.chain, case.length, asked, nodes), logs=True).epsilon
     assert found == pytest.approx(truth, abs=1e-8)
     enclosed = enclose(case.chain, case.length, case.releases, secrets=case.secrets)
     assert enclosed.lower - 1e-12 <= truth <= enclosed.upper + 1e-12
@@ -169,7 +169,7 @@ def test_without_noise_an_answer_that_rules_out_a_state_leaks_everything():
     found = audit.worst_case(sure, 5, [(queries.count(1), 0)])
     assert found.epsilon == 0
     assert found.node is None
-    assert "Nothing is learnt" in found.explain()
+    assert "Nothing leaks" in found.explain()
 
 
 def test_a_sum_of_coarse_values_costs_no_more_than_a_count():
@@ -196,7 +196,7 @@ def test_values_far_apart_are_followed_sparsely():
         (qw.ChainBox([[0.8, 0.1], [0.3, 0.5]], [[0.9, 0.2], [0.5, 0.7]]), {}, "ChainBox"),
         (CHAIN, {"noise": "uniform"}, "'laplace', 'geometric' or 'gaussian'"),
         (CHAIN, {"noise": "gaussian"}, "give delta"),
-        (CHAIN, {"delta": 1e-6}, "leave it out"),
+        (CHAIN, {"delta": 1e-6}, "Leave it out"),
         (CHAIN, {"releases": []}, r"\(query, scale\) pairs"),
         (CHAIN, {"releases": [(queries.count(1),)]}, r"pair \(query, scale\)"),
         (CHAIN, {"releases": [(queries.count(1), -1)]}, "must not be negative"),

@@ -80,12 +80,12 @@ def test_a_stretch_leaks_more_and_less_noise_leaks_more():
     ("releases", "given", "error", "said"),
     [
         ([(queries.count(1), 3)], {"noise": "gaussian"}, InvalidInputError, "delta"),
-        ([(queries.count(1), 3)], {"delta": 1e-6}, InvalidInputError, "goes with"),
+        ([(queries.count(1), 3)], {"delta": 1e-6}, InvalidInputError, "is for noise"),
         (
             [(queries.histogram(), 3)],
             {"noise": "gaussian", "delta": 1e-6},
             UnsupportedError,
-            "that of one number",
+            "for one number",
         ),
     ],
 )

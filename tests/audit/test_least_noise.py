@@ -122,5 +122,5 @@ def test_every_length_counts_since_a_short_series_may_leak_more():
 
 
 def test_a_level_below_rounding_errors_is_refused():
-    with pytest.raises(qw.UnsupportedError, match="too small to tell"):
+    with pytest.raises(qw.UnsupportedError, match="too small to separate"):
         qw.calibrate(CHAIN, 20, 1e-15, "optimal-scale", queries.count(1))

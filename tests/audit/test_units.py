@@ -14,6 +14,7 @@ import pytest
 
 import quiltwork as qw
 from evidence.enclosure import enclose
+from evidence.informed_adversaries import strongest_adversary
 from quiltwork import audit, queries
 
 T = 6
@@ -74,7 +75,7 @@ def test_every_way_in_equals_enumeration_with_the_noise_actually_added(name, as_
     worst = audit.worst_case(CHAIN, T, asked)
     moved = audit.odds(CHAIN, T, asked, worst.output).moved
     assert moved.max() == near
-    assert audit.strongest_adversary(CHAIN, T, asked, known=[]).epsilon == near
+    assert strongest_adversary(CHAIN, T, asked, known=[]).epsilon == near
     assert truth(CHAIN, answer, 1.05 * released.scale) != near
 
 

@@ -27,9 +27,9 @@ def folder(tmp_path, monkeypatch):
 def test_a_release_keeps_its_promise_with_room_to_spare(cli, folder):
     ran = cli("audit", "release.json", "--belief", "belief.json")
     assert ran.code == 0, ran.err
-    assert "True level: 0.2409" in ran.out
-    assert "The promise of 1 holds." in ran.out
-    assert "4.15 times" in ran.out
+    assert "True epsilon: 0.2409" in ran.out
+    assert "The promised epsilon of 1 holds." in ran.out
+    assert "4.15 times the true epsilon" in ran.out
     document = cli("audit", "release.json", "--belief", "belief.json", "--json").document
     assert document["schema"] == "quiltwork/audit"
     assert document["sound"] is True
@@ -42,8 +42,8 @@ def test_plain_noise_hears_what_it_leaks(cli, folder):
         *("--query", "count:walk", "--scale", "1"),
     )
     assert ran.code == 0, ran.err
-    assert "True level: 3.298" in ran.out
-    assert "Plain differential privacy calls this noise 1 per time point" in ran.out
+    assert "True epsilon: 3.298" in ran.out
+    assert "Plain differential privacy gives this noise an epsilon of 1 per time point" in ran.out
 
 
 def test_other_beliefs_break_the_promise_and_the_exit_code_says_so(cli, folder):
@@ -117,9 +117,9 @@ def test_a_sum_is_audited_in_its_own_units(cli, folder):
     (folder / "numbers.json").write_text(numbers.to_json())
     asked = ("--belief", "numbers.json", "--length", "6", "--query", "sum:0:100", "--scale", "600")
     ran = cli("audit", *asked)
-    assert "True level: 0.451666" in ran.out
-    assert "sees 600 " in ran.out
-    assert "calls this noise 0.166667 per" in ran.out
+    assert "True epsilon: 0.451666" in ran.out
+    assert "the answer 600 " in ran.out
+    assert "noise an epsilon of 0.166667 per" in ran.out
     released = qw.release([0, 100] * 3, qw.queries.sum(0, 100), numbers, epsilon=1)
     (folder / "sum.json").write_text(released.to_json())
     ran = cli("audit", "sum.json", "--belief", "numbers.json", "--json")
@@ -145,7 +145,7 @@ def test_a_belief_about_other_states_is_refused(cli, folder):
     ran = cli("audit", "three.json", "--belief", "belief.json")
     assert ran.code == 2
     assert "about the same states" in ran.err
-    assert "True level" not in ran.out
+    assert "True epsilon" not in ran.out
 
 
 @pytest.mark.parametrize("scale", ["1e-320", "1e999", "1e999999999"])
@@ -183,7 +183,7 @@ def test_a_list_of_days_and_hidden_states_is_audited_exactly(cli, folder):
     ran = cli("audit", "made.json", "--belief", "list.json")
     assert ran.code == 0, ran.err
     truth = max(qw.audit.leakage(one, 100, [(COUNT, made.scale)]) for one in listed)
-    assert f"True level: {truth:.6g}." in ran.out
+    assert f"True epsilon: {truth:.6g}." in ran.out
 
 
 def test_where_the_law_is_too_large_the_bound_of_the_sweep_stands_in(cli, folder):
@@ -192,8 +192,8 @@ def test_where_the_law_is_too_large_the_bound_of_the_sweep_stands_in(cli, folder
     (folder / "made.json").write_text(made.to_json())
     ran = cli("audit", "made.json", "--belief", "day.json")
     assert ran.code == 0, ran.err
-    assert "(a bound, by the sweep); the exact law is too large to follow." in ran.out
-    assert "The promise of 1 holds." in ran.out
+    assert "(a proven bound, by the sweep). The exact law is too large to compute." in ran.out
+    assert "The promised epsilon of 1 holds." in ran.out
     document = cli(
         *("audit", "--belief", "day.json", "--length", "4500"),
         *("--query", "count:walk", "--scale", "30", "--json"),

@@ -7,13 +7,11 @@
 | `report` | whether a promised epsilon holds, and how much noise it wastes |
 | `odds` | prior and posterior of every time point for one output |
 | `misspecification` | the leakage if an adversary holds other beliefs than those assumed |
-| `strongest_adversary` | the leakage to an informed adversary, who knows other time points |
 | `check_certificate` | whether a calibration's proof holds, in exact fractions |
 
 `ends` decides at any length where the extreme outputs leak the most, `laws` everywhere else.
 """
 
-from quiltwork.audit.adversaries import Adversary, strongest_adversary
 from quiltwork.audit.audit_report import Report, report
 from quiltwork.audit.certificate_claims import check_certificate
 from quiltwork.audit.exact_leakage import Leakage, leakage, worst_case
@@ -21,7 +19,6 @@ from quiltwork.audit.misspecification import Misspecification, misspecification
 from quiltwork.audit.odds import Odds, odds
 
 __all__ = [
-    "Adversary",
     "Leakage",
     "Misspecification",
     "Odds",
@@ -31,7 +28,6 @@ __all__ = [
     "misspecification",
     "odds",
     "report",
-    "strongest_adversary",
     "worst_case",
 ]
 

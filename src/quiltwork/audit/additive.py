@@ -1,9 +1,9 @@
-"""Queries as additive statistics: integers that every step of a chain adds to a running value.
+"""Additive statistics: queries as a sum of integers over the steps of a chain.
 
 F = start[X_1] + Σ gain[X_{t−1}, X_t] over the steps t = first..last. A count, a sum of numbers
 (in units of their greatest common divisor) and one cell of a histogram or of transition counts
-are of this form, which is what makes their laws a dynamic program over (state, running value).
-Several statistics are followed at once by writing their values as the digits of one integer code.
+have this form, so their laws are a dynamic program over (state, running value). The joint law of
+several statistics uses one integer code, whose digits are their values.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from quiltwork.queries import ByHour, Count, Histogram, Query, Sum, TimePerDay, 
 from quiltwork.queries.query import States, read_query
 
 _LARGEST = 1 << 62
+"""Running values and codes must fit int64."""
 
 
 @dataclass(frozen=True, eq=False)
-class Additive:
-    """One cell of an answer: (offset + unit·(what the steps add up to))/divisor.
+class AdditiveStatistic:
+    """One cell of an answer: (offset + unit·F)/divisor for the integer statistic F.
 
     Attributes:
-        start: what X_1 adds, per state.
-        gain: what a step from x to y adds.
-        first: the first step that adds (arriving at this time point) …
-        last: … and the last one.
-        unit: the greatest common divisor that was taken out …
-        offset: … and the smallest total.
+        start: (k,) the contribution of X_1, per state.
+        gain: (k, k) the contribution of a step from x to y.
+        first: the first step that contributes, by the time point it arrives at.
+        last: the last one.
+        unit: the greatest common divisor of the values, divided out of F.
+        offset: the smallest total.
         divisor: the number of points, for a mean or a share; else 1.
     """
 
@@ -49,24 +50,24 @@ class Additive:
 
     @property
     def steps(self) -> int:
-        """How many steps add something."""
+        """The number of steps that contribute."""
         return max(0, self.last - self.first + 1)
 
     @property
     def size(self) -> int:
-        """How many values 0, 1, … the running value may take."""
+        """One more than the largest value of F: its values are 0..size−1."""
         return int(self.start.max()) + int(self.gain.max()) * self.steps + 1
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
-    """Several statistics with their noise scales, as one integer code per combination of values.
+class JointStatistic:
+    """Several additive statistics with their noise scales; one integer code per value vector.
 
-    `scales` are in units of what the steps add up to. The code of values (v_1, …, v_d) is their
-    position in an array of shape `sizes`; codes add up as values do.
+    `scales` are in units of the integer statistics. The code of (v_1, …, v_d) is its index in an
+    array of shape `sizes`, so codes add up as values do.
     """
 
-    parts: tuple[Additive, ...]
+    parts: tuple[AdditiveStatistic, ...]
     scales: tuple[Fraction, ...]
 
     @cached_property
@@ -76,28 +77,28 @@ class Joint:
 
     @cached_property
     def cells(self) -> int:
-        """The number of codes: the size of the product grid."""
+        """The number of codes, that is of points of the product grid."""
         return math.prod(self.sizes)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """What one unit of each statistic adds to the code."""
+        """The increase of the code per unit of each statistic."""
         return tuple(math.prod(self.sizes[j + 1 :]) for j in range(len(self.sizes)))
 
     @cached_property
     def start(self) -> IntArray:
-        """The code that X_1 adds, per state."""
+        """(k,) the code of X_1's contribution, per state."""
         weighted = [s * part.start for s, part in zip(self.strides, self.parts, strict=True)]
         return np.asarray(np.sum(weighted, axis=0, dtype=np.int64))
 
-    def over(self, shown: IntArray) -> Joint:
-        """The same statistics of inner states, each of which shows one of the states."""
+    def of_inner_states(self, shown: IntArray) -> JointStatistic:
+        """Return the statistics as functions of inner states; `shown` maps these to states."""
         pairs = np.ix_(shown, shown)
-        parts = [replace(one, start=one.start[shown], gain=one.gain[pairs]) for one in self.parts]
-        return Joint(tuple(parts), self.scales)
+        parts = [replace(p, start=p.start[shown], gain=p.gain[pairs]) for p in self.parts]
+        return JointStatistic(tuple(parts), self.scales)
 
     def gain(self, t: int) -> IntArray:
-        """The code that the step arriving at time point t adds, per pair of states."""
+        """Return the code of the step that arrives at time point t, per pair of states."""
         total = np.zeros_like(self.parts[0].gain)
         for stride, part in zip(self.strides, self.parts, strict=True):
             if part.first <= t <= part.last:
@@ -105,36 +106,39 @@ class Joint:
         return total
 
     def output(self, code: int) -> tuple[int | float, ...]:
-        """The numbers that a code stands for, as the queries give them."""
+        """Return the answers that a code stands for, in units of the queries."""
         return self.answers(int(digit) for digit in np.unravel_index(code, self.sizes))
 
     def answers(self, values: Iterable[int]) -> tuple[int | float, ...]:
-        """The numbers that values of the statistics stand for, as the queries give them."""
+        """Return the answers that values of the statistics stand for."""
         return tuple(
-            _plain((part.offset + part.unit * value) / part.divisor)
+            _as_number((part.offset + part.unit * value) / part.divisor)
             for part, value in zip(self.parts, values, strict=True)
         )
 
 
-def _plain(value: Fraction) -> int | float:
+def _as_number(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def additive_parts(query: Query, states: States, length: int) -> tuple[Additive, ...]:
-    """Return the answer of a query as additive statistics, in the order of its cells.
+def additive_parts(query: Query, states: States, length: int) -> tuple[AdditiveStatistic, ...]:
+    """Return the cells of a query's answer as additive statistics.
 
     A sum or mean is taken on its grid if it has one (the query of a release), else exactly.
+
+    Raises:
+        UnsupportedError: for queries that are not additive, such as custom ones.
     """
     read_query(query).check(states)
     if query.runs:
         raise UnsupportedError(
-            "The exact leakage of several runs together is not available; ask about each of them."
+            "The exact leakage of several runs together is not available; audit each run alone."
         )
     window = query.window(length)
     size, divisor = len(states), query.divisor(window[1] - window[0] + 1)
     if isinstance(query, Count):
         each = 24 if isinstance(query, TimePerDay) else 1
-        values = [each * one for one in _indicator(states.index(query.state), size)]
+        values = [each * v for v in _indicator(states.index(query.state), size)]
         return (_per_point(values, window, divisor),)
     if isinstance(query, Histogram) and not isinstance(query, ByHour | Top):
         return tuple(_per_point(_indicator(s, size), window, divisor) for s in range(size))
@@ -143,21 +147,21 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
     if isinstance(query, Transitions):
         return tuple(_per_pair(pair, size, window) for pair in range(size * size))
     raise UnsupportedError(
-        f"The exact leakage of {query.kind!r} is not available: it is known for counts, "
-        "histograms, sums, means and transition counts with additive noise."
+        f"The exact leakage of {query.kind!r} is not available; it is for counts, histograms, "
+        "sums, means and transition counts with additive noise."
     )
 
 
-def joint(releases: Sequence[tuple[Query, object]], states: States, length: int) -> Joint:
-    """Read (query, scale) pairs as one joint statistic; scales are in units of the answers."""
-    parts: list[Additive] = []
+def joint(releases: Sequence[tuple[Query, object]], states: States, length: int) -> JointStatistic:
+    """Return (query, scale) pairs as one joint statistic; scales are in units of the answers."""
+    parts: list[AdditiveStatistic] = []
     scales: list[Fraction] = []
     for query, scale in _pairs(releases):
         sigma = _read_scale(scale)
-        found = additive_parts(query, states, length)
-        parts += found
-        scales += [sigma * part.divisor / part.unit for part in found]
-    return Joint(tuple(parts), tuple(scales))
+        cells = additive_parts(query, states, length)
+        parts += cells
+        scales += [sigma * cell.divisor / cell.unit for cell in cells]
+    return JointStatistic(tuple(parts), tuple(scales))
 
 
 def _read_scale(scale: object) -> Fraction:
@@ -186,26 +190,26 @@ def _indicator(state: int, size: int) -> list[Fraction]:
     return [Fraction(s == state) for s in range(size)]
 
 
-def _per_point(values: list[Fraction], window: tuple[int, int], divisor: int) -> Additive:
+def _per_point(values: list[Fraction], window: tuple[int, int], divisor: int) -> AdditiveStatistic:
     start, stop = window
     points, lowest = stop - start + 1, min(values)
     denominator = math.lcm(*(value.denominator for value in values))
-    rest = [int((value - lowest) * denominator) for value in values]
-    common = max(1, math.gcd(*rest))
-    if max(rest) // common * points > _LARGEST:
+    excess = [int((value - lowest) * denominator) for value in values]
+    common = max(1, math.gcd(*excess))
+    if max(excess) // common * points > _LARGEST:
         raise UnsupportedError(
-            f"The values of the states are multiples of {common / denominator:.6g}, too fine a "
-            "grid for an exact audit; ask about values on a coarser one."
+            f"The values of the states are multiples of {common / denominator:.6g}, which is too "
+            "fine a grid for an exact audit; round them to a coarser one."
         )
-    steps = np.array([value // common for value in rest], dtype=np.int64)
+    steps = np.array([value // common for value in excess], dtype=np.int64)
     first = steps if start == 1 else np.zeros_like(steps)
     gain = np.broadcast_to(steps, (len(steps), len(steps))).copy()
     unit = Fraction(common, denominator)
-    return Additive(first, gain, max(start, 2), stop, unit, lowest * points, divisor)
+    return AdditiveStatistic(first, gain, max(start, 2), stop, unit, lowest * points, divisor)
 
 
-def _per_pair(pair: int, size: int, window: tuple[int, int]) -> Additive:
+def _per_pair(pair: int, size: int, window: tuple[int, int]) -> AdditiveStatistic:
     gain = np.zeros((size, size), dtype=np.int64)
     gain[divmod(pair, size)] = 1
-    nothing = np.zeros(size, dtype=np.int64)
-    return Additive(nothing, gain, window[0] + 1, window[1], Fraction(1), Fraction(0), 1)
+    start = np.zeros(size, dtype=np.int64)
+    return AdditiveStatistic(start, gain, window[0] + 1, window[1], Fraction(1), Fraction(0), 1)

@@ -1,7 +1,7 @@
-"""Reports: what was promised, what is true, and who learns it from which output.
+"""Audit reports: the promised epsilon, the true leakage, and the output and secret that reach it.
 
-A release is audited jointly over its integers where that is in reach; otherwise the truth is
-bracketed between the largest level found and the promise, never given as one number.
+A release is audited jointly over its integers where that is feasible; otherwise the true leakage is
+bracketed between the largest level found and a bound, never given as one number.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.audit.additive import Joint, joint
+from quiltwork.audit.additive import JointStatistic, joint
 from quiltwork.audit.ends import TiltedChain
 from quiltwork.audit.exact_leakage import (
     Leakage,
-    at_ends,
     exact_leakage,
-    not_followed,
-    worst_of,
+    leakage_at_ends,
+    undetermined,
+    worst_leakage,
 )
-from quiltwork.audit.inner import followed
+from quiltwork.audit.inner import require_tractable
 from quiltwork.audit.laws import TooLargeError
 from quiltwork.audit.node_levels import Laws, rate
-from quiltwork.audit.orbits import OutOfRangeError
+from quiltwork.audit.power_iteration import OutOfRangeError
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.secrets import read_secrets
@@ -38,7 +38,7 @@ from quiltwork.results import ResultBase
 
 @dataclass(frozen=True)
 class BeliefLevel:
-    """What is known of the level under one belief: at least, at most, and whether that is it."""
+    """Bounds on the leakage under one belief; `exact` if they are the exact level."""
 
     belief: str
     lower: float
@@ -46,12 +46,12 @@ class BeliefLevel:
     exact: bool
 
     def body(self) -> dict[str, Any]:
-        """As JSON values; infinite levels are null."""
+        """Return it as JSON values; infinite levels are null."""
         ends = {"lower": _finite(self.lower), "upper": _finite(self.upper)}
         return {"belief": self.belief, **ends, "exact": self.exact}
 
     def line(self) -> str:
-        """Say it in a line."""
+        """Return it as a line of text."""
         if self.exact:
             return f"{self.upper:.6g} under {self.belief}"
         above = "" if self.upper is None else f" and at most {self.upper:.6g}"
@@ -60,17 +60,17 @@ class BeliefLevel:
 
 @dataclass(frozen=True)
 class Report(ResultBase):
-    """A promise against the truth.
+    """A promised privacy level beside the true leakage.
 
     Attributes:
-        claimed: what was promised; None where nothing was.
-        lower: the true level is at least this …
-        upper: … and at most this: the exact level, the bound or the promise; None without any.
-        joint: whether all integers were audited together, so that both ends are the exact level.
+        claimed: the promised epsilon; None if there is none.
+        lower: a lower bound on the true leakage.
+        upper: an upper bound: the exact level, a proven bound or the promise; None without any.
+        joint: whether all integers were audited together, so that both bounds are the exact level.
         worst: the secret and the output that reach `lower`.
-        dp_epsilon: the level for replacing one time point, as plain differential privacy counts.
-        bound: what the sweep proves under these beliefs, where the exact level is out of reach.
-        each: per belief what is known of the level under it alone, in the order given.
+        dp_epsilon: the level for substituting one time point, as plain differential privacy counts.
+        bound: the sweep's bound under these beliefs, where the exact level was not computed.
+        each: bounds under each belief alone, in the order given.
     """
 
     schema = ("audit", 1)
@@ -85,23 +85,23 @@ class Report(ResultBase):
     each: tuple[BeliefLevel, ...] = ()
 
     def bounded(self, bounds: Callable[[int], float]) -> Report:
-        """The same with proven bounds, such as the sweep's, where the exact level is out of reach.
+        """Return the report with proven bounds, such as the sweep's, in place of missing levels.
 
-        `bounds(b)` is that of belief b, counted from 1. A promise that it exceeds says nothing
-        about these beliefs, so it is the bound that counts.
+        `bounds(b)` is that of belief b, counted from 1. It replaces the promise as upper end: the
+        promise may have been made for other beliefs.
         """
         if self.joint:
             return self
         each = tuple(
-            one if one.exact else replace(one, upper=max(one.lower, bounds(place)))
-            for place, one in enumerate(self.each, start=1)
+            level if level.exact else replace(level, upper=max(level.lower, bounds(number)))
+            for number, level in enumerate(self.each, start=1)
         )
-        most = max(one.upper for one in each if one.upper is not None)
-        return replace(self, upper=most, bound=most, each=each)
+        bound = max(level.upper for level in each if level.upper is not None)
+        return replace(self, upper=bound, bound=bound, each=each)
 
     @property
     def sound(self) -> bool | None:
-        """Whether the promise holds; None where nothing was promised or the truth is open."""
+        """Whether the promise holds; None without a promise, or if the audit is inconclusive."""
         if self.claimed is None:
             return None
         if self.lower > self.claimed:
@@ -111,17 +111,17 @@ class Report(ResultBase):
 
     @property
     def tightness(self) -> float | None:
-        """Promise over truth, for a joint audit: 1 is no noise wasted."""
+        """The promise divided by the exact level, for a joint audit: 1 wastes no noise."""
         if self.claimed is None or not self.joint or not 0 < self.lower < math.inf:
             return None
         return self.claimed / self.lower
 
     def explain(self) -> str:
-        """Say it in a few lines."""
+        """State levels, worst case and verdict in a few lines."""
         return "\n".join(_lines(self))
 
     def body(self) -> dict[str, Any]:
-        """The report as JSON values; infinite levels are null."""
+        """Return the report as JSON values; infinite levels are null."""
         states = self.worst.states
         return {
             "claimed": self.claimed,
@@ -136,7 +136,7 @@ class Report(ResultBase):
             "states": None if states is None else labels_to_json(states),
             "output": list(self.worst.output),
             "belief": self.worst.belief,
-            "each": [one.body() for one in self.each],
+            "each": [level.body() for level in self.each],
         }
 
 
@@ -151,68 +151,71 @@ def report(
     claimed: Number | None = None,
     secrets: tuple[int, int] | None = None,
 ) -> Report:
-    """Audit releases with additive noise against what they promised together.
+    """Return an audit of releases with additive noise against their promised epsilon.
 
     Args:
         beliefs: one chain or several with known starts.
         length: the number of time points.
         releases: pairs (query, scale) as for `leakage`.
-        claimed: the level that was promised for all of them; None for plain differential privacy,
+        claimed: the level promised for all of them together; None for plain differential privacy,
             which promises nothing about dependent time points.
         secrets: (start, stop), the protected time points; all by default.
 
     >>> from quiltwork import queries
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
-    >>> found = report(chain, 20, [(queries.count(1), 8)], claimed=1)
-    >>> found.sound, round(found.tightness, 2)
+    >>> audited = report(chain, 20, [(queries.count(1), 8)], claimed=1)
+    >>> audited.sound, round(audited.tightness, 2)
     (True, 2.54)
 
     Theorem: docs/theory/exact-leakage.md
     """
     promise = None if claimed is None else float_up(positive_fraction(claimed, "claimed"))
-    chains = followed(beliefs)
+    chains = require_tractable(beliefs)
     points = integer(length, "length", 1)
     statistic = joint(releases, chains[0].states, points)
     nodes = read_secrets(secrets, points)
     plain = _dp_level(statistic, releases, chains[0].states, points)
-    found, each = [], []
+    leakages, each = [], []
     for chain in chains:
         try:
-            one, exact = exact_leakage(Laws(chain, points, statistic, nodes)), True
+            leak, exact = exact_leakage(Laws(chain, points, statistic, nodes)), True
         except TooLargeError:
-            cells = [_found(Laws(chain, points, cell, nodes)) for cell in _single_cells(statistic)]
-            one, exact = max(cells, key=lambda cell: cell.at_least), False
-        found.append(one)
-        each.append(BeliefLevel(repr(chain), one.at_least, one.epsilon if exact else None, exact))
-    largest = worst_of(found, at_least=True)
-    joint_audit = all(one.exact for one in each)
+            cells = [
+                _cell_leakage(Laws(chain, points, cell, nodes)) for cell in _single_cells(statistic)
+            ]
+            leak, exact = max(cells, key=lambda cell: cell.at_least), False
+        leakages.append(leak)
+        upper_end = leak.epsilon if exact else None
+        each.append(BeliefLevel(repr(chain), leak.at_least, upper_end, exact))
+    largest = worst_leakage(leakages, at_least=True)
+    joint_audit = all(level.exact for level in each)
     upper = largest.epsilon if joint_audit else promise
     return Report(promise, largest.at_least, upper, joint_audit, largest, plain, each=tuple(each))
 
 
-def _found(laws: Laws) -> Leakage:
-    """The level of one cell where that is in reach, otherwise what its two ends tell, if any."""
+def _cell_leakage(laws: Laws) -> Leakage:
+    """Return the leakage of one cell if feasible, else that of its two ends, else unknown."""
     try:
         return exact_leakage(laws)
     except TooLargeError:
         with suppress(OutOfRangeError):
             rates = [rate(scale) for scale in laws.statistic.scales]
-            return at_ends(TiltedChain(laws).ends(rates), laws)
-        return not_followed(laws.nodes)
+            return leakage_at_ends(TiltedChain(laws).ends(rates), laws)
+        return undetermined(laws.nodes)
 
 
-def _single_cells(statistic: Joint) -> list[Joint]:
+def _single_cells(statistic: JointStatistic) -> list[JointStatistic]:
     pairs = zip(statistic.parts, statistic.scales, strict=True)
-    return [Joint((part,), (scale,)) for part, scale in pairs]
+    return [JointStatistic((part,), (scale,)) for part, scale in pairs]
 
 
 def _dp_level(
-    statistic: Joint, releases: Sequence[tuple[Query, Any]], states: States, length: int
+    statistic: JointStatistic, releases: Sequence[tuple[Query, Any]], states: States, length: int
 ) -> float | None:
-    """The level for substituting one time point; None where some integer has no noise.
+    """Return the level for substituting one time point; None where some integer has no noise.
 
-    Sums and means of states move by the range of the states, as in `release`.
+    The sensitivity of sums and means is the range of the states, as in `release`.
     """
     if not all(statistic.scales):
         return None
@@ -228,32 +231,29 @@ def _dp_level(
     return float(total.max())
 
 
-def _lines(found: Report) -> list[str]:
-    if found.joint:
-        lines = [f"True level: {found.upper:.6g}."]
-    elif found.bound is not None:
-        lines = [
-            f"True level: between {found.lower:.6g} (the largest found) and {found.bound:.6g} (a "
-            "bound, by the sweep); the exact law is too large to follow."
-        ]
-    elif found.upper is None or found.upper < found.lower:
-        lines = [f"True level: at least {found.lower:.6g} (the largest found)."]
+def _lines(audited: Report) -> list[str]:
+    lower = f"{audited.lower:.6g} (the largest level found)"
+    if audited.joint:
+        lines = [f"True epsilon: {audited.upper:.6g}."]
+    elif audited.upper is None or (audited.bound is None and audited.upper < audited.lower):
+        lines = [f"True epsilon: at least {lower}."]
     else:
+        source = "the promise" if audited.bound is None else "a proven bound, by the sweep"
         lines = [
-            f"True level: between {found.lower:.6g} (the largest found) and {found.upper:.6g} "
-            "(the promise); the exact law is too large to follow."
+            f"True epsilon: between {lower} and {audited.upper:.6g} ({source}). The exact law is "
+            "too large to compute."
         ]
-    lines.append(found.worst.explain())
-    if len(found.each) > 1:
-        lines += [f"  {one.line()}" for one in found.each]
-    if found.claimed is not None:
-        verdict = {True: "holds", False: "is BROKEN", None: "is not contradicted"}[found.sound]
-        lines.append(f"The promise of {found.claimed:.6g} {verdict}.")
-    if found.tightness is not None:
-        lines.append(f"It allows {found.tightness:.3g} times what is true.")
-    if found.claimed is None and found.dp_epsilon is not None:
+    lines.append(audited.worst.explain())
+    if len(audited.each) > 1:
+        lines += [f"  {level.line()}" for level in audited.each]
+    if audited.claimed is not None:
+        verdict = {True: "holds", False: "is BROKEN", None: "is not contradicted"}[audited.sound]
+        lines.append(f"The promised epsilon of {audited.claimed:.6g} {verdict}.")
+    if audited.tightness is not None:
+        lines.append(f"It is {audited.tightness:.3g} times the true epsilon.")
+    if audited.claimed is None and audited.dp_epsilon is not None:
         lines.append(
-            f"Plain differential privacy calls this noise {found.dp_epsilon:.6g} per time point; "
-            "it says nothing about what the others betray."
+            f"Plain differential privacy gives this noise an epsilon of {audited.dp_epsilon:.6g} "
+            "per time point, which does not count what neighbouring time points reveal."
         )
     return lines

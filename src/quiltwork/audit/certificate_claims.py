@@ -1,6 +1,7 @@
-"""Certificates of calibrations, read and checked: what they claim, proved in exact fractions.
+"""`check_certificate`: the claims of a calibration's certificate, checked in exact fractions.
 
-`influence.certificate` writes them, `certificate_checker` checks them and knows neither.
+`influence.certificate_writer` writes certificates, `certificate_checker` checks them and imports
+nothing of the package.
 
 Theorem: docs/theory/certificates.md
 """
@@ -27,11 +28,11 @@ _CLAIMED = (
 
 
 def check_certificate(text: str | bytes) -> tuple[dict[str, Any], ...]:
-    """Return what a certificate's chains claim, having checked every one in exact fractions.
+    """Return the claims of a certificate, one per chain, after checking each in exact fractions.
 
     Raises:
-        InvalidInputError: if this is no certificate.
-        NotPrivateError: if it does not prove what it claims, saying where.
+        InvalidInputError: if the text is not a certificate.
+        NotPrivateError: if it does not prove its claims, naming the step that fails.
     """
     document = files.load(text, "certificate", (1,))
     try:
@@ -39,18 +40,18 @@ def check_certificate(text: str | bytes) -> tuple[dict[str, Any], ...]:
     except checker.RefusedError as error:
         raise NotPrivateError(f"The certificate does not hold. {error}") from None
     return tuple(
-        {name: one[name] for name in _CLAIMED if name in one} for one in document["certificates"]
+        {name: claim[name] for name in _CLAIMED if name in claim}
+        for claim in document["certificates"]
     )
 
 
-def speaks_of(claimed: dict[str, Any], belief: Belief) -> bool:
-    """Whether a checked claim is about this belief: the same numbers, to the last digit."""
-    stated = chain_numbers(belief)
-    return all(claimed.get(name) == value for name, value in stated.items())
+def is_about(claim: dict[str, Any], belief: Belief) -> bool:
+    """Return whether a claim is about this belief: its numbers agree to the last digit."""
+    return all(claim.get(name) == value for name, value in chain_numbers(belief).items())
 
 
 def chain_numbers(belief: Belief) -> dict[str, Any]:
-    """The numbers of a chain, as they are stored."""
+    """Return the numbers of a chain, as a certificate stores them."""
     inner = belief.inner if isinstance(belief, HiddenChain) else belief
     if not isinstance(inner, MarkovChain) or (
         isinstance(inner.initial, str) and inner.initial != "stationary"

@@ -1,12 +1,12 @@
-"""The two ends: what the highest and the lowest outputs tell, for series of any length.
+"""The leakage of the two ends, the highest and the lowest outputs, for series of any length.
 
 Beyond all values of a statistic F the likelihood ratio of F + noise is that of the moments
-E[e^(F/σ) | X_i] or E[e^(−F/σ) | X_i], which are products of tilted matrices forwards and
-backwards. Outputs in between may tell more, but not where the tilted chain keeps an order of the
-states in which the answers rise (`Order.rises`): then the ends are the exact leakage. Chains
-without negative 2×2 minors (totally positive of order 2; two states with P₀₀ ≥ P₁₀) do so whatever
-the noise. Cost: that of `orbits`, which does not grow with the length once the chain has forgotten
-its start.
+E[e^(F/σ) | X_i] or E[e^(−F/σ) | X_i], which are products of exponentially tilted matrices forwards
+and backwards. Outputs in between may leak more, but not where the tilted chain is stochastically
+monotone in an order of the states in which the answers rise (`Order.rises`): then the ends are the
+exact leakage. Chains without negative 2×2 minors (totally positive of order 2; two states with
+P₀₀ ≥ P₁₀) are so for any noise. Cost: that of `power_iteration`, which does not grow with the
+length once the chain has forgotten its start.
 
 Theorem: docs/theory/exact-leakage.md
 """
@@ -21,44 +21,47 @@ import numpy as np
 
 from quiltwork.audit.laws import dyadic
 from quiltwork.audit.node_levels import Laws
-from quiltwork.audit.orbits import Orbit, OutOfRangeError, orbit
+from quiltwork.audit.power_iteration import OutOfRangeError, PowerIteration, iterate
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 
 _UNIT = 2.0**-53
 _LARGEST_EXPONENT = 300.0
 _MOST_STATES = 16
+"""The check of the order costs O(k⁴) per vector."""
 _DIGITS = 12
+"""Keys that agree to so many digits are tied, since they carry rounding errors."""
 _CHUNK = 1 << 14
 _LOWEST = -150.0
+"""The product of two entries of e^−150 is still a normal float."""
 _LEAST_LOSS = -1e-150
 _MOST_NUMBERS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class Tilt:
-    """One end: rates per answer, negative for low ones, and the moments that go with them.
+    """One end: the tilt of each answer, negative at the low end, and the moments under it.
 
     Attributes:
-        rates: what one unit of each answer adds to the exponent.
+        rates: the exponent per unit of each answer.
         forwards: E[e^(Σ rate·(F up to i)) ; X_i = x] from the first node on.
         backwards: E[e^(Σ rate·(F after i)) | X_i = x] from the last node back.
     """
 
     rates: tuple[float, ...]
-    forwards: Orbit
-    backwards: Orbit
+    forwards: PowerIteration
+    backwards: PowerIteration
 
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """What the two ends tell about every node; runs of nodes share a level.
+    """The leakage of the two ends about every node, by runs of nodes with the same level.
 
     Attributes:
         starts: the first node of each run.
-        leak: its level, rounded up.
-        margin: the level of the ends lies at most twice this below.
-        likelier: the state that the output makes likelier, by its position …
-        rarer: … and the one it makes less likely.
+        leak: the level of each run, rounded up.
+        margin: the true level of the ends is at most twice this lower.
+        likelier: the index of the state that the output makes likelier.
+        rarer: the index of the state that it makes less likely.
         upper: whether that output is the upper end.
         tilts: the upper and the lower end.
     """
@@ -73,7 +76,7 @@ class Ends:
 
 
 class TiltedChain:
-    """A belief and a statistic, made ready for any noise; states that cannot occur are left out."""
+    """A chain with its statistic, for exponential tilts of any rate; impossible states left out."""
 
     def __init__(self, laws: Laws) -> None:
         """Cost: O(k³)."""
@@ -101,29 +104,30 @@ class TiltedChain:
 
     @cached_property
     def order(self) -> Order | None:
-        """The order in which the answers rise; None without one, and for pairs of states.
+        """The order of the states in which the answers rise; None if there is none.
 
-        Where matrices change from step to step, all of them must keep it whatever the noise.
+        None for statistics of pairs of states, too. Where matrices change from step to step, all of
+        them must be monotone in it for any noise.
         """
         if any((gain != gain[0]).any() for gain in self.gains):
             return None
         if not self.laws.chain.plain:
             return None
-        found = find_order(self.matrices[0], [gain[0] for gain in self.gains])
-        if found is None or len(self.matrices) == 1:
-            return found
-        both = np.ix_(found.states, found.states)
-        kept = found.always and all(not (_minors(one[both]) < 0).any() for one in self.matrices)
-        return found if kept else None
+        order = find_order(self.matrices[0], [gain[0] for gain in self.gains])
+        if order is None or len(self.matrices) == 1:
+            return order
+        both = np.ix_(order.states, order.states)
+        monotone = order.always and all(not (_minors(m[both]) < 0).any() for m in self.matrices)
+        return order if monotone else None
 
     @cached_property
-    def marginals(self) -> Orbit:
+    def marginals(self) -> PowerIteration:
         """The distribution of every node."""
         legs = [(self._step(edge).T, n) for edge, n in self._spans()]
-        return orbit(self.start, legs, self._error(0.0))
+        return iterate(self.start, legs, self._error(0.0))
 
     def ends(self, rates: Sequence[float]) -> Ends:
-        """What the ends tell, for answers with noise of scales 1/rate.
+        """Return the leakage of the ends, for noise of scales 1/rate.
 
         Raises:
             OutOfRangeError: if floats do not hold the moments, or very many steps would be needed.
@@ -136,47 +140,52 @@ class TiltedChain:
         nodes = self._nodes([self.marginals, up.forwards, down.forwards], [up, down])
         nodes = sorted_union([np.clip(nodes, self.laws.nodes.start, self.laws.nodes.stop - 1)])
         laws, slack = self.marginals.at(nodes - 1)
-        before = self._gathered(laws)
-        possible, told, margins = before > -np.inf, [], []
+        before = self._by_shown_state(laws)
+        possible, log_moments, margins = before > -np.inf, [], []
         for tilt in (up, down):
-            one, apart = tilt.forwards.at(nodes - 1)
-            other, further = tilt.backwards.at(self.length - nodes)
-            both = self._gathered(one + other)
+            past, past_slack = tilt.forwards.at(nodes - 1)
+            future, future_slack = tilt.backwards.at(self.length - nodes)
+            both = self._by_shown_state(past + future)
             moments = np.subtract(both, before, where=possible, out=np.zeros_like(both))
-            told.append(np.stack([np.where(possible, moments, x) for x in (-np.inf, np.inf)]))
-            sizes = np.where(laws > -np.inf, np.abs(one) + np.abs(laws), 0.0) + np.abs(other)
-            terms = 1 + len(self.states)
-            margins.append(slack + apart + further + 16 * _UNIT * terms * (1 + sizes.max(axis=1)))
-        spread = [high.max(axis=1) - low.min(axis=1) for high, low in told]
+            log_moments.append(
+                np.stack([np.where(possible, moments, x) for x in (-np.inf, np.inf)])
+            )
+            sizes = np.where(laws > -np.inf, np.abs(past) + np.abs(laws), 0.0) + np.abs(future)
+            rounding = 16 * _UNIT * (1 + len(self.states)) * (1 + sizes.max(axis=1))
+            margins.append(slack + past_slack + future_slack + rounding)
+        spread = [high.max(axis=1) - low.min(axis=1) for high, low in log_moments]
         upper = spread[0] >= spread[1]
-        high, low = np.where(upper[None, :, None], told[0], told[1])
+        high, low = np.where(upper[None, :, None], log_moments[0], log_moments[1])
         unknown = possible.sum(axis=1) > 1
         margin = np.where(unknown, np.maximum(*margins), 0.0)
         return Ends(
             nodes,
             np.where(unknown, np.maximum(*spread) + margin, 0.0),
             margin,
-            self._told[high.argmax(axis=1)],
-            self._told[low.argmin(axis=1)],
+            self._shown_states[high.argmax(axis=1)],
+            self._shown_states[low.argmin(axis=1)],
             upper,
             (up, down),
         )
 
     @cached_property
-    def _told(self) -> IntArray:
-        """The positions of the states that can be shown."""
+    def _shown_states(self) -> IntArray:
+        """The indices of the states that can be shown."""
         return np.unique(self.shown)
 
-    def _gathered(self, logs: FloatArray) -> FloatArray:
-        """Logarithms per inner state added up to those per shown state."""
+    def _by_shown_state(self, logs: FloatArray) -> FloatArray:
+        """Return logarithms per shown state: sums over the inner states behind it."""
         if self.laws.chain.plain:
             return logs
-        columns = [np.logaddexp.reduce(logs[:, self.shown == one], axis=1) for one in self._told]
+        columns = [
+            np.logaddexp.reduce(logs[:, self.shown == state], axis=1)
+            for state in self._shown_states
+        ]
         return np.stack(columns, axis=1)
 
-    def exact(self, found: Ends) -> bool:
-        """Whether no output tells more than the ends: the tilted chain keeps the order."""
-        return self.order is not None and all(self._rises(tilt, self.order) for tilt in found.tilts)
+    def exact(self, ends: Ends) -> bool:
+        """Return whether no output leaks more than the ends: the tilted chain is monotone."""
+        return self.order is not None and all(self._rises(tilt, self.order) for tilt in ends.tilts)
 
     def _rises(self, tilt: Tilt, order: Order) -> bool:
         if self.length == 1 or order.always:
@@ -190,10 +199,10 @@ class TiltedChain:
         tolerance = 1e-9 + 8 * float(max(slack.max(), tilt.forwards.slack.max()))
         return order.rises(after, tolerance) and order.rises(before, tolerance, backwards=True)
 
-    def _nodes(self, forwards: Sequence[Orbit], tilts: Sequence[Tilt]) -> IntArray:
-        """Where a run of equal vectors begins."""
+    def _nodes(self, forwards: Sequence[PowerIteration], tilts: Sequence[Tilt]) -> IntArray:
+        """Return the nodes at which a run of equal vectors begins."""
         starts = [np.array([1])]
-        starts += [one.starts + 1 for one in forwards]
+        starts += [vectors.starts + 1 for vectors in forwards]
         starts += [self.length - tilt.backwards.starts[1:] + 1 for tilt in tilts]
         return sorted_union(starts)
 
@@ -203,7 +212,7 @@ class TiltedChain:
             first += rate * part.start[self.states]
         spans = self._spans()
         added = [self._exponents(rates, step) for step, _ in spans]
-        largest = max(float(np.abs(one).max()) for one in (first, *added))
+        largest = max(float(np.abs(exponents).max()) for exponents in (first, *added))
         if not largest <= _LARGEST_EXPONENT:
             raise OutOfRangeError
         tilted = zip(added, spans, strict=True)
@@ -211,20 +220,20 @@ class TiltedChain:
         error = self._error(largest)
         return Tilt(
             tuple(rates),
-            orbit(self.start * np.exp(first), [(one.T, n) for one, n in legs], error),
-            orbit(np.ones(len(self.states)), legs[::-1], error),
+            iterate(self.start * np.exp(first), [(matrix.T, n) for matrix, n in legs], error),
+            iterate(np.ones(len(self.states)), legs[::-1], error),
         )
 
     def _spans(self) -> list[tuple[int, int]]:
-        """The first step of each run of equal ones, and how many there are."""
-        return [(one, after - one) for one, after in zip(self.edges, self.edges[1:], strict=False)]
+        """Return the first step of each run of equal steps, and the length of the run."""
+        return [(a, b - a) for a, b in zip(self.edges, self.edges[1:], strict=False)]
 
     def _step(self, t: int) -> FloatArray:
-        """The matrix that leads to node t."""
+        """Return the matrix that leads to node t."""
         return np.asarray(self.matrices[self.laws.chain.phase(t)])
 
     def _exponents(self, rates: Sequence[float], step: int) -> FloatArray:
-        """What the step that arrives at a node adds to the exponent, per pair of states."""
+        """Return the exponent of the step that arrives at a node, per pair of states."""
         total = np.zeros(self.matrices.shape[1:])
         for rate, part, gain in zip(rates, self.laws.statistic.parts, self.gains, strict=True):
             if part.first <= step <= part.last:
@@ -232,22 +241,22 @@ class TiltedChain:
         return total
 
     def _error(self, largest: float) -> float:
-        """The relative error of one step: row sums within 8 units of 1, exponents, products."""
+        """Return the relative error of one step: row sums within 8 units of 1, exponents, sums."""
         return _UNIT * (len(self.states) + 13 + (len(self.gains) + 2) * largest)
 
 
 def sorted_union(runs: Sequence[IntArray]) -> IntArray:
-    """The different numbers of some sorted runs; linear in their length, as timsort merges."""
+    """Return the distinct numbers of sorted runs; linear in their length, as timsort merges."""
     merged = np.sort(np.concatenate(runs), kind="stable")
     return np.asarray(merged[np.append(True, merged[1:] != merged[:-1])])
 
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """The states from the lowest to the highest.
+    """An order of the states, from the lowest to the highest.
 
     Attributes:
-        states: their positions.
+        states: their indices.
         signs: per answer 1 if it rises with the state, −1 if it falls.
         minors: P(x,z)·P(x',z') − P(x,z')·P(x',z) for x < x' (rows) and z < z' (columns).
     """
@@ -258,11 +267,11 @@ class Order:
 
     @property
     def always(self) -> bool:
-        """Whether no minor is negative, so that every tilt moves up."""
+        """Whether no minor is negative, so that the chain is monotone under every tilt."""
         return not (self.minors < 0).any()
 
     def rises(self, logs: FloatArray, tolerance: float, backwards: bool = False) -> bool:
-        """Whether P(x, ·) tilted by each vector moves up with x: in stochastic order.
+        """Return whether P(x, ·) tilted by each vector rises with x in stochastic order.
 
         Σ minor·y(z)·y(z') over z ≤ j < z' must not be negative, for all j and x < x'.
 
@@ -295,14 +304,14 @@ class Order:
 
 
 def find_order(transition: FloatArray, answers: Sequence[IntArray]) -> Order | None:
-    """Return the order in which answers and chain can rise together; None if there is none.
+    """Return the only order in which answers and chain can rise together; None if there is none.
 
-    If the chain keeps the order, then with an answer v also P·v, P²·v, … rise, so they sort the
-    states; what is still tied then stays as it is.
+    In a monotone chain P·v, P²·v, … rise with an answer v, so they sort the states; ties after
+    that keep their order.
 
     Args:
         transition: the matrix P.
-        answers: per answer, what each state adds to it.
+        answers: per answer, the contribution of each state.
 
     >>> find_order(np.array([[0.9, 0.1], [0.4, 0.6]]), [np.array([1, 0])]).states.tolist()
     [1, 0]
@@ -329,7 +338,7 @@ def _sign(values: IntArray) -> int:
 
 
 def _minors(matrix: FloatArray) -> FloatArray:
-    """All 2×2 minors, their signs exact: floats are dyadic, so they are computed in integers."""
+    """Return all 2×2 minors with exact signs: floats are dyadic, so integers suffice."""
     whole = dyadic(matrix)
     low, high = np.triu_indices(len(matrix), 1)
     main = whole[np.ix_(low, low)] * whole[np.ix_(high, high)]
@@ -341,5 +350,5 @@ def _minors(matrix: FloatArray) -> FloatArray:
 
 
 def _share(minor: int, largest: int) -> float:
-    """A minor as a float; a negative one is never lost to underflow."""
+    """Return a minor as a float; a negative one is never lost to underflow."""
     return min(minor / largest, _LEAST_LOSS) if minor < 0 else minor / largest

@@ -1,8 +1,8 @@
-"""Stretches of time as single secrets: a chain of blocks, whose states are w states in a row.
+"""Episodes as single secrets: the chain of blocks, whose states are w states in a row.
 
-The blocks (X_t, …, X_{t+w−1}) of a chain are a chain again, and what adds up over the steps of the
-one adds up over those of the other: the first block brings all that its points add, and each step
-what its new point adds. The exact law of an answer given an episode is then that given a node.
+The blocks (X_t, …, X_{t+w−1}) of a chain are a chain again, and an additive statistic of the chain
+is one of the blocks: the first block contributes all its steps, each further block its last step.
+The exact law of an answer given an episode is then the law given a node of the block chain.
 
 Theorem: docs/theory/exact-leakage.md (Episodes)
 """
@@ -14,7 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from quiltwork.audit.additive import Additive, Joint
+from quiltwork.audit.additive import AdditiveStatistic, JointStatistic
 from quiltwork.audit.inner import InnerChain
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.errors import UnsupportedError
@@ -23,10 +23,10 @@ _MOST_BLOCKS = 4096
 
 
 def block_chain(chain: InnerChain, width: int) -> InnerChain:
-    """Return the chain of blocks of `width` inner states in a row; O(n^(2·width)) numbers.
+    """Return the chain of blocks of `width` consecutive inner states; O(n^(2·width)) numbers.
 
     Raises:
-        UnsupportedError: if there are too many of them.
+        UnsupportedError: if there are more than 4,096 blocks.
     """
     paths, step = _paths(chain.size, width), np.arange(1, width)
     start, begins = chain.start[paths[:, 0]], chain.begins[paths[:, 0]]
@@ -39,24 +39,25 @@ def block_chain(chain: InnerChain, width: int) -> InnerChain:
     steps = chain.matrices[:, paths[:, -1]][:, :, paths[:, -1]]
     matrices = np.roll(np.where(follows, steps, 0.0), -(width - 1), axis=0)
     labels = tuple(product(chain.states, repeat=width))
-    places = len(chain.states) ** np.arange(width - 1, -1, -1)
-    return InnerChain(matrices, start, begins, chain.shown[paths] @ places, labels)
+    digits = len(chain.states) ** np.arange(width - 1, -1, -1)
+    return InnerChain(matrices, start, begins, chain.shown[paths] @ digits, labels)
 
 
-def block_statistic(statistic: Joint, size: int, width: int) -> Joint:
-    """Return statistics of a chain of `size` inner states as those of its blocks."""
+def block_statistic(statistic: JointStatistic, size: int, width: int) -> JointStatistic:
+    """Return a statistic of a chain of `size` inner states as one of its blocks."""
     paths = _paths(size, width)
-    return Joint(tuple(_part(one, paths, width) for one in statistic.parts), statistic.scales)
+    parts = tuple(_block_part(part, paths, width) for part in statistic.parts)
+    return JointStatistic(parts, statistic.scales)
 
 
-def _part(one: Additive, paths: IntArray, width: int) -> Additive:
-    start = one.start[paths[:, 0]]
+def _block_part(part: AdditiveStatistic, paths: IntArray, width: int) -> AdditiveStatistic:
+    start = part.start[paths[:, 0]]
     for at in range(1, width):
-        if one.first <= at + 1 <= one.last:
-            start = start + one.gain[paths[:, at - 1], paths[:, at]]
-    gain = one.gain[np.ix_(paths[:, -1], paths[:, -1])]
-    first, last = max(one.first - width + 1, 2), one.last - width + 1
-    return replace(one, start=start, gain=gain, first=first, last=last)
+        if part.first <= at + 1 <= part.last:
+            start = start + part.gain[paths[:, at - 1], paths[:, at]]
+    gain = part.gain[np.ix_(paths[:, -1], paths[:, -1])]
+    first, last = max(part.first - width + 1, 2), part.last - width + 1
+    return replace(part, start=start, gain=gain, first=first, last=last)
 
 
 def _paths(size: int, width: int) -> IntArray:
@@ -64,7 +65,7 @@ def _paths(size: int, width: int) -> IntArray:
     if size**width > _MOST_BLOCKS:
         raise UnsupportedError(
             f"{width} time points of {size} states each have {size**width:,} possible sequences, "
-            f"more than the {_MOST_BLOCKS:,} whose laws are followed here; ask about fewer time "
-            "points in a row. calibrate and Accountant bound episodes of any length."
+            f"more than the {_MOST_BLOCKS:,} of an exact audit; take a shorter episode. calibrate "
+            "and Accountant bound episodes of any length."
         )
     return np.array(list(product(range(size), repeat=width)), dtype=np.int64)

@@ -1,9 +1,10 @@
-"""Beliefs as the audit follows them: a chain of inner states, a matrix per step, what each shows.
+"""`InnerChain`: the chains of all beliefs in one form, for exact laws.
 
-A plain chain shows its own states and has one matrix; a cyclic chain has one per phase; memory,
-durations and hidden states show a function of the inner state. Secrets and queries are about shown
-states: the law given that a node shows a is that of the inner states which show a, mixed by how
-likely each is, so nothing but a sum is added to the dynamic program.
+It has inner states, a matrix per step, and the state that each inner state shows. A Markov chain
+shows its own states and has one matrix; a cyclic chain has one per phase; memory, durations and
+hidden states show a function of the inner state. Secrets and queries are about shown states: the
+law given a shown state is a mixture of the laws given the inner states behind it, so the dynamic
+program needs one more sum and nothing else.
 
 Theorem: docs/theory/exact-leakage.md
 """
@@ -21,7 +22,7 @@ from quiltwork.beliefs import CyclicChain, DatedChain, HiddenChain, Label, Marko
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 from quiltwork.errors import UnsupportedError
 
-Followed: TypeAlias = MarkovChain | CyclicChain | DatedChain | HiddenChain
+TractableChain: TypeAlias = MarkovChain | CyclicChain | DatedChain | HiddenChain
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +31,12 @@ class InnerChain:
 
     Attributes:
         matrices: of shape (period, n, n); the step that arrives at node t uses (t − 2) mod period.
-        start: the law of the first inner state …
-        begins: … and which ones it can be.
-        shown: the position of the state that each inner state shows.
-        states: the labels of the states that are shown.
-        order: which matrix leaves a node, where that follows a clock; else they repeat.
+        start: the law of the first inner state.
+        begins: which inner states the first can be.
+        shown: the index of the state that each inner state shows.
+        states: the labels of the shown states.
+        order: the matrix index of the step that leaves a node, for series that follow a local
+            clock; None where the matrices repeat.
     """
 
     matrices: FloatArray
@@ -51,12 +53,12 @@ class InnerChain:
 
     @property
     def period(self) -> int:
-        """After how many steps the matrices repeat."""
+        """The number of matrices."""
         return len(self.matrices)
 
     @property
     def noun(self) -> str:
-        """What its states are called."""
+        """The word for its states in messages."""
         return "states" if self.plain else "inner states"
 
     @cached_property
@@ -70,17 +72,17 @@ class InnerChain:
         return np.asarray(self.matrices > 0)
 
     def phase(self, t: int) -> int:
-        """Which matrix leads to node t."""
+        """Return the index of the matrix that leads to node t."""
         return (t - 2) % self.period if self.order is None else self.order(t - 1)
 
     def summed(self, rows: Any, add: Callable[[Any], Any]) -> Any:
-        """Gather rows per inner state into rows per shown state by `add`; nothing adds to none."""
+        """Return rows per shown state: those of the inner states behind it, reduced by `add`."""
         if self.plain:
             return rows
         return np.array([add(rows[self.shown == state]) for state in range(len(self.states))])
 
 
-def inner_chain(belief: Followed) -> InnerChain:
+def inner_chain(belief: TractableChain) -> InnerChain:
     """Return the inner chain of a belief with a known start."""
     states = belief.states
     if isinstance(belief, HiddenChain):
@@ -93,13 +95,17 @@ def inner_chain(belief: Followed) -> InnerChain:
     return InnerChain(matrices, belief.start, belief.support(1), own, states, order)
 
 
-def followed(beliefs: Any) -> tuple[Followed, ...]:
-    """Read beliefs whose laws can be followed: chains of every kind with a known start."""
+def require_tractable(beliefs: Any) -> tuple[TractableChain, ...]:
+    """Return beliefs with exact laws: chains of every kind with a known start.
+
+    Raises:
+        UnsupportedError: for other beliefs, and for initial="any".
+    """
     return _known_starts(beliefs, (MarkovChain, CyclicChain, DatedChain, HiddenChain), "chains")
 
 
-def single_chains(beliefs: Any) -> tuple[MarkovChain, ...]:
-    """Read beliefs that are plain chains with a known start."""
+def require_markov_chains(beliefs: Any) -> tuple[MarkovChain, ...]:
+    """Return beliefs that are MarkovChains with a known start."""
     return _known_starts(beliefs, (MarkovChain,), "MarkovChains")
 
 
@@ -108,14 +114,13 @@ def _known_starts(beliefs: Any, kinds: tuple[type, ...], names: str) -> tuple[An
     for position, belief in enumerate(members, start=1):
         if not isinstance(belief, kinds):
             raise UnsupportedError(
-                f"Belief {position} is a {type(belief).__name__}; this is computed exactly, which "
-                f"is possible for one chain or a finite list of {names}. Use calibrate or "
-                "influence_curve for it."
+                f"Belief {position} is a {type(belief).__name__}. Exact laws need one chain or a "
+                f"finite list of {names}; use calibrate or influence_curve for bounds."
             )
         initial = getattr(belief, "initial", None)
         if isinstance(initial, str) and initial == "any":
             raise UnsupportedError(
-                f"Belief {position} has initial='any', every start at once; the exact leakage "
-                "needs one. Give initial= a distribution or 'stationary', or list several chains."
+                f"Belief {position} has initial='any', every start at once, and exact laws need "
+                "one. Give initial= a distribution or 'stationary', or list several chains."
             )
     return members

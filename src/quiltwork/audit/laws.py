@@ -1,14 +1,14 @@
 """The law of an additive statistic given the state of one time point, for every time point.
 
-Given X_i = a, what came before and what follows are independent, so the law of F is the
-convolution of a prefix (states 1..i) with a suffix (i+1..T). Both come from one pass over the
-chain with the running value as a second coordinate, and all nodes share them. Only non-negative
-numbers are added and multiplied, so every probability keeps its relative accuracy until it
-underflows. Cost for V values: O(T·k²·V) for the passes and O(k·V²) per node for the convolutions.
+Given X_i = a, the past and the future are independent, so the law of F is the convolution of a
+prefix (steps up to i) with a suffix (steps after i). Both come from one pass over the chain with
+the running value as a second coordinate, and all nodes share them. Only non-negative numbers are
+added and multiplied, so every probability keeps its relative accuracy until it underflows. Cost for
+V values: O(T·k²·V) for the passes and O(k·V²) per node for the convolutions.
 
-With integer weights (`integer_laws`) nothing is rounded at all. In logarithms (`log_laws`) nothing
-underflows; that is slower by an order of magnitude and accurate to about 1e-8 instead of 1e-11 for
-a thousand time points.
+One recursion, three number types: floats (`float_laws`), integers without any rounding
+(`integer_laws`), and logarithms (`log_laws`), which do not underflow but are slower by an order of
+magnitude and accurate to about 1e-8 instead of 1e-11 for a thousand time points.
 
 Theorem: docs/theory/exact-leakage.md
 """
@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.audit.additive import Joint
+from quiltwork.audit.additive import JointStatistic
 from quiltwork.audit.inner import InnerChain
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 from quiltwork.errors import UnsupportedError
@@ -33,22 +33,26 @@ Weights: TypeAlias = NDArray[Any]
 Back: TypeAlias = Callable[[Weights, int], Weights]
 
 _MOST_NUMBERS = 1 << 26
+"""The suffixes of all nodes are kept: half a gigabyte of floats."""
 MOST_PRODUCTS = 3 * 10**10
+"""Multiplications: seconds to a minute."""
 _DENSE_FROM = 64
+"""A dense convolution is so much cheaper per product than one over the positive entries."""
 _INTEGER_COST = 100
+_LOGARITHM_COST = 5
 _SMALLEST = 1e-200
+"""Convolved entries below this share of the largest may have lost accuracy to underflow."""
 _STEEPEST = 16.0
 _HALVINGS = 16
-_LOGARITHM_COST = 5
 
 
 class TooLargeError(UnsupportedError):
-    """An exact law that would not fit in memory or take minutes; `report` still answers."""
+    """Raised for an exact law that would not fit in memory or take minutes; use `report`."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodeLaw:
-    """The law of the statistic's code given each state of a node; impossible states have zeros."""
+    """The law of the statistic's code given each state of a node; zeros for impossible states."""
 
     node: int
     weights: Weights
@@ -56,29 +60,29 @@ class NodeLaw:
 
 
 def supports(chain: InnerChain, length: int) -> list[BoolArray]:
-    """Which inner states each time point can take, by boolean steps: none is too rare."""
-    current = chain.begins
-    found = [current]
+    """Return the possible inner states of each time point, by boolean steps, however rare."""
+    sets = [chain.begins]
     for t in range(2, length + 1):
-        current = np.asarray(chain.possible[chain.phase(t)][current].any(axis=0))
-        found.append(current)
-    return found
+        sets.append(np.asarray(chain.possible[chain.phase(t)][sets[-1]].any(axis=0)))
+    return sets
 
 
 def marginals(chain: InnerChain, length: int) -> list[FloatArray]:
-    """The distribution of each time point, by steps of the chain's own floats."""
-    found = [np.array(chain.start)]
+    """Return the distribution of each time point, by steps of the chain's own floats."""
+    laws = [np.array(chain.start)]
     for t in range(2, length + 1):
-        found.append(found[-1] @ chain.matrices[chain.phase(t)])
-    return found
+        laws.append(laws[-1] @ chain.matrices[chain.phase(t)])
+    return laws
 
 
-def float_laws(chain: InnerChain, length: int, statistic: Joint, nodes: range) -> Iterator[NodeLaw]:
+def float_laws(
+    chain: InnerChain, length: int, statistic: JointStatistic, nodes: range
+) -> Iterator[NodeLaw]:
     """Yield the law at each node as probabilities, conditional on every possible state.
 
-    The prefix runs on the backward kernels m_{t−1}(b)·P(b, a)/m_t(a), so that nothing is small
-    only because the state of the node is rare. Inner states that show the same are mixed by how
-    likely each is given what the node shows.
+    The prefix runs on the backward kernels m_{t−1}(b)·P(b, a)/m_t(a), so that no probability is
+    small only because the state of the node is rare. Inner states that show the same state are
+    mixed by their conditional probabilities.
     """
     check_cost(chain, length, statistic, nodes)
     m = marginals(chain, length)
@@ -89,12 +93,12 @@ def float_laws(chain: InnerChain, length: int, statistic: Joint, nodes: range) -
         return np.asarray(np.nan_to_num(backwards, nan=0.0, posinf=0.0))
 
     def shares(node: int) -> FloatArray:
-        here = m[node - 1]
-        totals = np.bincount(chain.shown, weights=here, minlength=len(chain.states))
-        return np.asarray(here / np.where(totals > 0, totals, 1.0)[chain.shown])
+        law = m[node - 1]
+        totals = np.bincount(chain.shown, weights=law, minlength=len(chain.states))
+        return np.asarray(law / np.where(totals > 0, totals, 1.0)[chain.shown])
 
-    sure = (m[0] > 0).astype(np.float64)
-    for law in _laws(chain, length, statistic, nodes, sure, kernel, chain.matrices):
+    given_state = (m[0] > 0).astype(np.float64)
+    for law in _laws(chain, length, statistic, nodes, given_state, kernel, chain.matrices):
         if chain.plain:
             yield law
         else:
@@ -103,7 +107,7 @@ def float_laws(chain: InnerChain, length: int, statistic: Joint, nodes: range) -
 
 
 def integer_laws(
-    chain: InnerChain, length: int, statistic: Joint, nodes: range
+    chain: InnerChain, length: int, statistic: JointStatistic, nodes: range
 ) -> Iterator[NodeLaw]:
     """Yield the joint weights of (X_i = a, F) as integers, up to one common power of two.
 
@@ -131,13 +135,13 @@ def dyadic(values: FloatArray) -> Weights:
 def _laws(
     chain: InnerChain,
     length: int,
-    statistic: Joint,
+    statistic: JointStatistic,
     nodes: range,
     start: Weights,
     forward: Callable[[int], Weights],
     matrices: Weights,
 ) -> Iterator[NodeLaw]:
-    """The law per inner state of each node; `forward(t)` is the kernel that leads to node t."""
+    """Yield the law per inner state of each node; `forward(t)` is the kernel that leads to t."""
     possible = supports(chain, length)
     last = np.ones((chain.size, 1), dtype=matrices.dtype)
     after = suffixes(
@@ -153,50 +157,54 @@ def _laws(
             before = advance(before, forward(node), statistic.gain(node))
         if node in nodes:
             rows = [
-                convolve(one, other, statistic.cells)
-                for one, other in zip(before, after[node - nodes.start], strict=True)
+                convolve(prefix, suffix, statistic.cells)
+                for prefix, suffix in zip(before, after[node - nodes.start], strict=True)
             ]
             yield NodeLaw(node, np.array(rows), possible[node - 1])
 
 
 def _shown(chain: InnerChain, node: int, weights: Weights, possible: BoolArray) -> NodeLaw:
-    """Add up the laws of the inner states that show the same."""
+    """Return the law per shown state: the sum over the inner states behind it."""
     summed = chain.summed(weights, lambda rows: rows.sum(axis=0))
     return NodeLaw(node, summed, chain.summed(possible, np.any))
 
 
 def check_cost(
-    chain: InnerChain, length: int, statistic: Joint, nodes: range, slower: float = 1
+    chain: InnerChain, length: int, statistic: JointStatistic, nodes: range, slower: float = 1
 ) -> None:
-    """Refuse what would not fit in memory or take minutes, before anything is computed.
+    """Raise TooLargeError before a computation that would not fit in memory or take minutes.
 
     Args:
         chain: the belief.
         length: the number of time points.
-        statistic: what is followed.
-        nodes: for which time points the law is wanted.
-        slower: by how much a product costs more than one of floats.
+        statistic: the statistic of the law.
+        nodes: the time points of the law.
+        slower: the cost of a product relative to one of floats.
 
     Raises:
         TooLargeError: naming the size.
     """
     if statistic.cells * chain.size * length > _MOST_NUMBERS:
-        refuse(chain, length, statistic, f"more than the {_MOST_NUMBERS:,} numbers kept here")
+        raise_too_large(
+            chain, length, statistic, f"more than the {_MOST_NUMBERS:,} numbers kept here"
+        )
     work = slower * products(chain, statistic, nodes)
     if work > MOST_PRODUCTS:
-        refuse(chain, length, statistic, too_long(work))
+        raise_too_large(chain, length, statistic, time_estimate(work))
 
 
-def too_long(work: float) -> str:
-    """Say how much time so many multiplications take."""
+def time_estimate(work: float) -> str:
+    """Return the cost of so many multiplications in words, for a message."""
     return (
         f"which takes the time of some {work:.0e} multiplications, more than the "
         f"{MOST_PRODUCTS:.0e} (seconds to a minute) allowed here"
     )
 
 
-def refuse(chain: InnerChain, length: int, statistic: Joint, why: str) -> NoReturn:
-    """Name the size of a law, and what to ask instead."""
+def raise_too_large(
+    chain: InnerChain, length: int, statistic: JointStatistic, why: str
+) -> NoReturn:
+    """Raise TooLargeError with the size of a law and the alternatives."""
     raise TooLargeError(
         f"The exact law has {statistic.cells:,} combinations of values at {length:,} time points "
         f"with {chain.size} {chain.noun}, {why}. Ask about one cell, a shorter series or window, "
@@ -205,7 +213,7 @@ def refuse(chain: InnerChain, length: int, statistic: Joint, why: str) -> NoRetu
     )
 
 
-def products(chain: InnerChain, statistic: Joint, nodes: range) -> float:
+def products(chain: InnerChain, statistic: JointStatistic, nodes: range) -> float:
     """How many multiplications the convolutions of these nodes take, at most."""
     at = np.arange(nodes.start, nodes.stop, dtype=np.float64)
     dense_before, dense_after = np.ones_like(at), np.ones_like(at)
@@ -223,15 +231,15 @@ def products(chain: InnerChain, statistic: Joint, nodes: range) -> float:
 
 
 def _combinations(terms: FloatArray, kinds: int) -> FloatArray:
-    """How many sums so many terms of some kinds can have."""
-    found = np.ones_like(terms)
+    """Return the number of multisets of `terms` elements of `kinds` kinds: a bound on sums."""
+    count = np.ones_like(terms)
     for kind in range(1, kinds):
-        found = found * (terms + kind) / kind
-    return found
+        count = count * (terms + kind) / kind
+    return count
 
 
-def first_prefix(start: Weights, statistic: Joint, nothing: float = 0) -> Weights:
-    """The running code at time point 1, per state; `nothing` stands for what is impossible."""
+def first_prefix(start: Weights, statistic: JointStatistic, nothing: float = 0) -> Weights:
+    """Return the law of the code at time point 1, per state; `nothing` is a probability of 0."""
     codes = statistic.start
     law = np.full((len(start), int(codes.max()) + 1), nothing, dtype=start.dtype)
     law[np.arange(len(start)), codes] = start
@@ -239,49 +247,53 @@ def first_prefix(start: Weights, statistic: Joint, nothing: float = 0) -> Weight
 
 
 def advance(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
-    """One step forward: state y collects from every x, moved on by gain[x, y]."""
+    """Return the laws one step forward: state y sums over every x, shifted by gain[x, y]."""
     width = law.shape[1]
     following = np.zeros((len(law), width + int(gain.max())), dtype=law.dtype)
-    for moved in np.unique(gain):
-        following[:, moved : moved + width] += np.where(gain == moved, matrix, 0).T @ law
+    for shift in np.unique(gain):
+        following[:, shift : shift + width] += np.where(gain == shift, matrix, 0).T @ law
     return following
 
 
-def suffixes(last: Weights, length: int, statistic: Joint, first: int, back: Back) -> list[Weights]:
-    """What the steps after each node first..length add, given its state; O(k²·V) per step.
+def suffixes(
+    last: Weights, length: int, statistic: JointStatistic, first: int, back: Back
+) -> list[Weights]:
+    """Return the law of the steps after each node first..length given its state; O(k²·V) each.
 
-    `last` is what follows the last node, and back(law, t) goes back over the step to node t.
+    `last` is that after the last node, and back(law, t) goes back over the step to node t.
     """
-    found = [last]
+    laws = [last]
     for t in range(length, first, -1):
-        found.append(back(found[-1], t))
-    return found[::-1]
+        laws.append(back(laws[-1], t))
+    return laws[::-1]
 
 
 def retreat(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
-    """One step backward: state x collects from every y that may follow, moved by gain[x, y]."""
+    """Return the laws one step backward: state x sums over every y, shifted by gain[x, y]."""
     return advance(law, matrix.T, gain.T)
 
 
-def convolve(one: Weights, other: Weights, cells: int) -> Weights:
-    """The law of a sum of independent codes; sparse ones are multiplied entry by entry."""
-    left, right = np.flatnonzero(one), np.flatnonzero(other)
-    law = np.zeros(cells, dtype=one.dtype)
+def convolve(a: Weights, b: Weights, cells: int) -> Weights:
+    """Return the law of a sum of independent codes; sparse laws are multiplied by entries."""
+    left, right = np.flatnonzero(a), np.flatnonzero(b)
+    law = np.zeros(cells, dtype=a.dtype)
     if len(left) == 0 or len(right) == 0:
         return law
-    dense, sparse = len(one) * len(other), len(left) * len(right)
+    dense, sparse = len(a) * len(b), len(left) * len(right)
     if dense < _DENSE_FROM * sparse:
-        found = np.convolve(one[: left[-1] + 1], other[: right[-1] + 1])
-        law[: len(found)] = found
+        product = np.convolve(a[: left[-1] + 1], b[: right[-1] + 1])
+        law[: len(product)] = product
         return law
     if len(left) > len(right):
-        one, other, left, right = other, one, right, left
+        a, b, left, right = b, a, right, left
     for code in left:
-        law[code + right] += one[code] * other[right]
+        law[code + right] += a[code] * b[right]
     return law
 
 
-def log_laws(chain: InnerChain, length: int, statistic: Joint, nodes: range) -> Iterator[NodeLaw]:
+def log_laws(
+    chain: InnerChain, length: int, statistic: JointStatistic, nodes: range
+) -> Iterator[NodeLaw]:
     """Yield the logarithm of the law at each node, conditional on every possible state."""
     check_cost(chain, length, statistic, nodes, slower=_LOGARITHM_COST)
     possible = supports(chain, length)
@@ -300,8 +312,8 @@ def log_laws(chain: InnerChain, length: int, statistic: Joint, nodes: range) -> 
             before = _log_advance(before, steps[chain.phase(node)], statistic.gain(node))
         if node in nodes:
             rows = []
-            for one, other in zip(before, after[node - nodes.start], strict=True):
-                row, slopes = _log_convolve(one, other, statistic.cells, slopes)
+            for prefix, suffix in zip(before, after[node - nodes.start], strict=True):
+                row, slopes = _log_convolve(prefix, suffix, statistic.cells, slopes)
                 rows.append(row)
             gathered = chain.summed(np.array(rows), np.logaddexp.reduce)
             able = chain.summed(possible[node - 1], np.any)
@@ -324,44 +336,44 @@ def _log_advance(law: FloatArray, step: FloatArray, gain: IntArray) -> FloatArra
 
 
 def _log_convolve(
-    one: FloatArray, other: FloatArray, cells: int, slopes: Sequence[float]
+    a: FloatArray, b: FloatArray, cells: int, slopes: Sequence[float]
 ) -> tuple[FloatArray, list[float]]:
-    """The law of a sum of independent codes, by plain convolutions of tilted laws.
+    """Return the log-law of a sum of independent codes, and the slopes used.
 
-    Multiplied by e^(slope·code), both laws have their bulk at codes that add up to a given one,
-    and what is convolved there underflows nowhere near. A slope covers all codes within 10^200 of
-    its bulk, so a few do, mostly those that served another node: they are tried first and those
-    that served are returned. If a code's own slope leaves it out, the rest is summed directly.
+    By convolutions of exponentially tilted laws: multiplied by e^(slope·code), both laws have their
+    bulk at codes that add up to a chosen one, and entries near it do not underflow. A slope covers
+    all codes within 10^200 of its bulk, so a few suffice, mostly the same for neighbouring nodes:
+    `slopes` are tried first. Codes that even their own slope does not cover are summed directly.
     """
     law = np.full(cells, -np.inf)
-    width = min(cells, len(one) + len(other) - 1)
-    ways = np.convolve((one > -np.inf) * 1.0, (other > -np.inf) * 1.0)[:width]
-    open_codes = np.flatnonzero(ways)
-    waiting, served = list(slopes), []
+    width = min(cells, len(a) + len(b) - 1)
+    combinations = np.convolve((a > -np.inf) * 1.0, (b > -np.inf) * 1.0)[:width]
+    open_codes = np.flatnonzero(combinations)
+    candidates, useful = list(slopes), []
     while len(open_codes):
-        code, own = int(open_codes[len(open_codes) // 2]), not waiting
-        slope = _slope(one, other, code) if own else waiting.pop()
-        left, top = _tilted(one, slope)
-        right, height = _tilted(other, slope)
-        found = np.convolve(left, right)[:width]
-        seen = found > _SMALLEST * found.max()
-        codes = np.flatnonzero(seen)
-        law[codes] = np.log(found[codes]) + (top + height - slope * codes)
-        if own and not seen[code]:
-            law[open_codes] = [_single(one, other, int(code)) for code in open_codes]
+        code, own = int(open_codes[len(open_codes) // 2]), not candidates
+        slope = _slope(a, b, code) if own else candidates.pop()
+        left, top = _tilted(a, slope)
+        right, height = _tilted(b, slope)
+        product = np.convolve(left, right)[:width]
+        accurate = product > _SMALLEST * product.max()
+        codes = np.flatnonzero(accurate)
+        law[codes] = np.log(product[codes]) + (top + height - slope * codes)
+        if own and not accurate[code]:
+            law[open_codes] = [_single(a, b, int(code)) for code in open_codes]
             break
-        if seen[open_codes].any():
-            served.append(slope)
-        open_codes = open_codes[~seen[open_codes]]
-    return law, served[::-1]
+        if accurate[open_codes].any():
+            useful.append(slope)
+        open_codes = open_codes[~accurate[open_codes]]
+    return law, useful[::-1]
 
 
-def _slope(one: FloatArray, other: FloatArray, code: int) -> float:
-    """The tilt under which the mean of the sum is about this code."""
+def _slope(a: FloatArray, b: FloatArray, code: int) -> float:
+    """Return the tilt under which the mean of the sum is about this code."""
 
     def reaches(slope: float) -> bool:
         mean = 0.0
-        for law in (one, other):
+        for law in (a, b):
             weights, _ = _tilted(law, slope)
             mean += float(weights @ np.arange(len(law)) / weights.sum())
         return mean >= code
@@ -370,15 +382,15 @@ def _slope(one: FloatArray, other: FloatArray, code: int) -> float:
 
 
 def _tilted(law: FloatArray, slope: float) -> tuple[FloatArray, float]:
-    """A law times e^(slope·code), divided by its largest entry, and that entry's logarithm."""
+    """Return a law times e^(slope·code) over its largest entry, and that entry's logarithm."""
     logs = law + slope * np.arange(len(law))
     top = float(logs.max())
     return np.exp(logs - top), top
 
 
-def _single(one: FloatArray, other: FloatArray, code: int) -> float:
-    first, last = max(0, code - len(other) + 1), min(len(one) - 1, code)
-    terms = one[first : last + 1] + other[code - last : code - first + 1][::-1]
+def _single(a: FloatArray, b: FloatArray, code: int) -> float:
+    first, last = max(0, code - len(b) + 1), min(len(a) - 1, code)
+    terms = a[first : last + 1] + b[code - last : code - first + 1][::-1]
     return float(np.logaddexp.reduce(terms))
 
 

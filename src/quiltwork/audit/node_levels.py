@@ -1,10 +1,10 @@
-"""What each node leaks: the largest log-likelihood ratio of the noisy outputs between its states.
+"""The leakage of each node: the largest log-likelihood ratio of a noisy output between its states.
 
 With Laplace or geometric noise the ratio is monotone between neighbouring values of the statistic
-and constant beyond them, so the integers (for several statistics: their product grid) are the only
-outputs to look at, and both kinds of noise leak the same. Noise is applied to laws by one pass in
-each direction per statistic, in logarithms where floats would underflow; constants that cancel
-between two states are left out. NodeLevels are rounded up by a proven margin.
+and constant beyond them, so its maximum is at an integer (for several statistics: on the product
+grid), and both kinds of noise leak the same. Noise is applied to laws by one pass in each direction
+per statistic, in logarithms where floats would underflow; constants that cancel between two states
+are left out. Levels are rounded up by a proven margin.
 
 Theorem: docs/theory/exact-leakage.md
 """
@@ -21,25 +21,27 @@ from typing import TypeAlias
 
 import numpy as np
 
-from quiltwork.audit.additive import Joint
+from quiltwork.audit.additive import JointStatistic
 from quiltwork.audit.episodes import block_chain, block_statistic
-from quiltwork.audit.inner import Followed, InnerChain, inner_chain
+from quiltwork.audit.inner import InnerChain, TractableChain, inner_chain
 from quiltwork.audit.laws import NodeLaw, check_cost, float_laws, log_laws, marginals, supports
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 
 _UNIT = 2.0**-53
 _BLOCK = 1 << 21
+"""Numbers of a block of nodes: 16 MB."""
 _RAREST = 1e-50
 _SMALLEST = 1e-200
+"""With states and densities above these, underflow loses less than 1e-60 (theorem, part 3)."""
 _LARGEST_EXPONENT = 745
 _FASTEST = 10**300
 Rate: TypeAlias = float | FloatArray
-"""How fast noise falls, 1/scale: one number, or one per node in a shape that broadcasts."""
+"""The decay rate of noise, 1/scale: one number, or one per node in a shape that broadcasts."""
 
 
 @dataclass(frozen=True, eq=False)
 class LawBlock:
-    """The laws of some nodes, of shape (codes, nodes, states), as numbers or as logarithms."""
+    """The laws of some nodes, of shape (codes, nodes, states): probabilities or logarithms."""
 
     nodes: IntArray
     weights: FloatArray
@@ -47,13 +49,13 @@ class LawBlock:
     logs: bool
 
     def only(self, keep: BoolArray) -> LawBlock:
-        """The same for some of the nodes."""
+        """Return the block of some of the nodes."""
         return LawBlock(self.nodes[keep], self.weights[:, keep], self.possible[keep], self.logs)
 
 
 @dataclass(frozen=True, eq=False)
 class NodeLevels:
-    """What each node leaks (rounded up), and where: the code of the output and the two states.
+    """The leakage of each node, rounded up, with the output code and the two states.
 
     The true levels lie at most twice `margin` below.
     """
@@ -68,33 +70,33 @@ class NodeLevels:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """One belief's laws at some nodes of a statistic that is asked of the states it shows.
+    """The laws of a statistic of the shown states at some nodes, under one belief.
 
-    With an `episode` nodes are blocks of so many time points, `length` of them.
+    With an `episode` above 1, nodes are blocks of so many time points, `length` of them.
     """
 
-    belief: Followed
+    belief: TractableChain
     length: int
-    asked: Joint
+    of_states: JointStatistic
     nodes: range
     episode: int = 1
 
     @cached_property
     def chain(self) -> InnerChain:
-        """The belief as a chain of inner states, or of blocks of them."""
+        """The chain of inner states, or of blocks of them."""
         chain = inner_chain(self.belief)
         return chain if self.episode == 1 else block_chain(chain, self.episode)
 
     @cached_property
-    def statistic(self) -> Joint:
-        """The statistic as one of the inner states, or of blocks of them."""
+    def statistic(self) -> JointStatistic:
+        """The statistic as a function of inner states, or of blocks of them."""
         chain = inner_chain(self.belief)
-        found = self.asked if chain.plain else self.asked.over(chain.shown)
-        return found if self.episode == 1 else block_statistic(found, chain.size, self.episode)
+        inner = self.of_states if chain.plain else self.of_states.of_inner_states(chain.shown)
+        return inner if self.episode == 1 else block_statistic(inner, chain.size, self.episode)
 
     @cached_property
     def in_floats(self) -> bool:
-        """Whether no possible state is so rare that floats could lose it.
+        """Whether every possible state is likely enough for floats.
 
         Raises:
             TooLargeError: if the laws are out of reach.
@@ -106,41 +108,41 @@ class Laws:
         return all(float(m[s].min()) >= _RAREST for m, s in pairs)
 
     def blocks(self, logs: bool) -> Iterator[LawBlock]:
-        """The laws of the nodes that have two or more possible states."""
-        make = log_laws if logs else float_laws
-        found = make(self.chain, self.length, self.statistic, self.nodes)
-        uncertain = (law for law in found if law.possible.sum() > 1)
+        """Yield the laws of the nodes that have two or more possible states."""
+        compute = log_laws if logs else float_laws
+        laws = compute(self.chain, self.length, self.statistic, self.nodes)
+        uncertain = (law for law in laws if law.possible.sum() > 1)
         room = max(1, _BLOCK // (self.statistic.cells * self.chain.size))
         while batch := list(islice(uncertain, room)):
             yield _block(batch, logs)
 
     @property
     def margin(self) -> float:
-        """How far float arithmetic may bring a log-ratio below the truth, at most."""
+        """A bound on the rounding error of a log-ratio in floats."""
         k, statistic = self.chain.size, self.statistic
         passes = self.length * (3 * k + 14) + statistic.cells
         noise = sum(4 * size + _LARGEST_EXPONENT for size in statistic.sizes)
         return 4 * _UNIT * (passes + noise + 16)
 
     def log_margin(self, magnitude: float) -> float:
-        """The same for logarithms of this magnitude."""
+        """Return the bound for logarithms of this magnitude."""
         statistic = self.statistic
         steps = self.length * (self.chain.size + 3) + 8 * statistic.cells + 2 * sum(statistic.sizes)
         return 16 * _UNIT * steps * (1 + magnitude)
 
 
 def levels(laws: Laws, logs: bool = False) -> Iterator[NodeLevels]:
-    """What each uncertain node leaks, block by block; in `logs` also where floats do not do."""
+    """Yield the leakage of each uncertain node, block by block; in logarithms where needed."""
     rates = tuple(rate(scale) for scale in laws.statistic.scales)
     if not logs and laws.in_floats and all(np.isfinite(rates)):
-        found = []
+        levels_in_floats = []
         for block in laws.blocks(logs=False):
             level = block_levels(block, laws, rates)
-            if level is None:
+            if level is None:  # an output is too improbable: all blocks again, in logarithms
                 break
-            found.append(level)
+            levels_in_floats.append(level)
         else:
-            yield from found
+            yield from levels_in_floats
             return
     for block in laws.blocks(logs=True):
         level = block_levels(block, laws, rates)
@@ -149,7 +151,7 @@ def levels(laws: Laws, logs: bool = False) -> Iterator[NodeLevels]:
 
 
 def block_levels(block: LawBlock, laws: Laws, rates: Sequence[Rate]) -> NodeLevels | None:
-    """The levels of a block, or None where an output is too improbable for its floats."""
+    """Return the leakage of a block's nodes; None where an output is too improbable for floats."""
     measure = _log_spread if block.logs else _ratio_spread
     return measure(block, laws, tuple(rates))
 
@@ -169,7 +171,7 @@ def _ratio_spread(block: LawBlock, laws: Laws, rates: tuple[Rate, ...]) -> NodeL
 
 
 def _log_spread(block: LawBlock, laws: Laws, rates: tuple[Rate, ...]) -> NodeLevels:
-    """An output that only some states can give leaks ∞; one that none can give is skipped."""
+    """Return levels from logarithms: ∞ for an output that only some states allow."""
     sizes = laws.statistic.sizes
     density = smoothed_logs(block.weights, sizes, rates)
     high = np.where(block.possible, density, -np.inf)
@@ -202,15 +204,15 @@ def rate(scale: Fraction) -> float:
 
 
 def smoothed(law: FloatArray, sizes: tuple[int, ...], rates: tuple[Rate, ...]) -> FloatArray:
-    """Smooth laws of shape (number of codes, …) along every statistic."""
+    """Return laws of shape (codes, …) convolved with the noise of every statistic."""
     shaped = law.reshape(*sizes, *law.shape[1:])
-    for axis, speed in enumerate(rates):
-        shaped = np.moveaxis(_along_first(np.moveaxis(shaped, axis, 0), speed), 0, axis)
+    for axis, decay in enumerate(rates):
+        shaped = np.moveaxis(_along_first(np.moveaxis(shaped, axis, 0), decay), 0, axis)
     return shaped.reshape(law.shape)
 
 
-def _along_first(law: FloatArray, speed: Rate) -> FloatArray:
-    ratio = np.exp(-np.asarray(speed))
+def _along_first(law: FloatArray, decay: Rate) -> FloatArray:
+    ratio = np.exp(-np.asarray(decay))
     forwards = np.array(law)
     backwards = np.zeros_like(forwards)
     for w in range(1, len(law)):
@@ -222,19 +224,19 @@ def _along_first(law: FloatArray, speed: Rate) -> FloatArray:
 
 
 def smoothed_logs(law: FloatArray, sizes: tuple[int, ...], rates: tuple[Rate, ...]) -> FloatArray:
-    """The same for logarithms of laws, −∞ for what is impossible; without noise nothing moves."""
+    """Return log-laws convolved with the noise; an infinite rate is no noise."""
     shaped = law.reshape(*sizes, *law.shape[1:])
-    for axis, speed in enumerate(rates):
-        if not np.all(np.isinf(speed)):
-            shaped = np.moveaxis(_logs_along_first(np.moveaxis(shaped, axis, 0), speed), 0, axis)
+    for axis, decay in enumerate(rates):
+        if not np.all(np.isinf(decay)):
+            shaped = np.moveaxis(_logs_along_first(np.moveaxis(shaped, axis, 0), decay), 0, axis)
     return shaped.reshape(law.shape)
 
 
-def _logs_along_first(law: FloatArray, speed: Rate) -> FloatArray:
+def _logs_along_first(law: FloatArray, decay: Rate) -> FloatArray:
     forwards = np.array(law)
     backwards = np.full_like(forwards, -np.inf)
     for w in range(1, len(law)):
-        forwards[w] = np.logaddexp(forwards[w], forwards[w - 1] - speed)
+        forwards[w] = np.logaddexp(forwards[w], forwards[w - 1] - decay)
     for w in range(len(law) - 2, -1, -1):
-        backwards[w] = np.logaddexp(backwards[w + 1], law[w + 1]) - speed
+        backwards[w] = np.logaddexp(backwards[w + 1], law[w + 1]) - decay
     return np.logaddexp(forwards, backwards)

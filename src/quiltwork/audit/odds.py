@@ -1,4 +1,4 @@
-"""What one output did to the odds: prior and posterior of every time point, for people to see."""
+"""`odds`: the prior and posterior distribution of every time point, given one output."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.audit.additive import Joint, joint
-from quiltwork.audit.inner import followed
+from quiltwork.audit.additive import JointStatistic, joint
+from quiltwork.audit.inner import require_tractable
 from quiltwork.audit.laws import check_cost, logarithm, marginals
 from quiltwork.audit.node_levels import Laws, rate
 from quiltwork.beliefs import Belief, Label
@@ -25,14 +25,14 @@ from quiltwork.results import ChartedResult
 
 @dataclass(frozen=True)
 class Odds(ChartedResult):
-    """Per time point: P(X_i = state) before and after an output, and the largest odds factor.
+    """The prior and posterior of each time point, and the log of the largest odds factor.
 
     Attributes:
-        nodes: the time points, those with one possible state left out.
+        nodes: the time points with at least two possible states.
         states: the columns of `prior` and `posterior`.
-        prior: of shape (time points, states).
-        posterior: the same given the output.
-        moved: log of the largest factor by which the odds of two states moved.
+        prior: P(X_i = state), of shape (time points, states).
+        posterior: P(X_i = state) given the output, of the same shape.
+        moved: the log of the largest factor by which the odds of two states changed.
     """
 
     nodes: IntArray = field(compare=False)
@@ -42,14 +42,14 @@ class Odds(ChartedResult):
     moved: FloatArray = field(compare=False, repr=False)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per time point: what its odds moved by, and both distributions."""
+        """Return a row per time point: log odds factor, prior and posterior."""
         before = [f"prior {state}" for state in self.states]
         after = [f"posterior {state}" for state in self.states]
-        columns = np.column_stack([self.moved, self.prior, self.posterior]).tolist()
+        rows = np.column_stack([self.moved, self.prior, self.posterior]).tolist()
         names = ("moved", *before, *after)
         return [
             {"node": node, **dict(zip(names, row, strict=True))}
-            for node, row in zip(self.nodes.tolist(), columns, strict=True)
+            for node, row in zip(self.nodes.tolist(), rows, strict=True)
         ]
 
     def body(self) -> dict[str, Any]:
@@ -57,28 +57,29 @@ class Odds(ChartedResult):
         return {"nodes": self.records()}
 
     def explain(self) -> str:
-        """Say about which time point the output tells most."""
+        """Name the time point whose odds changed the most."""
         if not len(self.nodes):
-            return "Nothing moved: no time point has two possible states."
+            return "No odds changed: no time point has two possible states."
         most = int(np.argmax(self.moved))
         return (
-            f"The odds of time point {self.nodes[most]} moved most, by a factor of "
-            f"e^{self.moved[most]:.6g}; {len(self.nodes):,} time points were unknown."
+            f"The odds of time point {self.nodes[most]:,} changed the most, by a factor of "
+            f"{np.exp(self.moved[most]):.4g} (e^{self.moved[most]:.6g}), out of "
+            f"{len(self.nodes):,} time points that were unknown."
         )
 
     def chart(self) -> LineChart:
-        """Return the probability of the last state at each time point, before and after."""
+        """Return a chart of the last state's probability at each time point, before and after."""
         nodes = self.nodes.tolist()
         before, after = (
             tuple(zip(nodes, beliefs[:, -1].tolist(), strict=True))
             for beliefs in (self.prior, self.posterior)
         )
-        moved = f"The odds of two states move by e^{self.moved.max():.4g} at most"
+        largest, node = float(self.moved.max()), nodes[int(self.moved.argmax())]
         return LineChart(
-            f"{moved}, at time point {nodes[int(self.moved.argmax())]}",
-            "What an adversary believes of each time point, before and after seeing the output.",
+            f"The odds of two states change by at most e^{largest:.4g}, at time point {node:,}",
+            "An adversary's belief about each time point, before and after seeing the output.",
             "time point",
-            f"P({self.states[-1]!r})",
+            f"P({self.states[-1]})",
             (Line("before", before, dashed=True), Line("after", after)),
         )
 
@@ -86,7 +87,7 @@ class Odds(ChartedResult):
 def odds(
     belief: Belief, length: int, releases: Sequence[tuple[Query, Any]], output: Sequence[Number]
 ) -> Odds:
-    """Return what an adversary with this belief knew before, and knows after seeing `output`.
+    """Return an adversary's prior and posterior of every time point, given `output`.
 
     Args:
         belief: one chain with a known start.
@@ -96,13 +97,13 @@ def odds(
 
     >>> from quiltwork import queries
     >>> from quiltwork.beliefs import MarkovChain
-    >>> seen = odds(MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 2, [(queries.count(1), 1)], [2])
-    >>> seen.posterior[0].round(3).tolist()
+    >>> coins = odds(MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 2, [(queries.count(1), 1)], [2])
+    >>> coins.posterior[0].round(3).tolist()
     [0.269, 0.731]
     """
-    (known,) = followed(belief)
+    (member,) = require_tractable(belief)
     points = integer(length, "length", 1)
-    laws = Laws(known, points, joint(releases, known.states, points), range(1, points + 1))
+    laws = Laws(member, points, joint(releases, member.states, points), range(1, points + 1))
     chain, statistic = laws.chain, laws.statistic
     check_cost(chain, points, statistic, laws.nodes)
     kernel = _log_kernel(statistic, output)
@@ -125,7 +126,7 @@ def odds(
     )
 
 
-def _log_kernel(statistic: Joint, output: Sequence[Number]) -> FloatArray:
+def _log_kernel(statistic: JointStatistic, output: Sequence[Number]) -> FloatArray:
     """Log of the noise's density at the output, for every code."""
     answers = listed(output, "output")
     if len(answers) != len(statistic.parts):

@@ -103,11 +103,11 @@ def audit(
 
 def _certificate(path: str, members: tuple[Belief, ...]) -> None:
     """Check a certificate, and that it is about these beliefs."""
-    from quiltwork.audit.certificate_claims import check_certificate, speaks_of
+    from quiltwork.audit.certificate_claims import check_certificate, is_about
 
     claims = check_certificate(files.read_bytes(path))
     for number, belief in enumerate(members, start=1):
-        if not any(speaks_of(one, belief) for one in claims):
+        if not any(is_about(one, belief) for one in claims):
             raise InvalidInputError(
                 f"The certificate holds, but says nothing about belief {number}: none of its "
                 "chains has the same numbers."

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from quiltwork.audit.additive import Additive, Joint, additive_parts
-from quiltwork.audit.inner import Followed, followed
+from quiltwork.audit.additive import AdditiveStatistic, JointStatistic, additive_parts
+from quiltwork.audit.inner import TractableChain, require_tractable
 from quiltwork.audit.laws import TooLargeError
 from quiltwork.audit.least_noise import least_scale, scales_per_node
 from quiltwork.audit.node_levels import Laws
@@ -100,7 +100,7 @@ def optimal_calibration(
     Theorem: docs/theory/exact-calibration.md
     """
     level = privacy_level(epsilon, "epsilon")
-    chains = followed(beliefs)
+    chains = require_tractable(beliefs)
     lengths = parse_lengths(chains, length)
     points = max(lengths)
     problem = as_problem(query, points, secrets, episode)
@@ -151,7 +151,7 @@ def optimal_calibration(
     )
 
 
-def _statistics(chain: Followed, query: Query | None, points: int) -> list[Joint]:
+def _statistics(chain: TractableChain, query: Query | None, points: int) -> list[JointStatistic]:
     """What is to be protected: the query's integers jointly, or the count of every state."""
     if query is None:
         counts = [additive_parts(Count(state=s), chain.states, points) for s in chain.states]
@@ -159,5 +159,5 @@ def _statistics(chain: Followed, query: Query | None, points: int) -> list[Joint
     return [_noisy(additive_parts(query, chain.states, points))]
 
 
-def _noisy(parts: tuple[Additive, ...]) -> Joint:
-    return Joint(parts, (Fraction(1),) * len(parts))
+def _noisy(parts: tuple[AdditiveStatistic, ...]) -> JointStatistic:
+    return JointStatistic(parts, (Fraction(1),) * len(parts))

@@ -22,8 +22,8 @@ from itertools import permutations
 
 import numpy as np
 
-from quiltwork.audit.additive import Joint, additive_parts
-from quiltwork.audit.inner import inner_chain, single_chains
+from quiltwork.audit.additive import JointStatistic, additive_parts
+from quiltwork.audit.inner import inner_chain, require_markov_chains
 from quiltwork.audit.laws import Weights, integer_laws
 from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief, MarkovChain
@@ -68,7 +68,7 @@ class CountLaws:
         return max(0.0, float(np.log(high[seen] / low[seen]).max()))
 
 
-def statistic_of(query: Query, chain: MarkovChain, length: int) -> Joint:
+def statistic_of(query: Query, chain: MarkovChain, length: int) -> JointStatistic:
     """Read a query that counts one state."""
     if not isinstance(query, Count):
         kind = getattr(query, "kind", repr(query))
@@ -76,12 +76,12 @@ def statistic_of(query: Query, chain: MarkovChain, length: int) -> Joint:
             f"The optimal mechanism is for the count of one state, not for {kind!r}; ask for "
             "queries.count(state)."
         )
-    return Joint(additive_parts(query, chain.states, length), (Fraction(1),))
+    return JointStatistic(additive_parts(query, chain.states, length), (Fraction(1),))
 
 
 def count_laws(beliefs: Belief | Sequence[Belief], length: int, query: Query) -> CountLaws:
     """Return the laws of a count under one chain or several."""
-    chains = single_chains(beliefs)
+    chains = require_markov_chains(beliefs)
     statistic = statistic_of(query, chains[0], length)
     laws, possible = [np.zeros((0, chains[0].size, statistic.cells))], []
     for position, chain in enumerate(chains, start=1):

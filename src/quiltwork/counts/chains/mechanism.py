@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.arguments import instance
-from quiltwork.audit.inner import single_chains
+from quiltwork.audit.inner import require_markov_chains
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.budget import Spending
@@ -185,7 +185,7 @@ def optimal_for_chain(
             "choose epsilon and dp_epsilon below."
         )
     instance(user, Consumer, "user")
-    chains = single_chains(beliefs)
+    chains = require_markov_chains(beliefs)
     points = integer(length, "length", 1)
     laws = count_laws(chains, points, query)
     if laws.n > LARGEST:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quiltwork.audit.orbits import OutOfRangeError, orbit
+from quiltwork.audit.power_iteration import OutOfRangeError, iterate
 
 ERROR = 20 * 2.0**-53
 
@@ -30,7 +30,7 @@ def exactly(vector, legs):
 
 def test_every_vector_lies_within_its_slack_of_the_truth():
     legs = [(np.array([[3.0, 0.5], [0.25, 1.0]]), 7), (np.array([[0.5, 0.5], [0.125, 2.0]]), 20)]
-    found = orbit(np.array([1.0, 0.25]), legs, ERROR)
+    found = iterate(np.array([1.0, 0.25]), legs, ERROR)
     for distance, truth in enumerate(exactly([1.0, 0.25], legs)):
         logs, slack = found.at(np.array([distance]))
         assert hilbert(logs[0], truth) <= slack[0] + 1e-15
@@ -41,7 +41,7 @@ def test_the_limit_stands_for_all_later_vectors(k):
     draw = np.random.default_rng(k)
     matrix = 0.5 * np.eye(k) + draw.random((k, k)) * np.exp(draw.normal(size=k))
     start = draw.random(k)
-    found = orbit(start, [(matrix, 10**12), (np.eye(k) + 0.1, 3)], ERROR)
+    found = iterate(start, [(matrix, 10**12), (np.eye(k) + 0.1, 3)], ERROR)
     assert len(found.starts) < 5000
     current = start
     for distance in range(1, 3000):
@@ -56,13 +56,13 @@ def test_the_limit_stands_for_all_later_vectors(k):
 
 
 def test_zeros_stay_zeros_and_what_floats_lose_is_refused():
-    found = orbit(np.array([1.0, 0.0]), [(np.array([[1.0, 1.0], [0.0, 2.0]]), 5)], ERROR)
+    found = iterate(np.array([1.0, 0.0]), [(np.array([[1.0, 1.0], [0.0, 2.0]]), 5)], ERROR)
     assert (found.logs[:, 1] == -np.inf).all()
     with pytest.raises(OutOfRangeError):
-        orbit(np.array([1.0, 1e-250]), [(np.eye(2), 1)], ERROR)
+        iterate(np.array([1.0, 1e-250]), [(np.eye(2), 1)], ERROR)
     with pytest.raises(OutOfRangeError):
-        orbit(np.ones(2), [(np.array([[1.0, 1e-150], [1.0, 1.0]]), 1)], ERROR)
+        iterate(np.ones(2), [(np.array([[1.0, 1e-150], [1.0, 1.0]]), 1)], ERROR)
     with pytest.raises(OutOfRangeError):
-        orbit(np.ones(2), [(np.diag([1.0, 1e-9]), 100)], ERROR)
+        iterate(np.ones(2), [(np.diag([1.0, 1e-9]), 100)], ERROR)
     with pytest.raises(OutOfRangeError):
-        orbit(np.ones(2), [(np.eye(2), 10**9)], ERROR)
+        iterate(np.ones(2), [(np.eye(2), 10**9)], ERROR)

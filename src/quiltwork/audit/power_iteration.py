@@ -1,9 +1,9 @@
-"""Products of non-negative matrices applied to a vector step by step, for series of any length.
+"""Power iteration with error bounds: A^n·x for non-negative matrices and any number of steps.
 
 While one matrix acts, the direction of A^n·x converges (Birkhoff: in Hilbert's metric
 d(x, y) = max log(x/y) − min log(x/y) a positive matrix of projective diameter Δ contracts by
-tanh(Δ/4)). So steps are followed one by one until the start is forgotten, and one limit with a
-proven distance stands for all later ones: the cost follows the mixing time, not the length.
+tanh(Δ/4)). So steps are computed one by one until the start is forgotten, and one limit with a
+proven distance replaces all later ones: the cost depends on the mixing time, not on the length.
 
 Theorem: docs/theory/exact-leakage.md
 """
@@ -19,24 +19,26 @@ import numpy as np
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 
 _FORGOTTEN = 48
+"""Halvings after which a distance is below the rounding errors."""
 _HALVING_DIAMETER = 2.0
+"""tanh(2/4) < 1/2: a matrix of this projective diameter halves all distances."""
 _MOST_NUMBERS = 1 << 24
 _SMALLEST_ENTRY = 1e-100
 _SMALLEST_SHARE = 1e-200
 
 
 class OutOfRangeError(ArithmeticError):
-    """Floats could lose a number here, or the steps do not fit in memory."""
+    """Raised where floats could lose a number to underflow, or the steps do not fit in memory."""
 
 
 @dataclass(frozen=True, eq=False)
-class Orbit:
-    """Vectors up to factors, by distance from the start; each stands until the next one.
+class PowerIteration:
+    """The vectors A^n·x up to factors, by number of steps n; each holds until the next one.
 
     Attributes:
-        starts: the distances 0 = d_0 < d_1 < … at which a vector begins to stand.
-        logs: its logarithm, of shape (vectors, states); −∞ for 0.
-        slack: how far the true vector may be from it in Hilbert's metric.
+        starts: the numbers of steps 0 = d_0 < d_1 < … from which a vector holds.
+        logs: the logarithms of the vectors, of shape (vectors, states); −∞ for 0.
+        slack: bounds on their error in Hilbert's metric.
     """
 
     starts: IntArray
@@ -44,13 +46,15 @@ class Orbit:
     slack: FloatArray
 
     def at(self, distances: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The logarithms and slacks at some distances."""
-        place = np.searchsorted(self.starts, distances, side="right") - 1
-        return self.logs[place], self.slack[place]
+        """Return the logarithms and slacks after these numbers of steps."""
+        index = np.searchsorted(self.starts, distances, side="right") - 1
+        return self.logs[index], self.slack[index]
 
 
-def orbit(vector: FloatArray, legs: Sequence[tuple[FloatArray, int]], error: float) -> Orbit:
-    """Follow a vector through legs (matrix, number of steps).
+def iterate(
+    vector: FloatArray, legs: Sequence[tuple[FloatArray, int]], error: float
+) -> PowerIteration:
+    """Return the products of a vector with legs of matrices, each (matrix, number of steps).
 
     Args:
         vector: the start, non-negative.
@@ -64,7 +68,7 @@ def orbit(vector: FloatArray, legs: Sequence[tuple[FloatArray, int]], error: flo
             slowly for this many steps.
     """
     current, distance, slack = _shares(vector[None])[0], 0, 0.0
-    starts, found = [np.zeros(1, dtype=np.int64)], [current[None]]
+    starts, blocks = [np.zeros(1, dtype=np.int64)], [current[None]]
     slacks: list[FloatArray] = [np.zeros(1)]
     for matrix, steps in legs:
         limit = _settle(matrix, steps // _FORGOTTEN)
@@ -75,7 +79,7 @@ def orbit(vector: FloatArray, legs: Sequence[tuple[FloatArray, int]], error: flo
             vectors = _products(matrix, current, explicit)
             steps_taken = np.arange(1, explicit + 1)
             starts.append(distance + steps_taken)
-            found.append(vectors)
+            blocks.append(vectors)
             slacks.append(np.asarray(slack + 4 * error * steps_taken, dtype=np.float64))
             current, slack = vectors[-1], float(slacks[-1][-1])
         if limit is not None and explicit < steps:
@@ -83,17 +87,17 @@ def orbit(vector: FloatArray, legs: Sequence[tuple[FloatArray, int]], error: flo
             slack += 4 * limit.halving * (limit.residual + 4 * error)
             current = limit.vector
             starts.append(np.array([distance + explicit + 1]))
-            found.append(current[None])
+            blocks.append(current[None])
             slacks.append(np.array([slack]))
         distance += steps
     with np.errstate(divide="ignore"):
-        logs = np.log(np.concatenate(found))
-    return Orbit(np.concatenate(starts), logs, np.concatenate(slacks))
+        logs = np.log(np.concatenate(blocks))
+    return PowerIteration(np.concatenate(starts), logs, np.concatenate(slacks))
 
 
 @dataclass(frozen=True, eq=False)
 class _Limit:
-    """A direction that a matrix almost keeps, and after how many steps distances halve."""
+    """An approximate Perron vector of a matrix, and the number of steps that halves distances."""
 
     vector: FloatArray
     halving: int
@@ -101,7 +105,7 @@ class _Limit:
 
 
 def _settle(matrix: FloatArray, most: int) -> _Limit | None:
-    """Square until one power halves all distances; None if that takes more than `most` steps."""
+    """Return the limit of a matrix's powers; None if halving distances takes over `most` steps."""
     power, halving = _scaled(matrix), 1
     while halving <= most:
         if power.min() < _SMALLEST_ENTRY:
@@ -121,15 +125,15 @@ def _settle(matrix: FloatArray, most: int) -> _Limit | None:
     return _Limit(vector, halving, _apart(matrix @ vector, vector))
 
 
-def _apart(one: FloatArray, other: FloatArray) -> float:
-    """Hilbert's distance between two positive vectors."""
-    return float(np.ptp(np.log(one / other)))
+def _apart(x: FloatArray, y: FloatArray) -> float:
+    """Return Hilbert's distance between two positive vectors."""
+    return float(np.ptp(np.log(x / y)))
 
 
 def _products(matrix: FloatArray, vector: FloatArray, steps: int) -> FloatArray:
-    """A·x, A²·x, …, A^steps·x, each divided by its largest entry; √steps powers and as many heads.
+    """Return A·x, A²·x, …, A^steps·x, scaled, by √steps powers and as many starting vectors.
 
-    Every positive factor is at least 1e-100 and every share at least 1e-200, so no product
+    Every positive factor is at least 1e-100 and every entry at least 1e-200, so no product
     underflows.
     """
     powers = [_scaled(matrix)]
@@ -144,12 +148,12 @@ def _products(matrix: FloatArray, vector: FloatArray, steps: int) -> FloatArray:
     while len(heads) * len(powers) < steps:
         heads.append(_shares((powers[-1] @ heads[-1])[None])[0])
     k = len(matrix)
-    found = np.stack(heads) @ np.stack(powers).transpose(2, 0, 1).reshape(k, -1)
-    return _shares(found.reshape(-1, k)[:steps])
+    vectors = np.stack(heads) @ np.stack(powers).transpose(2, 0, 1).reshape(k, -1)
+    return _shares(vectors.reshape(-1, k)[:steps])
 
 
 def _shares(vectors: FloatArray) -> FloatArray:
-    """Divide each row by a power of two near its largest entry, and refuse entries too small."""
+    """Return rows over a power of two near their largest entry; too small entries raise."""
     scaled = np.ldexp(vectors, -np.frexp(vectors.max(axis=1))[1][:, None])
     if not np.isfinite(scaled).all() or _smallest(scaled) < _SMALLEST_SHARE:
         raise OutOfRangeError

@@ -10,6 +10,7 @@ import pytest
 import quiltwork as qw
 from evidence import leakage as enumerated
 from evidence.checks.audit_enumeration import random_chain
+from evidence.informed_adversaries import strongest_adversary
 from quiltwork import audit, queries
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -44,13 +45,13 @@ def test_the_strongest_adversary_is_the_worst_of_all(seed):
         for size in range(length):
             for known in itertools.combinations(others, size):
                 worst = max(worst, enumerated_level(chain, length, query, 1.3, node, known))
-    found = audit.strongest_adversary(chain, length, [(query, 1.3)])
+    found = strongest_adversary(chain, length, [(query, 1.3)])
     assert found.epsilon == pytest.approx(worst, abs=1e-9)
 
 
 def test_a_known_set_is_bounded_by_its_nearest_members():
     for known in ([], [1], [1, 5], [2, 4, 6]):
-        found = audit.strongest_adversary(CHAIN, 6, [(queries.count(1), 2)], (3, 3), known)
+        found = strongest_adversary(CHAIN, 6, [(queries.count(1), 2)], (3, 3), known)
         truth = enumerated_level(CHAIN, 6, queries.count(1), 2, 3, known)
         assert found.epsilon >= truth - 1e-12
         if set(known) >= {2, 4}:
@@ -60,21 +61,21 @@ def test_a_known_set_is_bounded_by_its_nearest_members():
 
 def test_knowing_nothing_is_the_pufferfish_adversary():
     release = [(queries.count(1), 2.0)]
-    found = audit.strongest_adversary(CHAIN, 12, release, known=[])
+    found = strongest_adversary(CHAIN, 12, release, known=[])
     assert found.epsilon == pytest.approx(audit.leakage(CHAIN, 12, release), abs=1e-9)
 
 
 def test_an_adversary_who_knows_more_can_learn_more():
     release = [(queries.count(1), 3.336)]
-    found = audit.strongest_adversary(CHAIN, 30, release)
+    found = strongest_adversary(CHAIN, 30, release)
     assert found.epsilon > audit.leakage(CHAIN, 30, release) + 0.01
     assert (found.left, found.right) != (None, None)
 
 
 def test_bad_arguments_are_refused():
     with pytest.raises(qw.InvalidInputError, match="at most 6, not 9"):
-        audit.strongest_adversary(CHAIN, 6, [(queries.count(1), 2)], known=[9])
+        strongest_adversary(CHAIN, 6, [(queries.count(1), 2)], known=[9])
     with pytest.raises(qw.UnsupportedError, match="pairs of known neighbours"):
-        audit.strongest_adversary(CHAIN, 900, [(queries.count(1).on(2, 9), 2)])
+        strongest_adversary(CHAIN, 900, [(queries.count(1).on(2, 9), 2)])
     with pytest.raises(qw.UnsupportedError, match="more noise"):
-        audit.strongest_adversary(CHAIN, 30, [(queries.count(1), 0.01)])
+        strongest_adversary(CHAIN, 30, [(queries.count(1), 0.01)])

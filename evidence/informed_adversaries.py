@@ -1,8 +1,8 @@
-"""Bayesian differential privacy on chains: adversaries who know some of the other time points.
+"""Exact Bayesian DP on chains: the leakage to informed adversaries, who know other time points.
 
 A(i, S) knows X_S and attacks X_i. On a chain only the nearest known time points l < i < r on each
-side say anything about X_i, and knowing everything beyond them is the worst case: what is unknown
-there only adds independent noise. So sup over S is a maximum over pairs (l, r), each a bridge
+side carry information about X_i, and knowing everything beyond them is the worst case: unknown
+values there only add independent noise. So sup over S is a maximum over pairs (l, r), each a bridge
 between two known states, and costs one convolution per pair of states.
 
 Theorem: docs/theory/exact-leakage.md
@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.audit.additive import Joint, joint
-from quiltwork.audit.inner import inner_chain, single_chains
+from quiltwork.audit.additive import JointStatistic, joint
+from quiltwork.audit.inner import inner_chain, require_markov_chains
 from quiltwork.audit.laws import (
     MOST_PRODUCTS,
     Weights,
@@ -27,10 +27,10 @@ from quiltwork.audit.laws import (
     check_cost,
     convolve,
     first_prefix,
-    refuse,
+    raise_too_large,
     retreat,
     supports,
-    too_long,
+    time_estimate,
 )
 from quiltwork.audit.node_levels import LawBlock, Laws, block_levels, rate
 from quiltwork.beliefs import Belief, MarkovChain
@@ -47,10 +47,10 @@ Bridge: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Adversary:
-    """The adversary A(i, S) who learns most.
+    """The adversary A(i, S) with the largest leakage.
 
     Attributes:
-        epsilon: by how much the log odds about `node` can move, rounded up.
+        epsilon: the largest change of the log odds about `node`, rounded up.
         node: the time point attacked.
         left: the nearest known time point before it; None if none is known.
         right: the nearest known time point after it; None if none is known.
@@ -71,15 +71,15 @@ def strongest_adversary(
     secrets: tuple[int, int] | None = None,
     known: Sequence[int] | None = None,
 ) -> Adversary:
-    """Return the exact Bayesian DP level of releases and the adversary A(i, S) who reaches it.
+    """Return the exact Bayesian DP level of releases and the adversary A(i, S) that attains it.
 
     Args:
         beliefs: one chain or several with known starts.
         length: the number of time points.
         releases: pairs (query, scale) as for `leakage`.
         secrets: (start, stop), the time points attacked; all by default.
-        known: the time points S; everything beyond the nearest ones of them is taken as known
-            too. None for every S, the empty one included.
+        known: the time points S; those beyond the nearest ones count as known too. None for every
+            S, the empty one included.
 
     Cost: O(k³·V²) per pair of distances; about T² pairs for a query on the whole series, T³ for
     windows.
@@ -91,7 +91,7 @@ def strongest_adversary(
 
     Theorem: docs/theory/exact-leakage.md
     """
-    chains = single_chains(beliefs)
+    chains = require_markov_chains(beliefs)
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     rows = _read_known(known, points)
@@ -107,9 +107,13 @@ def strongest_adversary(
 
 
 def _levels(
-    chain: MarkovChain, length: int, statistic: Joint, nodes: range, known: Sequence[int] | None
+    chain: MarkovChain,
+    length: int,
+    statistic: JointStatistic,
+    nodes: range,
+    known: Sequence[int] | None,
 ) -> Iterator[tuple[Bridge, float]]:
-    """One level per bridge; those that look alike are followed once."""
+    """Yield one level per bridge; equivalent bridges are computed once."""
     sides = Bridges(chain, length, statistic)
     todo: dict[tuple[object, ...], Bridge] = {}
     for node in nodes:
@@ -122,7 +126,7 @@ def _levels(
             )
     work = len(todo) * chain.size**3 * statistic.cells**2 / 6
     if work > MOST_PRODUCTS:
-        refuse(inner_chain(chain), length, statistic, too_long(work))
+        raise_too_large(inner_chain(chain), length, statistic, time_estimate(work))
     waiting = iter(todo.values())
     while batch := list(islice(waiting, _BATCH)):
         yield from _batch_levels(sides, batch)
@@ -151,21 +155,21 @@ class Bridges:
     they depend on distances only.
     """
 
-    def __init__(self, chain: MarkovChain, length: int, statistic: Joint) -> None:
+    def __init__(self, chain: MarkovChain, length: int, statistic: JointStatistic) -> None:
         self.chain, self.length, self.statistic = chain, length, statistic
         self.possible = supports(inner_chain(chain), length)
         self.whole = all(part.first == 2 and part.last == length for part in statistic.parts)
         self.kept: dict[object, list[list[Weights]]] = {}
 
     def look(self, left: int, node: int, right: int) -> tuple[object, ...]:
-        """Bridges that look alike leak alike."""
+        """Return a key that is equal for bridges with the same leakage."""
         reachable = self.possible[left - 1].tobytes() if left else b""
         before = node - left if self.whole and left else (left, node)
         after = (right - node, right <= self.length) if self.whole else (node, right)
         return reachable, before, after
 
     def before(self, left: int, node: int) -> list[Weights]:
-        """Per state of the left end (one entry if none is known): codes given the node's state."""
+        """Return laws of codes given the node's state, per state of the left end (one if none)."""
         first = max(left, 1)
         if left:
             begin = [row[:, None] for row in np.eye(self.chain.size)]
@@ -179,7 +183,7 @@ class Bridges:
         return [found[x] for x in np.flatnonzero(self.possible[left - 1])] if left else found
 
     def after(self, node: int, right: int) -> list[Weights]:
-        """Per state of the right end (one entry if none is known): codes given the node's state."""
+        """Return laws of codes given the node's state, per state of the right end (one if none)."""
         last, known = min(right, self.length), right <= self.length
         ends = np.eye(self.chain.size) if known else np.ones((1, self.chain.size))
         laws = self.kept.setdefault(
