@@ -18,7 +18,7 @@ from quiltwork.holdout import ReusableHoldout
 from quiltwork.holdout.concentration import coupling, spectral
 from quiltwork.holdout.final_ranking import rank_teams
 from quiltwork.holdout.guarantee import guarantee, max_information, squared_leakages
-from quiltwork.holdout.metrics import read_metric
+from quiltwork.holdout.metrics import parse_metric
 
 NAME = "The reusable holdout keeps its promises"
 CLAIM = "no bound is below an exact tail, an exact max-information or a simulated error"
@@ -137,7 +137,7 @@ def end_over_promise(seed: int) -> float:
     right[:, together] = draw.random(together.sum()) < chances
     values = {f"t{at}": (1, np.repeat(right[at].astype(float), sizes)) for at in range(teams)}
     belief = None if seed % 2 else Clusters(np.repeat(np.arange(units), sizes).tolist())
-    ranking = rank_teams(read_metric("accuracy"), belief, values, SURE)
+    ranking = rank_teams(parse_metric("accuracy"), belief, values, SURE)
     truths = {f"t{at}": float(chances[at, 0]) for at in range(teams)}
     worst = 0.0
     for one in ranking.scores:

@@ -14,7 +14,13 @@ import numpy as np
 
 from evidence.precise_program import solve
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.consumers.loss_functions import Loss, MatrixLoss, asymmetric, power, read_loss
+from quiltwork.counts.consumers.loss_functions import (
+    Loss,
+    MatrixLoss,
+    asymmetric,
+    parse_loss,
+    power,
+)
 from quiltwork.counts.optimality.consumer_program import lagrange_bound
 from quiltwork.counts.optimality.exact_matrix import best_remap
 
@@ -79,9 +85,9 @@ def random_consumer(
 def monotone_loss(rng: np.random.Generator, n: int) -> Loss:
     """A named loss, or for each count its own steps that never fall with the distance."""
     named: list[Loss] = [
-        read_loss("absolute"),
-        read_loss("squared"),
-        read_loss("binary"),
+        parse_loss("absolute"),
+        parse_loss("squared"),
+        parse_loss("binary"),
         power(Fraction(3, 2)),
         power(Fraction(1, 2)),
         power(3),

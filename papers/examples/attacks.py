@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief, Clusters, MarkovChain
 from quiltwork.errors import BudgetExceeded
 from quiltwork.holdout import Ladder, ReusableHoldout, plan_holdout
-from quiltwork.holdout.one_bit import OneBit, last_width
+from quiltwork.holdout.one_bit import OneBit, final_score_width
 
 Votes = NDArray[np.bool_]
 STAYS, COPIES, KNOWS, INFORMED = 0.8, 4, 0.55, 10
@@ -132,7 +132,7 @@ class Steps:
         self._board = kind(np.arange(world.rows), world.belief, submissions=submissions)
         self.step, self.promise = 1 / self._board.steps, self._board.width
         if isinstance(self._board, OneBit):
-            self.promise = last_width(self.promise, self._board.steps)
+            self.promise = final_score_width(self.promise, self._board.steps)
 
     def ask(self, votes: Votes) -> Told:
         """Submit."""

@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import product
 from typing import TypeAlias
 
-from quiltwork.counts.consumers.loss_functions import read_loss
+from quiltwork.counts.consumers.loss_functions import parse_loss
 from quiltwork.counts.optimality.consumer_program import Pairs, lagrange_bound, solve
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 
@@ -93,7 +93,7 @@ def no_common_optimum(epsilon: Fraction = Fraction(1, 10)) -> NoCommonOptimum:
     everything, alpha = databases((0, 1), 3), Fraction(1, 2)
     pairs = neighbours(everything)
     priors = [database_prior(epsilon, swapped) for swapped in (False, True)]
-    loss = read_loss("binary")
+    loss = parse_loss("binary")
 
     def cost(prior: Mapping[Database, Fraction], database: Database, answer: int) -> Fraction:
         return prior.get(database, Fraction(0)) * loss.exact(sum(map(int, database)), answer)  # type: ignore[arg-type]

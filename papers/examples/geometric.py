@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from quiltwork.counts.alpha_levels import read_alpha
+from quiltwork.counts.alpha_levels import parse_alpha
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.loss_functions import power
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
@@ -54,7 +54,7 @@ def example_2_2(n: int, alpha: Number) -> TwoReadings:
     """
     if integer(n, "n", 1) % 2 == 0:
         raise InvalidInputError(f"Example 2.2 is about odd n, not {n!r}.")
-    level = read_alpha(alpha)
+    level = parse_alpha(alpha)
     mechanism = GeometricMechanism(n, alpha=level)
     face = 1 - mechanism.probability(0, 0, unbounded=True)
     half = (n + 1) // 2

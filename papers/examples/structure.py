@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.counts.alpha_levels import read_alpha
+from quiltwork.counts.alpha_levels import parse_alpha
 from quiltwork.counts.optimality.exact_matrix import (
     DOWN,
     SLACK,
@@ -68,7 +68,7 @@ def structure_report(
     states = constraint_matrix(matrix, alpha, tolerance)
     passed: list[str] = []
     for name, check in STATEMENTS.items():
-        detail = check(states, read_alpha(alpha))
+        detail = check(states, parse_alpha(alpha))
         if detail:
             return StructureReport(states, tuple(passed), name, detail)
         passed.append(name)

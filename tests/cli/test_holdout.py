@@ -10,7 +10,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import files
-from quiltwork.holdout.sealed_log import chained, secret_path
+from quiltwork.holdout.sealed_log import chain_line, secret_path
 
 ROWS = 200
 
@@ -113,13 +113,16 @@ def test_a_ledger_is_debited(cli, folder):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--predictions", "constant.csv", "--metric", "max_error"], "no function of a few means"),
+        (
+            ["--predictions", "constant.csv", "--metric", "max_error"],
+            "not a function of a few means",
+        ),
         (["--predictions", "nothing.csv"], "Cannot read"),
         (["--predictions", "train.csv"], "prediction"),
         (["--predictions", "constant.csv", "--share", "age>=1"], "Ask with"),
         ([], "Ask with"),
         (["--share", "colour=red"], "colour"),
-        (["--predictions", "short.csv"], "Of 400 rows 399 have no prediction"),
+        (["--predictions", "short.csv"], "399 of 400 rows have no prediction"),
         (["--predictions", "twice.csv"], "twice"),
     ],
 )
@@ -140,8 +143,8 @@ def test_a_holdout_row_without_a_prediction_is_refused_and_costs_nothing(cli, fo
     create(cli)
     refused = cli("holdout", "ask", "study", "--predictions", "half.csv")
     assert refused.code == 2
-    assert f"Of {2 * ROWS} rows {ROWS} have no prediction" in refused.err
-    assert "Rows of the training table need predictions too" in refused.err
+    assert f"{ROWS} of {2 * ROWS} rows have no prediction" in refused.err
+    assert "The rows of the training table need predictions too" in refused.err
     status = cli("holdout", "status", "study", "--json").document
     assert (status["asked"], status["remaining"]) == (0, 2)
 
@@ -187,9 +190,9 @@ def rewrite(folder, table, column, change):
 @pytest.mark.parametrize(
     ("column", "change", "words"),
     [
-        ("age", lambda cell: "old" if int(cell) > 40 else "young", "Column 'age' has numbers"),
-        ("label", lambda cell: str(int(cell == "yes")), "Column 'label' has text"),
-        ("label", str.upper, "no word in common"),
+        ("age", lambda cell: "old" if int(cell) > 40 else "young", "Column 'age' holds numbers"),
+        ("label", lambda cell: str(int(cell == "yes")), "Column 'label' holds text"),
+        ("label", str.upper, "no label of column 'label' in common"),
         ("id", lambda cell: str(int(cell) - ROWS), "occurs twice"),
         ("id", lambda cell: "200", "occurs twice"),
     ],
@@ -223,8 +226,13 @@ def test_missing_cells_and_some_words_among_numbers_are_no_other_kind(cli, folde
         ("label", "Yes", (), "the classes are 'no', 'yes'"),
         ("label", "", (), "needs labels here"),
         ("rent", "yes", (), "the classes are '100', '101'"),
-        ("label", "yes", ("--share", "age=old"), "has numbers, and the condition compares it with"),
-        ("label", "yes", ("--share", "label>=1"), "has text, and the condition compares it with"),
+        (
+            "label",
+            "yes",
+            ("--share", "age=old"),
+            "holds numbers, but the condition compares it with",
+        ),
+        ("label", "yes", ("--share", "label>=1"), "holds text, but the condition compares it with"),
     ],
 )
 def test_text_against_numbers_costs_nothing(cli, folder, target, label, arguments, words):
@@ -266,7 +274,7 @@ def test_no_other_ledger_pays_for_a_holdout(cli, folder, paid, monkeypatch):
     other = f"sqlite:///{folder / 'elsewhere' / 'budget.db'}"
     refused = cli(*ask, "--ledger", other)
     assert refused.code == 3
-    assert "another one" in refused.err
+    assert "another ledger" in refused.err
     path = paid / "holdout.json"
     whole = json.loads(path.read_text())
     relative = {**whole, "ledger": "sqlite:///budget.db"}
@@ -275,7 +283,7 @@ def test_no_other_ledger_pays_for_a_holdout(cli, folder, paid, monkeypatch):
         monkeypatch.chdir(folder / where)
         refused = cli(*ask)
         assert refused.code == 3
-        assert "another one" in refused.err
+        assert "another ledger" in refused.err
     path.write_text(json.dumps({**whole, "ledger": None}))
     refused = cli(*ask)
     assert refused.code == 2
@@ -296,7 +304,7 @@ def test_a_folder_that_is_put_back_does_not_answer_again(cli, folder, paid):
     (folder / "copy").rename(paid)
     refused = cli(*ask)
     assert refused.code == 3
-    assert "debited for round 2 of this holdout, and its files know of 1" in refused.err
+    assert "debited for round 2 of this holdout, but its files contain only 1" in refused.err
     assert debits("budget.db") == 2
 
 
@@ -429,7 +437,7 @@ def test_lines_that_the_secret_does_not_seal_are_not_answers(cli, folder):
     path = folder / "study" / "transcript.jsonl"
     last = path.read_text().splitlines()[-1]
     body = {**json.loads(last), "number": 2, "value": "1"}
-    path.write_text(path.read_text() + chained(body, last) + "\n")
+    path.write_text(path.read_text() + chain_line(body, last) + "\n")
     assert cli("holdout", "status", "study", "--json").document["asked"] == 1
     secret_path(path).unlink()
     refused = cli("holdout", "status", "study")
@@ -448,8 +456,8 @@ def test_metrics_have_short_names_and_errors_speak_of_options(cli, folder):
         (["rent", "--metric", "rmse"], "such as --limits 0:100;"),
         (["rent", "--metric", "rmse", "--limits", "5"], "two ends such as 0:5000, not '5'"),
         (["rent", "--metric", "r2", "--limits", "0:9"], "give it as --variance, above 0"),
-        (["label", "--metric", "f1", "--positive", "yes", *classes], "--floor."),
-        (["label"], "give the classes"),
+        (["label", "--metric", "f1", "--positive", "yes", *classes], "--floor 0.2"),
+        (["label"], "give the public list"),
         (["label", *classes, "--positive", "no", "--metric", "mae", "--limits", "0:1"], "leave"),
     ):
         refused = cli(*begin, *given)

@@ -141,7 +141,7 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
 
     url, _ = served
     status, told = post(url, {"predictions": {"0": 1}})
-    assert (status, "1,999 have no prediction" in told) == (400, True)
+    assert (status, "1,999 of 2,000 rows have no prediction" in told) == (400, True)
     status, told = post(url, {"predictions": {str(i): 0.3 for i in range(len(LABELS))}})
     assert (status, "accuracy compares labels" in told) == (400, True)
     status, told = post(url, {"predictions": 5})
@@ -175,8 +175,8 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
         assert names == ["add", "choose", "ids", "left", "submit", *own, "task"]
         assert asked.structured_content["metric"] == "accuracy"
         assert wrong.is_error
-        assert "1,999 have no prediction" in wrong.content[0].text
-        shown = right.structured_content  # the same predictions: answered from the log
+        assert "1,999 of 2,000 rows have no prediction" in wrong.content[0].text
+        shown = right.structured_content  # the same predictions: stored answer
         assert (shown["better"], shown["repeated"]) == (True, True)
     assert len(refused) == 2 * len([*hostile, None])
     for one in refused:  # a line each, however much was sent
@@ -247,7 +247,7 @@ def test_a_damaged_table_tells_agents_nothing_and_its_owner_all(race, capsys):
         assert "labels.csv" in capsys.readouterr().err
     labels.write_text(good)
     wrong = client.post("/submit", json={"predictions": {**said["predictions"], "5": " "}})
-    assert (wrong.status_code, "that for '5': accuracy needs labels" in wrong.text) == (400, True)
+    assert (wrong.status_code, "for id '5': accuracy needs labels" in wrong.text) == (400, True)
     for told in ("YES", "nan", 2):
         wrong = client.post("/submit", json={"predictions": {**said["predictions"], "5": told}})
         assert (wrong.status_code, "the classes are '0', '1'" in wrong.text) == (400, True)

@@ -9,7 +9,7 @@ from math import lcm
 import numpy as np
 from hypothesis import strategies as st
 
-from quiltwork.counts.consumers.loss_functions import asymmetric, power, read_loss
+from quiltwork.counts.consumers.loss_functions import asymmetric, parse_loss, power
 
 
 def geometric(n, alpha):
@@ -70,9 +70,9 @@ def is_private(matrix, alpha):
 
 
 NAMED = [
-    read_loss("absolute"),
-    read_loss("squared"),
-    read_loss("binary"),
+    parse_loss("absolute"),
+    parse_loss("squared"),
+    parse_loss("binary"),
     asymmetric(3, 1),
     asymmetric(1, 5),
     power(Fraction(3, 2)),

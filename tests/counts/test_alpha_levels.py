@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from quiltwork.counts.alpha_levels import (
     alpha_for_epsilon,
     epsilon_for_alpha,
-    read_alpha,
-    read_level,
+    parse_alpha,
+    parse_level,
 )
 from quiltwork.errors import InvalidInputError
 
@@ -72,7 +72,7 @@ def test_epsilon_of_alpha_is_never_below_its_logarithm(alpha):
 
 def test_the_ends_of_the_scale():
     assert epsilon_for_alpha(Fraction(1)) == 0
-    assert read_level(0, None) == (0, None)
+    assert parse_level(0, None) == (0, None)
     with pytest.raises(InvalidInputError, match="no finite epsilon"):
         epsilon_for_alpha(Fraction(0))
 
@@ -80,10 +80,10 @@ def test_the_ends_of_the_scale():
 @pytest.mark.parametrize("alpha", [-0.1, 1.1, True, "0.5", float("nan"), float("inf"), None])
 def test_alpha_outside_the_unit_interval_is_refused(alpha):
     with pytest.raises(InvalidInputError, match="alpha"):
-        read_alpha(alpha)
+        parse_alpha(alpha)
 
 
 @pytest.mark.parametrize("arguments", [(None, None), (0.5, 1.0)])
 def test_the_level_is_given_once(arguments):
     with pytest.raises(InvalidInputError, match="once"):
-        read_level(*arguments)
+        parse_level(*arguments)

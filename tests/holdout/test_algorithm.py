@@ -12,7 +12,7 @@ import pytest
 from quiltwork.errors import InvalidInputError
 from quiltwork.holdout.algorithm import (
     AlgorithmSettings,
-    Evaluated,
+    QueryValues,
     answer,
     mean_question,
     number_question,
@@ -157,7 +157,7 @@ def test_a_number_moves_by_no_more_steps_than_a_mean_even_at_the_worst_rounding(
 
 
 def test_what_is_secret_does_not_show():
-    assert "77" not in repr(Evaluated(77, Fraction(1), Fraction(1)))
+    assert "77" not in repr(QueryValues(77, Fraction(1), Fraction(1)))
 
 
 def test_noise_out_of_range_is_refused_in_a_sentence():

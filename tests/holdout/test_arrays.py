@@ -13,7 +13,7 @@ from scipy import sparse
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.arrays import commitment, read_rows, two_sets
+from quiltwork.holdout.arrays import commitment, freeze_rows, freeze_train_and_holdout
 from quiltwork.holdout.evaluation import sums_in_private
 
 
@@ -47,7 +47,7 @@ def test_no_statistic_can_make_the_rows_writable(kind):
         h.ask(lambda data: float(vandal(data).sum()), sensitivity=1)
     found = h.ask(lambda data: data[:, 0].astype(float))
     assert found.value == pytest.approx(rows(seed=1)[:, 0].mean(), abs=2**-20)
-    _, private = two_sets(train, held)
+    _, private = freeze_train_and_holdout(train, held)
     for _ in range(2):
         sums_in_private(vandal, private, 20, None)
         assert private.shape == held.shape
@@ -58,7 +58,7 @@ def test_no_statistic_can_make_the_rows_writable(kind):
 def test_objects_that_a_statistic_could_change_are_refused(cell):
     cells = np.empty((2, 1), dtype=object)
     cells[:, 0] = [cell, 1]
-    with pytest.raises(qw.InvalidInputError, match="train holds objects that a statistic could"):
+    with pytest.raises(qw.InvalidInputError, match="train holds mutable objects"):
         ReusableHoldout(cells, cells, threshold=0.1, noise=0.1, budget=1)
 
 
@@ -72,11 +72,19 @@ def test_objects_that_a_statistic_could_change_are_refused(cell):
         ((rows(), np.zeros(400)), (rows(seed=2),), "2 arrays and holdout 1"),
         (rows(), rows(seed=2)[:, :2], r"\(3,\) and those of holdout \(2,\)"),
         (rows()[:, 0], rows(seed=2), "same columns"),
-        ((rows(), ["1"] * 400), (rows(seed=2), [1] * 400), "text where holdout has numbers"),
-        (table([1, "a"]), table(["old", "b"]), r"numbers where holdout has text \(column 1\)"),
-        (table([1, "a"]), table([1.5, True]), r"text where holdout has numbers \(column 2\)"),
-        (table([1, 2]), np.array([["a", "b"]]), "numbers where holdout has text"),
-        (np.array(["2020-01-01"], "M8[D]"), np.array([5]), "dates where holdout has numbers"),
+        ((rows(), ["1"] * 400), (rows(seed=2), [1] * 400), "text in train and numbers in holdout"),
+        (
+            table([1, "a"]),
+            table(["old", "b"]),
+            r"Column 1 holds numbers in train and text in holdout",
+        ),
+        (
+            table([1, "a"]),
+            table([1.5, True]),
+            r"Column 2 holds text in train and numbers in holdout",
+        ),
+        (table([1, 2]), np.array([["a", "b"]]), "numbers in train and text in holdout"),
+        (np.array(["2020-01-01"], "M8[D]"), np.array([5]), "dates in train and numbers in holdout"),
         (np.zeros(3, [("a", "f8")]), np.ones(3, [("b", "f8")]), "an array with fields"),
     ],
 )
@@ -146,11 +154,11 @@ def test_frames_reach_a_statistic_as_frames_and_stay_as_they_are(kind):
     first = h.ask(spoil).value
     assert h.ask(spoil).value == first > 0.3
     for other in (make(rng.random((50, 2)))[:, :1] if kind == "sparse" else train[["b", "a"]],):
-        with pytest.raises(qw.InvalidInputError, match="other columns"):
+        with pytest.raises(qw.InvalidInputError, match="different columns"):
             qw.ReusableHoldout(other, held, threshold=0.9, noise=0.01, budget=2)
     with pytest.raises(qw.InvalidInputError, match="the same rows"):
         qw.ReusableHoldout(train, train, threshold=0.9, noise=0.01, budget=2)
-    assert commitment("00", read_rows(train, "x")) != commitment("00", read_rows(held, "x"))
+    assert commitment("00", freeze_rows(train, "x")) != commitment("00", freeze_rows(held, "x"))
 
 
 def test_one_row_that_fails_costs_a_few_passes_and_counts_as_0():

@@ -14,7 +14,7 @@ import quiltwork as qw
 from quiltwork.holdout import folders
 from quiltwork.holdout.board_certificates import certify, verify_certificate
 from quiltwork.holdout.metrics import Scoring
-from quiltwork.holdout.transcript import About
+from quiltwork.holdout.transcript import BoardSetup
 from tests.holdout.test_leaderboard import (  # noqa: F401  (a fixture)
     COLUMNS,
     MODES,
@@ -31,7 +31,7 @@ from tests.holdout.test_leaderboard import (  # noqa: F401  (a fixture)
 @MODES
 def test_a_board_is_certified_and_checked_with_its_log(mode, tmp_path):
     make(mode=mode)
-    with pytest.raises(qw.InvalidInputError, match="Nothing was submitted yet"):
+    with pytest.raises(qw.InvalidInputError, match="There are no submissions yet"):
         certify("race", "key.pem")
     submit("race", "ada", said(0.8))
     if mode == "one bit":
@@ -39,7 +39,9 @@ def test_a_board_is_certified_and_checked_with_its_log(mode, tmp_path):
     made = certify("race", "key.pem")
     assert stat.S_IMODE((tmp_path / "key.pem").stat().st_mode) == 0o600
     first = leaderboard("race").places[0]
-    assert f"accuracy of ada: {first.value:.6g}, in truth between {first.low:.6g}" in made.statement
+    assert (
+        f"accuracy of ada: {first.value:.6g}, true value between {first.low:.6g}" in made.statement
+    )
     assert made.promise == leaderboard("race").promise
     assert (made.board, made.date) == ("race", datetime.now(UTC).strftime("%Y-%m-%d"))
     path = folders.board_path("race")
@@ -50,7 +52,7 @@ def test_a_board_is_certified_and_checked_with_its_log(mode, tmp_path):
     with pytest.raises(qw.StorageError, match="another key"):
         verify_certificate(text, "00" * 32)
     (tmp_path / "other.jsonl").write_text(path.read_text().partition("\n")[0] + "\n")
-    with pytest.raises(qw.StorageError, match="digest that is certified"):
+    with pytest.raises(qw.StorageError, match="with the certified digest"):
         verify_certificate(text, None, "other.jsonl")
     last = path.read_text().splitlines()[-1]
     (tmp_path / "other.jsonl").write_text(f"{{}}\n{last}\n")
@@ -64,7 +66,7 @@ def test_the_end_of_a_competition_is_certified():
     submit("race", "bob", said(0.5))
     end("race")
     made = certify("race", "key.pem")
-    assert "ada is ahead of everybody else" in made.statement
+    assert "ada is significantly ahead of all others" in made.statement
     assert "2. bob" in made.statement
 
 
@@ -79,7 +81,7 @@ LIMITED = (Fraction(0), Fraction(1, 2))
             ["class '1'", "at least 0.25"],
         ),
         (Scoring("neg_mean_absolute_error", LIMITED), ["times -1", "clipped to between 0 and 0.5"]),
-        (Scoring("r2", LIMITED, "1", Fraction(1, 4)), ["variance of 0.25", "0 where it is below"]),
+        (Scoring("r2", LIMITED, "1", Fraction(1, 4)), ["variance of 0.25", "clipped at 0"]),
         (Scoring("neg_log_loss"), ["between 0.001 and 0.999"]),
         (Scoring("roc_auc", None, "1", None, Fraction(1, 4)), ["disjoint pairs"]),
         (PLAIN, []),
@@ -95,13 +97,13 @@ def test_what_is_stated_says_how_the_metric_differs_from_textbooks(scoring, word
 
 
 def test_of_a_holdout_that_is_asked_questions_promise_and_digest_are_certified():
-    study = folders.read_study("train.csv", "labels.csv", COLUMNS)
+    study = folders.read_train_and_holdout("train.csv", "labels.csv", COLUMNS)
     rows = (study.train, study.holdout)
     folders.make_folder("study")
     path = folders.transcript_path("study")
     folders.save("study", folders.HoldoutPaths("train.csv", "labels.csv", None))
     asked = qw.holdout.ReusableHoldout(
-        *rows, threshold=0.5, noise=0.01, budget=2, path=path, about=About(columns=COLUMNS)
+        *rows, threshold=0.5, noise=0.01, budget=2, path=path, about=BoardSetup(columns=COLUMNS)
     )
     with closing(asked) as opened:
         opened.ask(lambda row: row[:, 1] == "1", label="f1")
@@ -153,7 +155,7 @@ def test_a_public_key_is_read_as_it_comes_and_a_wrong_form_is_never_another_key(
             verify_certificate(text, wrong)
     (tmp_path / "no.pem").write_text(public(own).replace("MCow", "MCox"))
     for wrong in ("absent.pem", "no.pem", made.public_key[:-1], "", "race/board.jsonl", "a\0b"):
-        with pytest.raises(qw.InvalidInputError, match="Nothing was compared"):
+        with pytest.raises(qw.InvalidInputError, match="Nothing was verified"):
             verify_certificate(text, wrong)
 
 
@@ -169,7 +171,7 @@ def test_no_field_can_be_changed_added_or_left_out():
                 verify_certificate(json.dumps({**document, name: wrong}))
         with pytest.raises(qw.InvalidInputError):
             verify_certificate(json.dumps({k: v for k, v in document.items() if k != name}))
-    with pytest.raises(qw.InvalidInputError, match="nothing signs"):
+    with pytest.raises(qw.InvalidInputError, match="not signed"):
         verify_certificate(json.dumps({**document, "note": "best of all"}))
 
 
@@ -182,8 +184,8 @@ def test_a_certificate_is_written_in_one_way():
         ('{"board": "best", ' + text[1:], "names 'board' twice"),
         (text.replace('"version": 1', '"version": 1.0'), "version 1.0 is unknown"),
         (text.replace('"version": 1', '"version": true'), "version True is unknown"),
-        (text.replace(signature, signature.upper()), "small letters"),
-        (text.replace(signature, f"{signature[:2]} {signature[2:]}"), "128 hexadecimal"),
+        (text.replace(signature, signature.upper()), "lower-case"),
+        (text.replace(signature, f"{signature[:2]} {signature[2:]}"), "128 lower-case hexadecimal"),
     ):
         assert other != text
         with pytest.raises(qw.InvalidInputError, match=problem):
@@ -232,7 +234,7 @@ def test_keys_that_fit_any_text_are_refused():
     assert len(keys) == 14
     for key in keys:
         forged = {**document, "public_key": key.hex(), "signature": (b"\1" + bytes(63)).hex()}
-        with pytest.raises(qw.StorageError, match="fit any text"):
+        with pytest.raises(qw.StorageError, match="small order"):
             verify_certificate(json.dumps(forged))
 
 
@@ -240,6 +242,6 @@ def test_a_file_that_is_no_key_is_refused_and_kept(tmp_path):
     make()
     submit("race", "ada", said(0.8))
     (tmp_path / "key.pem").write_text("mine")
-    with pytest.raises(qw.InvalidInputError, match="no Ed25519 key"):
+    with pytest.raises(qw.InvalidInputError, match="does not hold an unencrypted Ed25519 key"):
         certify("race", "key.pem")
     assert (tmp_path / "key.pem").read_text() == "mine"

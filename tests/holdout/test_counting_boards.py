@@ -15,7 +15,7 @@ from quiltwork.holdout import OneBit
 from quiltwork.holdout.concentration import Concentration, concentration
 from quiltwork.holdout.counting import exponents, ladder_levels, one_bit_levels
 from quiltwork.holdout.ladder import least_width
-from quiltwork.holdout.metrics import read_metric, truth_of_score
+from quiltwork.holdout.metrics import parse_metric, true_score_interval
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2, 3])
@@ -122,12 +122,12 @@ def test_clusters_of_any_sizes_count_as_rows_over_the_largest():
 
 @pytest.mark.parametrize("name", ["accuracy", "neg_mean_absolute_error", "r2", "f1"])
 def test_the_truth_of_a_score_lies_between_the_ends_of_its_means(name):
-    metric = read_metric(name, (0, 1) if "error" in name or name == "r2" else None, "1", 0.3, 0.2)
+    metric = parse_metric(name, (0, 1) if "error" in name or name == "r2" else None, "1", 0.3, 0.2)
     found, rows, exponent = concentration(None), 3000, 8.0
     rng = np.random.default_rng(3)
     for _ in range(50):
         means = rng.random(len(metric.signs)) / len(metric.signs)
-        ends = truth_of_score(metric, found, rows, exponent, *[metric.score(means)] * 2)
+        ends = true_score_interval(metric, found, rows, exponent, *[metric.score(means)] * 2)
         for side in (-1, 1):
             moved = [
                 found.upper(rows, one, exponent)
@@ -153,8 +153,8 @@ def test_an_announced_score_of_85_percent_is_known_as_well_as_is_said(limit, goa
     levels = ladder_levels(500, steps, limit)
     for announced in (0, len(levels) - 1):
         exponent = exponents(levels, 0.05)[announced]
-        ends = truth_of_score(
-            read_metric("accuracy"),
+        ends = true_score_interval(
+            parse_metric("accuracy"),
             concentration(None),
             rows,
             exponent,

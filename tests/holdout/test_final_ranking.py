@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
-from quiltwork.holdout.concentration import forgetting, largest_distance
+from quiltwork.holdout.concentration import largest_distance, mixing_steps
 from quiltwork.holdout.final_ranking import (
     bet_interval,
     clopper_pearson,
     log_wealth,
     mcnemar,
     rank_teams,
-    read_ranking,
+    ranking_from_body,
     stakes,
 )
 from quiltwork.holdout.label_table import Labels
-from quiltwork.holdout.metrics import read_metric
+from quiltwork.holdout.metrics import parse_metric
 from quiltwork.holdout.transcript import Columns
 
-ACCURACY = read_metric("accuracy")
-ERROR = read_metric("neg_mean_absolute_error", (0, 1))
+ACCURACY = parse_metric("accuracy")
+ERROR = parse_metric("neg_mean_absolute_error", (0, 1))
 
 
 def law_of_sum(chances):
@@ -155,7 +155,7 @@ def test_large_stakes_cover_small_means_too(seed):
 
 def test_metrics_of_several_means_tell_teams_apart_that_differ():
     """F1 of three counted means: a fifth of what a union of Hoeffding's widths would allow."""
-    metric, rng, rows = read_metric("f1", None, "1", None, 0.4), np.random.default_rng(1), 3000
+    metric, rng, rows = parse_metric("f1", None, "1", None, 0.4), np.random.default_rng(1), 3000
     true = rng.integers(0, 2, rows)
     values = {}
     for team, right in (("ada", 0.8), ("bob", 0.7), ("cyd", 0.69)):
@@ -249,21 +249,21 @@ def test_groups_and_ranks_say_who_cannot_be_told_apart():
     assert shown["eve"] == (5, 3, 5, 5)
     assert shown["cyd"][:2] == (3, 2)
     assert ranking.scores[0].tied == ("bob",)
-    assert "ada leads, and cannot be told apart from bob" in ranking.explain()
-    assert read_ranking(ranking.body()) == ranking
+    assert "ada leads, but is not significantly ahead of bob" in ranking.explain()
+    assert ranking_from_body(ranking.body()) == ranking
     assert [len(row) for row in ranking.table()[1]] == [8] * 5
     assert "ada" in qw.report.standalone_svg(ranking.chart())
     twins = rank_teams(ACCURACY, None, {"a": (1, rows), "b": (9, rows)}, 0.95)
     assert [(one.rank, one.tied) for one in twins.scores] == [(1, ("b",)), (1, ("a",))]
     alone = rank_teams(ACCURACY, None, {"a": (1, rows)}, 0.95)
     assert "a is the only team" in alone.explain()
-    with pytest.raises(qw.InvalidInputError, match="Nobody has submitted"):
+    with pytest.raises(qw.InvalidInputError, match="There are no submissions yet"):
         rank_teams(ACCURACY, None, {}, 0.95)
 
 
 @pytest.mark.parametrize("name", ["f1", "neg_mean_absolute_error", "accuracy"])
 def test_every_metric_and_belief_gets_intervals_around_its_score(name):
-    metric = read_metric(name, (0, 1) if "error" in name else None, "1", None, 0.3)
+    metric = parse_metric(name, (0, 1) if "error" in name else None, "1", None, 0.3)
     rng, rows = np.random.default_rng(3), 4000
     chain = qw.MarkovChain([[0.7, 0.3], [0.3, 0.7]])
     for belief in (None, chain, qw.Clusters((np.arange(rows) // 3).tolist())):
@@ -287,16 +287,16 @@ def test_every_metric_and_belief_gets_intervals_around_its_score(name):
 def test_a_chain_forgets_within_the_gap():
     chain = qw.MarkovChain([[0.8, 0.2], [0.3, 0.7]])
     for share in (0.3, 0.01, 1e-4):
-        steps, apart = forgetting(chain, share)
+        steps, apart = mixing_steps(chain, share)
         powers = [np.linalg.matrix_power(chain.transition, k) for k in (steps - 1, steps)]
         assert largest_distance(powers[1]) <= apart * (1 + 1e-9) <= share * (1 + 1e-6)
         assert steps == 1 or largest_distance(powers[0]) > share
     box = qw.ChainBox([[0.7, 0.1], [0.2, 0.6]], [[0.9, 0.3], [0.4, 0.8]])
-    steps, apart = forgetting(box, 0.01)
+    steps, apart = mixing_steps(box, 0.01)
     assert apart <= 0.01
     stuck = qw.MarkovChain([[1 - 1e-7, 1e-7], [1e-7, 1 - 1e-7]])
-    with pytest.raises(qw.UnsupportedError, match="keep no rows for the end"):
-        forgetting(stuck, 0.01)
+    with pytest.raises(qw.UnsupportedError, match="keep no rows apart for the final ranking"):
+        mixing_steps(stuck, 0.01)
 
 
 def test_asked_and_kept_rows_of_a_chain_are_as_good_as_independent():
@@ -360,7 +360,7 @@ def test_of_a_series_one_block_is_kept_with_a_gap_on_either_side():
         assert nearest == gap + 1
         places.add(int(at[0]))
     assert len(places) > 20
-    with pytest.raises(qw.InvalidInputError, match="more than half of the others"):
+    with pytest.raises(qw.InvalidInputError, match="more than half of the other rows"):
         labels(40, None, chain).gap_for(0.5, 0.05)
     net = qw.GaussianRows([[1, 0.1], [0.1, 1]])
     with pytest.raises(qw.UnsupportedError, match="no part is proven"):

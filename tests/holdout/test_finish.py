@@ -21,8 +21,8 @@ from quiltwork.holdout import board as boards
 from quiltwork.holdout.board import Board
 from quiltwork.holdout.folders import board_of, create_board
 from quiltwork.holdout.metrics import Scoring
-from quiltwork.holdout.sealed_log import SealedLog
-from quiltwork.holdout.studies import plain_label
+from quiltwork.holdout.prediction_tables import plain_label
+from quiltwork.holdout.sealed_log import SealedLog, Secret
 from quiltwork.holdout.transcript import Columns
 
 ROWS = 2400
@@ -100,7 +100,7 @@ def test_nothing_reads_the_kept_labels_before_the_end(rule, monkeypatch):
     assert compete(board_of("other"), rule) == first
     logs = [Path(folder, "board.jsonl").read_bytes() for folder in ("race", "other")]
     assert logs[0] == logs[1]
-    with pytest.raises(qw.StorageError, match="not those of the start"):
+    with pytest.raises(qw.StorageError, match="not those of the board's creation"):
         board_of("other").finish()
     write("labels.csv", {row: (one if row in kept else 1 - one) for row, one in changed.items()})
     with pytest.raises(qw.StorageError, match="other data"):
@@ -147,17 +147,17 @@ def test_without_a_word_the_last_that_moved_the_board_is_scored_or_the_latest():
 
 def test_only_what_is_there_can_be_named_or_ended():
     board = make()
-    with pytest.raises(qw.InvalidInputError, match="Nothing was submitted yet"):
+    with pytest.raises(qw.InvalidInputError, match="There are no submissions yet"):
         board.finish()
     board.submit("ada", said(0.8))
     for team, number in (("bob", 1), ("ada", 2), ("ada", 0), ("ada", True), ("ada", "1")):
-        with pytest.raises(qw.InvalidInputError, match=r"is none of|number must be"):
+        with pytest.raises(qw.InvalidInputError, match=r"has no submission|number must be"):
             board.choose(team, number)
     shutil.rmtree("race")
     bare = make(final=0)
     bare.submit("ada", said(0.8))
     for end in (bare.finish, lambda: bare.choose("ada", 1)):
-        with pytest.raises(qw.InvalidInputError, match="keeps no rows apart"):
+        with pytest.raises(qw.InvalidInputError, match="no final ranking"):
             end()
     assert not Path("race/submissions").exists()
 
@@ -245,7 +245,7 @@ def test_what_comes_after_the_last_announcement_is_kept_and_may_win():
     board.submit("ada", said(0.7, 1))
     late = board.submit("bob", said(0.95, 2))
     assert (late.outcome, late.value, late.better) == ("kept", None, False)
-    assert "kept for the end" in late.explain()
+    assert "kept for the final ranking" in late.explain()
     assert board.standings().announcements_left == 0
     assert board.finish().ranking.scores[0].team == "bob"
 
@@ -275,9 +275,9 @@ def test_the_command_line_ends_a_competition_with_a_page_and_a_table(capsys):
             Path(name).write_text("id,prediction\n" + "".join(part))
         assert cli(f"leaderboard submit race a.csv b.csv --team {team} --key k")[0] == 0
     again = cli("leaderboard submit race a.csv b.csv --team bob")[1]
-    assert "answered from the log" in again.out
+    assert "stored answer" in again.out
     code, told = cli("leaderboard submit race a.csv a.csv --team bob")
-    assert (code, "occur in a part before it" in told.err) == (2, True)
+    assert (code, "also occur in an earlier file" in told.err) == (2, True)
     assert cli("leaderboard choose race 2 --team ada")[0] == 2
     assert cli("leaderboard choose race 1 --team ada")[0] == 0
     ended = cli("leaderboard finish race -o final.csv --report final.html --json")[1]
@@ -288,7 +288,7 @@ def test_the_command_line_ends_a_competition_with_a_page_and_a_table(capsys):
     assert [row[1] for row in rows[1:]] == ["bob", "ada"]
     page = Path("final.html").read_text()
     assert "How race ended" in page
-    assert "bob is ahead of everybody else" in page
+    assert "bob is significantly ahead of all others" in page
     assert cli("leaderboard export race")[1].out.splitlines()[0] == ",".join(rows[0])
 
 
@@ -319,8 +319,10 @@ def test_agents_submit_in_parts_name_one_and_see_how_it_ended():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_climber_is_worth_at_the_end_what_it_is_in_truth(seed):
+def test_a_climber_is_worth_at_the_end_what_it_is_in_truth(seed, monkeypatch):
     """Nothing predicts these labels. The climber keeps what moved the board, and gains there."""
+    # The split comes from the seed: with any other, one family of intervals in twenty may miss.
+    monkeypatch.setattr("quiltwork.holdout.board.new_secret", lambda: Secret(f"{seed:064x}"))
     board = make(submissions=80, steps=40)
     rng = np.random.default_rng(seed)
     ids, praised = [f"h{i}" for i in range(ROWS)], []
@@ -346,7 +348,7 @@ def test_a_key_is_answered_once_and_never_for_other_predictions():
     first = board.submit("ada", said(0.8), key="k")
     assert board.submit("ada", said(0.8), key="k").number == first.number
     assert board.submit("ada", said(0.8), key="l").number == first.number
-    with pytest.raises(qw.InvalidInputError, match="another question"):
+    with pytest.raises(qw.InvalidInputError, match="another request"):
         board.submit("ada", said(0.7), key="k")
     assert board.submit("bob", said(0.8), key="k").number == 2  # another team's key
     spelt = {plain_label(row): f"{one}.0" for row, one in said(0.8).items()}

@@ -16,8 +16,8 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout.counting import exponents, ladder_levels
 from quiltwork.holdout.ladder import least_width, width_at
-from quiltwork.holdout.sealed_log import chained, secret_path
-from quiltwork.holdout.transcript import Announcing, Transcript, read_transcript
+from quiltwork.holdout.sealed_log import chain_line, secret_path
+from quiltwork.holdout.transcript import AnnouncementRule, Transcript, read_transcript
 
 
 @pytest.mark.parametrize(("submissions", "steps"), [(1, 1), (3, 2), (4, 3), (5, 2)])
@@ -70,7 +70,7 @@ def test_who_asks_for_no_score_but_the_best_is_told_to_use_a_ladder():
     for wrong in ({"overfits": 5, "tolerance": 0.1}, {}):
         with pytest.raises(qw.InvalidInputError, match="improvements only"):
             qw.plan_holdout(queries=1000, mechanism="ladder", **wrong)
-    with pytest.raises(qw.UnsupportedError, match="protect no row"):
+    with pytest.raises(qw.UnsupportedError, match="protects no row"):
         qw.plan_holdout(queries=1000, tolerance=0.1, protect="rows")
 
 
@@ -274,7 +274,7 @@ def test_a_submission_counts_before_it_is_scored_and_shows_after_it_is_kept(tmp_
     assert (again.best, again.submitted, again.remaining) == (0.5, 2, 18)
 
 
-RULES = Transcript(Announcing("ladder", 10, 20, 0.95, 10), "00", "", None)
+RULES = Transcript(AnnouncementRule("ladder", 10, 20, 0.95, 10), "00", "", None)
 
 
 def told(value):
@@ -308,11 +308,11 @@ def told(value):
     ],
 )
 def test_lines_that_no_board_writes_are_refused(body):
-    first = chained({"number": 1, "label": "ada"}, RULES.header())
-    good = "\n".join([RULES.header(), first, chained({"number": 1, **told("1/2")}, first)])
+    first = chain_line({"number": 1, "label": "ada"}, RULES.header())
+    good = "\n".join([RULES.header(), first, chain_line({"number": 1, **told("1/2")}, first)])
     assert read_transcript(good).standings[0].score == 0.5
     with pytest.raises(qw.StorageError, match="Line 3"):
-        read_transcript("\n".join([RULES.header(), first, chained(body, first)]))
+        read_transcript("\n".join([RULES.header(), first, chain_line(body, first)]))
 
 
 @pytest.mark.parametrize("change", [{"rows": 10**400}, {"submissions": 0}, {"steps": "10"}, None])

@@ -20,8 +20,8 @@ from quiltwork.holdout import folders
 from quiltwork.holdout.board_certificates import certify
 from quiltwork.holdout.folders import board_of, create_board
 from quiltwork.holdout.metrics import Scoring
-from quiltwork.holdout.sealed_log import SealedLog, chained, secret_path
-from quiltwork.holdout.studies import read_predictions
+from quiltwork.holdout.prediction_tables import read_predictions
+from quiltwork.holdout.sealed_log import SealedLog, chain_line, secret_path
 from quiltwork.holdout.transcript import Columns
 
 ROWS = 3000
@@ -89,15 +89,15 @@ def test_ids_that_do_not_match_are_refused_with_counts_and_cost_nothing():
     make()
     whole = said(0.9)
     short = dict(list(whole.items())[3:]) | {"x": "1"}
-    with pytest.raises(qw.InvalidInputError, match=r"3 have no prediction, and 1 of the"):
+    with pytest.raises(qw.InvalidInputError, match=r"3 of 3,000 rows have no prediction, and 1 of"):
         submit("race", "ada", short)
     with pytest.raises(qw.InvalidInputError, match="1 prediction cannot be scored"):
         submit("race", "ada", {**whole, "7": " "})
     with pytest.raises(qw.InvalidInputError, match="the classes are '0', '1'"):
         submit("race", "ada", dict.fromkeys(whole, "yes"))
-    with pytest.raises(qw.InvalidInputError, match="are probabilities, and accuracy compares"):
+    with pytest.raises(qw.InvalidInputError, match="are probabilities, but accuracy compares"):
         submit("race", "ada", {row: f"{0.1 + 0.8 * int(one)}" for row, one in whole.items()})
-    with pytest.raises(qw.InvalidInputError, match="no name"):
+    with pytest.raises(qw.InvalidInputError, match="name is empty"):
         submit("race", " ", whole)
     for team in ("\x1b[2Jada", "ada\nbob", "=cmd|' /C calc'!A0", "ada\u202e"):
         with pytest.raises(qw.InvalidInputError, match="for a command"):
@@ -159,18 +159,21 @@ def make_again(**options):
     ("change", "words"),
     [
         ({"mode": "best"}, "rule must be"),
-        ({"scoring": Scoring("f1", classes=("0", "1"))}, "at least, floor"),
-        ({"scoring": Scoring()}, "give the classes"),
+        ({"scoring": Scoring("f1", classes=("0", "1"))}, "floor="),
+        ({"scoring": Scoring()}, "give the public list"),
         ({"scoring": Scoring(classes=("0",))}, "at least two classes"),
         (
             {"scoring": Scoring(classes=("no", "yes"))},
             r"3,000 targets .* the first in row 1; the cl",
         ),
-        ({"scoring": Scoring("f1", classes=("0", "2"), floor=0.3)}, "positive class '1' is none"),
+        (
+            {"scoring": Scoring("f1", classes=("0", "2"), floor=0.3)},
+            "positive class '1' is not among",
+        ),
         ({"scoring": Scoring("neg_brier_score", classes=("0", "1"))}, "has no classes"),
         ({"scoring": Scoring("neg_brier_score"), "columns": Columns("id", "home")}, "0 or 1"),
         ({"columns": Columns("label", "id")}, "occurs twice"),
-        ({"columns": Columns("id")}, "needs the column"),
+        ({"columns": Columns("id")}, "needs a target"),
     ],
 )
 def test_boards_that_could_not_keep_a_promise_are_refused(change, words):
@@ -181,7 +184,7 @@ def test_boards_that_could_not_keep_a_promise_are_refused(change, words):
 def test_labels_that_would_be_taken_for_probabilities_make_no_board(tmp_path):
     rows = [f"{i},{LABELS[i] / 2}" for i in range(ROWS)]
     (tmp_path / "labels.csv").write_text("\n".join(["id,label", *rows]) + "\n")
-    with pytest.raises(qw.InvalidInputError, match="Name the labels by words"):
+    with pytest.raises(qw.InvalidInputError, match="Use words as labels"):
         make(Scoring(classes=("*",)))
     stars = [f"{i},{(i % 4 + 1) / 2}" for i in range(ROWS)]  # 0.5 to 2
     (tmp_path / "labels.csv").write_text("\n".join(["id,label", *stars]) + "\n")
@@ -199,16 +202,16 @@ def test_metrics_of_several_means_are_scored():
 
 def test_a_told_score_ends_a_board_of_one_bit_and_no_other():
     make(mode="one-bit", submissions=2)
-    with pytest.raises(qw.InvalidInputError, match="Nothing was submitted"):
+    with pytest.raises(qw.InvalidInputError, match="There are no submissions"):
         end("race")
     submit("race", "ada", said(0.8))
-    assert "No score was told" in certify("race", "key.pem").statement
+    assert "No score was published" in certify("race", "key.pem").statement
     assert end("race").places[0].value == pytest.approx(0.8, abs=0.03)
     with pytest.raises(qw.BudgetExceeded, match="has ended"):
         submit("race", "ada", said(0.9))
     assert end("race") == leaderboard("race")
     make_again()
-    with pytest.raises(qw.InvalidInputError, match="keeps no rows apart"):
+    with pytest.raises(qw.InvalidInputError, match="no final ranking"):
         end("race")
 
 
@@ -312,16 +315,16 @@ def test_lines_chained_anew_cut_or_added_are_neither_shown_nor_certified(tmp_pat
     edited = [line.replace("ada", "eve") for line in lines]
     for at in range(1, len(edited)):
         body = {k: v for k, v in json.loads(edited[at]).items() if k != "previous"}
-        edited[at] = chained(body, edited[at - 1])
+        edited[at] = chain_line(body, edited[at - 1])
     for wrong in (edited, lines[:-1]):
         path.write_text("\n".join(wrong) + "\n")
         for read in (leaderboard, lambda folder: certify(folder, "key.pem")):
             with pytest.raises(qw.StorageError, match="cut, edited or replaced"):
                 read("race")
-    added = chained({"number": 3, "label": "eve", "code": "é"}, lines[-1])
+    added = chain_line({"number": 3, "label": "eve", "code": "é"}, lines[-1])
     path.write_text("\n".join([*lines, added]) + "\n")
     assert leaderboard("race").submitted == 2
-    with pytest.raises(qw.StorageError, match="does not hold the secret"):
+    with pytest.raises(qw.StorageError, match="added without the secret"):
         submit("race", "fay", said(0.6))
     assert "eve" not in {place.team for place in leaderboard("race").places}
     path.write_text("".join(line + "\n" for line in lines))
@@ -345,11 +348,11 @@ def test_an_old_secret_beside_new_lines_is_refused(mode, monkeypatch):
         submit("race", "bob", said(0.9))
     for secret in older[:-1]:  # the last lacks one line, as after an interruption
         path.write_text(secret)
-        with pytest.raises(qw.StorageError, match=r"older than (they|its lines)"):
+        with pytest.raises(qw.StorageError, match=r"older (copy|than its transcript)"):
             submit("race", "eve", said(0.7))
     path.write_text(older[0])
     for read in (leaderboard, lambda folder: certify(folder, "key.pem")):
-        with pytest.raises(qw.StorageError, match="older than they"):
+        with pytest.raises(qw.StorageError, match="older copy"):
             read("race")  # it would tell of fewer submissions than there were
     path.write_text(older[-1])
     assert submit("race", "eve", said(0.7)).better is False

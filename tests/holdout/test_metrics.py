@@ -17,8 +17,8 @@ from quiltwork.holdout.metrics import (
     NAMES,
     Scoring,
     pair_rows,
-    read_metric,
-    read_scoring,
+    parse_metric,
+    scoring_from_body,
 )
 
 SETTINGS = {"limits": (0, 10), "variance": 4, "floor": 0.3}
@@ -27,7 +27,7 @@ KEY = "5a" * 32
 
 
 def metric(name, floor=None):
-    return read_metric(name, SETTINGS["limits"], 1, SETTINGS["variance"], floor)
+    return parse_metric(name, SETTINGS["limits"], 1, SETTINGS["variance"], floor)
 
 
 @pytest.fixture(scope="module")
@@ -162,10 +162,10 @@ def test_scoring_is_read_back_and_other_documents_are_refused():
         Scoring(classes=("*",)),
         Scoring("r2", (0, 9), "1", 4),
     ):
-        assert read_scoring(scoring.body()).body() == scoring.body()
+        assert scoring_from_body(scoring.body()).body() == scoring.body()
     for wrong in ({}, {**Scoring().body(), "metric": 5}, {**Scoring().body(), "limits": [1]}, []):
         with pytest.raises(qw.InvalidInputError):
-            read_scoring(wrong)
+            scoring_from_body(wrong)
 
 
 @pytest.mark.parametrize(
@@ -180,10 +180,10 @@ def test_scoring_is_read_back_and_other_documents_are_refused():
 )
 def test_what_a_metric_lacks_is_named(name, settings, words):
     with pytest.raises(qw.InvalidInputError, match=words):
-        read_metric(name, **settings)
+        parse_metric(name, **settings)
 
 
 @pytest.mark.parametrize("name", ["f1_weighted", "roc_auc_ovr", "max_error", "explained_variance"])
 def test_refused_metrics_come_with_their_reason(name):
     with pytest.raises(qw.UnsupportedError, match=f"{name} is refused: .*no useful bound"):
-        read_metric(name)
+        parse_metric(name)

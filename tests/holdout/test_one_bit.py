@@ -12,9 +12,9 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout import OneBit
 from quiltwork.holdout.ladder import least_width
-from quiltwork.holdout.one_bit import last_width, verdict_width
-from quiltwork.holdout.sealed_log import chained
-from quiltwork.holdout.transcript import Announcing, Transcript, read_transcript
+from quiltwork.holdout.one_bit import final_score_width, verdict_width
+from quiltwork.holdout.sealed_log import chain_line
+from quiltwork.holdout.transcript import AnnouncementRule, Transcript, read_transcript
 
 
 def board(**options):
@@ -40,7 +40,7 @@ def test_the_widths_are_hoeffding_over_all_beginnings_of_verdicts(submissions, s
     found = verdict_width(None, n, submissions, beta, steps)
     assert found == pytest.approx(1 / steps + 2 * width, rel=1e-8)
     assert found >= 1 / steps + 2 * width
-    assert last_width(found, steps) == pytest.approx(width + 1 / (8 * steps), rel=1e-8)
+    assert final_score_width(found, steps) == pytest.approx(width + 1 / (8 * steps), rel=1e-8)
     assert verdict_width(chain, n, submissions, beta, steps) > found
     best, at = least_width(None, n, 500, beta, width=verdict_width)
     every = [verdict_width(None, n, 500, beta, g) for g in range(1, 99)]
@@ -78,7 +78,7 @@ def test_a_board_goes_on_as_what_it_was_begun_as(tmp_path):
     made = board(path=path)
     made.submit("ada", right_on(0.5))
     made.close()
-    with pytest.raises(qw.InvalidInputError, match="another kind: one bit"):
+    with pytest.raises(qw.InvalidInputError, match="rule 'one bit'"):
         qw.Ladder.resume(path, np.arange(1000))
     again = OneBit.resume(path, np.arange(1000))
     assert again.submit("bob", right_on(0.6)) is None
@@ -105,9 +105,9 @@ def test_a_board_goes_on_as_what_it_was_begun_as(tmp_path):
     ],
 )
 def test_lines_that_no_board_of_one_bit_writes_are_refused(bodies):
-    lines = [Transcript(Announcing("one bit", 10, 20, 0.95, 10), "00", "", None).header()]
+    lines = [Transcript(AnnouncementRule("one bit", 10, 20, 0.95, 10), "00", "", None).header()]
     for body in ({"number": 1, "label": "ada"}, *bodies):
-        lines.append(chained(body, lines[-1]))
+        lines.append(chain_line(body, lines[-1]))
     with pytest.raises(qw.StorageError, match=f"Line {len(lines)}"):
         read_transcript("\n".join(lines))
     header = json.dumps({**json.loads(lines[0]), "rule": "counting"})

@@ -86,7 +86,7 @@ def test_only_the_ledger_that_paid_pays_on_whatever_its_place(paid, tmp_path):
     path, mine, other = paid
     identity = mine.checkpoint().ledger_id
     assert json.loads(path.read_text().split("\n")[0])["ledger"] == identity
-    with pytest.raises(qw.StorageError, match="another one"):
+    with pytest.raises(qw.StorageError, match="another ledger"):
         resume(path, ledger=other, dataset="held")
     mine.last_backup(tmp_path / "last.jsonl")
     moved = qw.Ledger.restore(tmp_path / "last.jsonl", f"sqlite:///{tmp_path}/moved.db")
@@ -159,7 +159,7 @@ def test_an_older_copy_of_the_files_gains_nothing_against_a_ledger(tmp_path):
     h = resume(path, **paying)  # as every command on the command line does
     h.ask(off)
     h.close()
-    with pytest.raises(qw.InvalidInputError, match="resume it with the ledger"):
+    with pytest.raises(qw.InvalidInputError, match="Resume it with the ledger"):
         resume(path)
     put_back(path, old)
     again = resume(path, **paying)
@@ -185,7 +185,7 @@ def test_no_older_copy_of_both_files_begins_a_round_again(tmp_path):
                 while True:
                     ended += again.ask(off).overfit
         except (qw.BudgetExceeded, qw.StorageError) as error:
-            refused.append("Put back the latest transcript" in str(error))
+            refused.append("Restore the latest transcript" in str(error))
     # One copy had not seen the fourth round begin: it gave that up and ended the fifth.
     assert (ended, refused) == (1, [True] * 5 + [False, True])
     keys = [debit.key for debit in paying["ledger"].history("held")]
@@ -241,5 +241,7 @@ def test_debits_of_older_versions_count_too(tmp_path):
         with closing(resume(path, **paying)) as again:
             assert again.remaining == left
     paying["ledger"].debit("held", begun, f"{h.transcript.identity} round 4 0f1e2d3c")
-    with pytest.raises(qw.StorageError, match="round 4 of this holdout, and its files know of 2"):
+    with pytest.raises(
+        qw.StorageError, match="round 4 of this holdout, but its files contain only 2"
+    ):
         resume(path, **paying)

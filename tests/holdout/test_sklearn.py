@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import quiltwork as qw
 from quiltwork.errors import QuiltworkWarning
-from quiltwork.holdout.metrics import read_metric
+from quiltwork.holdout.metrics import parse_metric
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 5))
@@ -68,9 +68,9 @@ def test_a_scorer_is_a_plain_callable_and_remembers_the_last_answer():
 
 def test_errors_are_clipped_to_public_limits_and_scaled_back():
     true, said = np.array([0.0, 10.0, 50.0]), np.array([4.0, 10.0, -7.0])
-    absolute = read_metric("neg_mean_absolute_error", (0, 10))
+    absolute = parse_metric("neg_mean_absolute_error", (0, 10))
     assert absolute.value([absolute.values(true, said).mean()]) == pytest.approx(-(4 + 0 + 10) / 3)
-    squared = read_metric("neg_mean_squared_error", (0, 10))
+    squared = parse_metric("neg_mean_squared_error", (0, 10))
     assert squared.value([squared.values(true, said).mean()]) == pytest.approx(-(16 + 100) / 3)
 
 
@@ -185,13 +185,13 @@ def test_features_chosen_on_training_rows_are_praised_by_up_to_the_threshold_and
     assert not told.overfit
     assert 0.03 < told.value - once <= plan.threshold
     assert abs(once - 0.5) < 0.01
-    assert f"praised by up to {plan.threshold:.3g}" in plan.explain()
+    assert f"overestimated by up to {plan.threshold:.3g}" in plan.explain()
 
 
 def test_scores_of_several_means_come_with_the_interval_of_their_answers():
     model = LogisticRegression().fit(*TRAIN)
     scorer = qw.sklearn.HoldoutScorer(holdout(threshold=0.2), "f1")
-    with pytest.raises(qw.InvalidInputError, match="Nothing was scored"):
+    with pytest.raises(qw.InvalidInputError, match="Nothing has been scored"):
         scorer.interval(0.01)
     score = scorer(model)
     assert score == pytest.approx(f1_score(TRAIN[1], model.predict(TRAIN[0])), abs=1e-6)
@@ -243,7 +243,7 @@ def test_the_noise_may_be_given_as_that_of_an_answer():
     assert answer.noise_sd == 0
     assert h.epsilon == pytest.approx(9 * 8 / (4 * 0.02 / (4 * 2**0.5) * 600))
     for wrong in ({"noise": None}, {"answer_sd": 0.02}):
-        with pytest.raises(qw.InvalidInputError, match="Give one of noise"):
+        with pytest.raises(qw.InvalidInputError, match="Give either noise"):
             holdout(**wrong)
 
 
@@ -305,7 +305,7 @@ def test_a_scorer_needs_pairs_and_a_holdout():
 @pytest.mark.parametrize("metric", [["f1"], None, 5, {}])
 def test_metrics_that_are_no_names_are_refused(metric):
     with pytest.raises(qw.InvalidInputError, match="metric must be"):
-        read_metric(metric)
+        parse_metric(metric)
 
 
 @pytest.mark.parametrize("seed", [-1, "x", 1.5, None])

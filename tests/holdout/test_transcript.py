@@ -9,7 +9,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.sealed_log import chained, line_hash
+from quiltwork.holdout.sealed_log import chain_line, line_hash
 from quiltwork.holdout.transcript import read_transcript
 
 
@@ -30,7 +30,7 @@ def lines(tmp_path_factory):
 
 def test_the_chain_shows_every_edit(lines):
     good = read_transcript("\n".join(lines))
-    assert read_transcript(good.to_jsonl()) == good
+    assert read_transcript("\n".join(good.lines()) + "\n") == good
     changed = lines[2].replace('"outcome": "holdout"', '"outcome": "training"')
     for damaged in (
         [*lines[:2], changed, *lines[3:]],
@@ -85,7 +85,7 @@ def test_lines_with_what_no_holdout_writes_are_refused_at_once(lines, field, val
         read_transcript("\n".join([lines[0], chained_ascii({**body, field: value}, lines[0])]))
     del body[field]
     with pytest.raises(qw.StorageError, match=f"Line 2 of the transcript lacks '{field}'"):
-        read_transcript("\n".join([lines[0], chained(body, lines[0])]))
+        read_transcript("\n".join([lines[0], chain_line(body, lines[0])]))
 
 
 def chained_ascii(body, previous):

@@ -111,7 +111,7 @@ def test_ids_that_do_not_match_are_counted_and_nothing_is_spent(board):
     said["nobody"] = "1"
     refused = score(board, said, "a")
     assert refused.status_code == 422
-    assert "Of 800 rows 3 have no prediction, and 1 of the 798" in refused.json()["detail"]
+    assert "3 of 800 rows have no prediction, and 1 of 798" in refused.json()["detail"]
     assert score(board, {**predictions(), "t0": "maybe"}, "b").status_code == 422
     assert score(board, predictions(), "c", metric="neg_brier_score").status_code == 422
     assert board.told("anna", "GET", "/v1/holdouts/board")["asked"] == 0
@@ -183,7 +183,7 @@ def ladder(team):
     """A competition on labels alone, open to anna and ben, with three attempts each."""
     asked = {"name": "board", "id_column": "id", "target": "label", "budget": 5, "mode": "ladder"}
     unsaid = team.ask("olga", "POST", "/v1/holdouts", json=asked)
-    assert (unsaid.status_code, "give the classes" in unsaid.json()["detail"]) == (422, True)
+    assert (unsaid.status_code, "give the public list" in unsaid.json()["detail"]) == (422, True)
     asked |= {"attempts": 3, "classes": ["0", "1"]}
     assert team.told("olga", "POST", "/v1/holdouts", json=asked)["classes"] == ["0", "1"]
     assert give(team, "train", table("t")).status_code == 422
@@ -215,7 +215,7 @@ def test_a_ladder_tells_what_beats_the_best_and_everybody_has_attempts(ladder):
     refused = score(ladder, of_holdout(0.7, 2), "d")
     assert (refused.status_code, refused.json()["detail"]) == (
         409,
-        "All 3 attempts of yours are used.",
+        "You have used all of your 3 attempts.",
     )
     assert score(ladder, of_holdout(0.7), "b", member="ben").status_code == 200
     spent = score(ladder, of_holdout(0.7, 3), "c", member="ben").json()["detail"]
@@ -241,7 +241,7 @@ def test_a_label_outside_the_classes_is_refused_and_not_counted(request, kind):
     whole = of_holdout(1.0) if kind == "ladder" else predictions()
     for wrong in ("YES", "nan", "2", "-1"):
         refused = score(team, {**whole, "h7": wrong}, f"key-{wrong}")
-        assert (refused.status_code, "that for 'h7'" in refused.json()["detail"]) == (422, True)
+        assert (refused.status_code, "for id 'h7'" in refused.json()["detail"]) == (422, True)
     assert team.told("anna", "GET", "/v1/holdouts/board")["asked"] == 0
     assert score(team, whole, "right").status_code == 200
 
@@ -258,7 +258,7 @@ def test_a_ladder_is_answered_once_for_each_key_also_after_a_crash(ladder, monke
     assert score(ladder, of_holdout(0.9), "b").json()["value"] > first["value"]
     assert ladder.told("anna", "GET", "/v1/holdouts/board")["attempts_left"] == 0
     other = score(ladder, of_holdout(0.7), "a")  # not the answer to what the key asked before
-    assert (other.status_code, "another question" in other.json()["detail"]) == (422, True)
+    assert (other.status_code, "another request" in other.json()["detail"]) == (422, True)
     other = score(ladder, of_holdout(0.7), "c")
     assert (other.status_code, "All 3 attempts" in other.json()["detail"]) == (409, True)
 

@@ -20,7 +20,7 @@ from quiltwork.cli.command import (
     report_option,
 )
 from quiltwork.cli.output import check_targets, emit, text_table
-from quiltwork.cli.scoring import read_scoring
+from quiltwork.cli.scoring import scoring_options
 from quiltwork.cli.series_options import read_beliefs
 from quiltwork.errors import BudgetExceeded
 from quiltwork.exact import float_nearest
@@ -29,7 +29,7 @@ from quiltwork.results import plain
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
     from quiltwork.holdout.metrics import Metric, Scoring
-    from quiltwork.holdout.studies import Study
+    from quiltwork.holdout.prediction_tables import TrainHoldoutTables
     from quiltwork.holdout.transcript import Answer, Transcript
 
 
@@ -152,15 +152,17 @@ def create(
 
     from quiltwork.holdout import ReusableHoldout
     from quiltwork.holdout import folders as store
-    from quiltwork.holdout.studies import read_study
-    from quiltwork.holdout.transcript import About, Columns
+    from quiltwork.holdout.prediction_tables import read_train_and_holdout
+    from quiltwork.holdout.transcript import BoardSetup, Columns
 
     store.refuse_password(ledger)
     with store.open_ledger(ledger) as payer:
         places = store.HoldoutPaths(
             abspath(train), abspath(held), None if payer is None else payer.url
         )
-        study = read_study(abspath(train), places.holdout, Columns(identity, target, group_))
+        study = read_train_and_holdout(
+            abspath(train), places.holdout, Columns(identity, target, group_)
+        )
         store.make_folder(folder)
         made = ReusableHoldout(
             study.train,
@@ -175,7 +177,7 @@ def create(
             path=store.transcript_path(folder),
             ledger=payer,
             dataset=dataset,
-            about=About(columns=study.columns),
+            about=BoardSetup(columns=study.columns),
         )
         made.close()
     store.save(folder, places)
@@ -197,7 +199,7 @@ def ask(
     predictions: str | None = option(
         "CSV, Parquet or JSON: id, and `prediction` or one other column.", "FILE"
     ),
-    scoring: Scoring = option_group(read_scoring),
+    scoring: Scoring = option_group(scoring_options),
     where: tuple[str, ...] = option("Score predictions for such rows only.", "CONDITION"),
     share: tuple[str, ...] = option(
         "Ask for the share of rows with column=value, column!=value or column>=number; repeated "
@@ -217,7 +219,7 @@ def ask(
 
     if bool(predictions) == bool(share):
         raise click.UsageError("Ask with --predictions FILE, or with --share CONDITION")
-    study, found = store.study_of(folder)
+    study, found = store.tables_and_transcript(folder)
     if predictions:
         if study.columns.target is None:
             raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
@@ -273,22 +275,22 @@ def _source(answers: Sequence[Answer], metric: Metric, means: Sequence[float]) -
 
 
 def _about_predictions(
-    study: Study, path: str, scoring: Scoring, where: tuple[str, ...]
+    study: TrainHoldoutTables, path: str, scoring: Scoring, where: tuple[str, ...]
 ) -> tuple[Metric, Any, str]:
-    from quiltwork.holdout.studies import among, read_predictions
+    from quiltwork.holdout.prediction_tables import read_predictions, within_subgroup
 
     metric, words = scoring.read(), scoring.metric.removeprefix("neg_").replace("_", " ")
     said = read_predictions(path, study.columns.identity)
     statistic = study.about_predictions(said, metric)
     if not where:
         return metric, statistic, words
-    metric, statistic = among(metric, statistic, _about_share(study, where))
+    metric, statistic = within_subgroup(metric, statistic, _about_share(study, where))
     return metric, statistic, f"{words} where {' and '.join(where)}"
 
 
-def _about_share(study: Study, share: tuple[str, ...]) -> Any:
+def _about_share(study: TrainHoldoutTables, share: tuple[str, ...]) -> Any:
     from quiltwork.cli.tabulate import read_condition
-    from quiltwork.holdout.studies import check_condition, share_question
+    from quiltwork.holdout.prediction_tables import check_condition, share_question
 
     tests = []
     for condition in map(read_condition, share):

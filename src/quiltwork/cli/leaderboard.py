@@ -18,7 +18,7 @@ from quiltwork.cli.command import (
     report_option,
 )
 from quiltwork.cli.output import check_targets, deliver, emit, text_table
-from quiltwork.cli.scoring import read_scoring
+from quiltwork.cli.scoring import scoring_options
 from quiltwork.delimited import csv_text
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def create(
     ),
     confidence: Fraction = confidence_option("The probability with which the promise holds."),
     steps: int | None = option("Steps of the score.  [the best number]"),
-    scoring: Scoring = option_group(read_scoring),
+    scoring: Scoring = option_group(scoring_options),
 ) -> None:
     """Begin a leaderboard in FOLDER, and print what it promises.
 
@@ -112,7 +112,7 @@ def submit(
     are waited for.
     """
     from quiltwork.holdout.folders import board_of
-    from quiltwork.holdout.studies import read_predictions_of
+    from quiltwork.holdout.prediction_tables import read_predictions_of
 
     board = board_of(folder, wait)
     said = read_predictions_of(predictions, board.begun.columns.identity)

@@ -118,7 +118,7 @@ def board_tools(
             would make the boundary a picture.
     """
     from quiltwork.holdout.folders import board_of
-    from quiltwork.holdout.studies import check_predictions, predictions_by_id
+    from quiltwork.holdout.prediction_tables import check_predictions, predictions_by_id
 
     _check_separated(folder)
     begun = board_of(folder)
@@ -327,7 +327,7 @@ class _Sent:
                 file.write(body)
                 file.flush()
                 try:
-                    from quiltwork.holdout.studies import read_predictions
+                    from quiltwork.holdout.prediction_tables import read_predictions
 
                     return dict(read_predictions(file.name, self.identity))
                 except InvalidInputError as problem:
@@ -372,7 +372,7 @@ def bridge(url: str) -> MCPServer[Any]:
             raise InvalidInputError(f"{url} does not answer ({problem}).") from None
 
     def submit_file(path: str) -> dict[str, Any]:
-        from quiltwork.holdout.studies import read_predictions
+        from quiltwork.holdout.prediction_tables import read_predictions
 
         return call("submit", read_predictions(path, str(call("task")["identity"])))
 

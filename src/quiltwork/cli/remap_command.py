@@ -46,11 +46,11 @@ def read_prior_text(text: str, n: int) -> Any:
 
 def read_loss_text(text: str) -> Any:
     """Turn a loss's name or a file with a matrix into a loss."""
-    from quiltwork.counts.consumers.loss_functions import read_loss
+    from quiltwork.counts.consumers.loss_functions import parse_loss
 
     if text.partition(":")[0] in ("absolute", "squared", "binary", "power", "asymmetric"):
-        return read_loss(text)
-    return read_loss(
+        return parse_loss(text)
+    return parse_loss(
         _numbers(text, "absolute, squared, binary, power:Q, asymmetric:UNDER:OVER or a file")
     )
 

@@ -25,7 +25,7 @@ SHORT = {
 }
 
 
-def read_scoring(
+def scoring_options(
     metric: str = option(
         f"{', '.join(SHORT)}, or as scikit-learn names them. Leaderboards show errors times -1: "
         "more is better.",

@@ -298,7 +298,7 @@ class Curator:
         key: str | None = None,
     ) -> Score:
         """Ask a holdout how good predictions are, as {"17": 1} for every id; once for each key."""
-        from quiltwork.holdout.studies import predictions_by_id
+        from quiltwork.holdout.prediction_tables import predictions_by_id
 
         body = {"predictions": predictions_by_id(predictions, "predictions"), "metric": metric}
         used = key or secrets.token_hex(16)
@@ -315,9 +315,9 @@ class Curator:
 
     def ranking(self, holdout: str) -> FinalRanking:
         """Return how a competition ended: who is ahead, and who cannot be told apart."""
-        from quiltwork.holdout.final_ranking import read_ranking
+        from quiltwork.holdout.final_ranking import ranking_from_body
 
-        return read_ranking(self._at.told("GET", path("holdouts", holdout, "ranking")))
+        return ranking_from_body(self._at.told("GET", path("holdouts", holdout, "ranking")))
 
     def standings(self, holdout: str) -> list[Score]:
         """Return every member's best answers."""

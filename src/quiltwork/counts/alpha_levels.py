@@ -24,10 +24,10 @@ _LARGEST_EPSILON = 694  # e^-694 < 2^-1000 < e^-693
 _DIGITS = 60
 
 
-def read_alpha(alpha: object) -> Fraction:
+def parse_alpha(alpha: object) -> Fraction:
     """Read a privacy level α in [0, 1] exactly; 0 is no privacy, 1 is no information.
 
-    >>> read_alpha(0.1)
+    >>> parse_alpha(0.1)
     Fraction(1, 10)
     """
     value = to_fraction(alpha, "alpha")
@@ -75,7 +75,7 @@ def epsilon_for_alpha(alpha: Fraction) -> Fraction:
     return -Fraction(log)  # negating a Decimal would round it
 
 
-def read_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, Fraction | None]:
+def parse_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, Fraction | None]:
     """Return (α, ε) from exactly one of the two; ε is None at α = 0.
 
     The ε of a given ε is that ε; the α is rounded towards privacy.
@@ -87,5 +87,5 @@ def read_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, 
         )
     if epsilon is not None:
         return alpha_for_epsilon(epsilon), privacy_level(epsilon, "epsilon")
-    value = read_alpha(alpha)
+    value = parse_alpha(alpha)
     return value, None if value == 0 else epsilon_for_alpha(value)

@@ -108,7 +108,7 @@ def _person(subject: Hashable) -> Hashable:
 _NOTHING_SECRET = Fraction(1000)  # beliefs that leave nothing open: practically no noise
 
 
-def read_count(count: object, n: int, ledger: object) -> int:
+def parse_private_count(count: object, n: int, ledger: object) -> int:
     """Return a private count as an integer in 0..n, never showing it.
 
     Where a ledger pays, one above n counts as n: an error would tell about it for free.

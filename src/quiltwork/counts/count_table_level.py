@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
+from quiltwork.counts.alpha_levels import alpha_for_epsilon, parse_level
 from quiltwork.counts.contributors import number_of_people, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import Number, privacy_level, proper_fraction
@@ -63,7 +63,7 @@ def table_level(
         raise InvalidInputError(
             f"With beliefs, give {argument('epsilon')} as the level of the whole table."
         )
-    ratio, cost = read_level(alpha, epsilon)
+    ratio, cost = parse_level(alpha, epsilon)
     if cost is None:
         raise NotPrivateError(
             "alpha = 0 adds no noise and would publish the counts themselves; choose alpha > 0."

@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 from quiltwork.budget.payment import pay_and_keep, read_payer
-from quiltwork.counts.contributors import read_count
+from quiltwork.counts.contributors import parse_private_count
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import of_fraction
 from quiltwork.noise.finite_law import SamplingTable, Thresholds
@@ -58,7 +58,7 @@ class ExactMechanism(ResultBase):
         analyst: str | None = None,
     ) -> int:
         """Draw one answer in 0..n; debited first where there is a ledger."""
-        value = read_count(count, self.n, ledger)
+        value = parse_private_count(count, self.n, ledger)
         self._refuse()
         draw = partial(draw_index, self.exact[value])
         payer = read_payer(ledger, dataset, key, analyst)

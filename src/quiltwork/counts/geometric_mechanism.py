@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import flag
 from quiltwork.budget.payment import pay_and_keep, read_payer
-from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
-from quiltwork.counts.contributors import belief_digest, read_count, substitution_level
+from quiltwork.counts.alpha_levels import alpha_for_epsilon, parse_level
+from quiltwork.counts.contributors import belief_digest, parse_private_count, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric
@@ -74,7 +74,7 @@ class GeometricMechanism:
         beliefs: Any = None,
     ) -> None:
         people = integer(n, "n", 1)
-        ratio, level = read_level(alpha, epsilon)
+        ratio, level = parse_level(alpha, epsilon)
         dp_level, digest = level, None
         if beliefs is not None and level is not None:
             dp_level = substitution_level(beliefs, people, level)
@@ -132,7 +132,10 @@ class GeometricMechanism:
         >>> GeometricMechanism(5, alpha=0.5).probability(2, 0)
         Fraction(1, 6)
         """
-        value, answer = read_count(count, self.n, None), integer(response, "response", -(2**62))
+        value, answer = (
+            parse_private_count(count, self.n, None),
+            integer(response, "response", -(2**62)),
+        )
         if flag(unbounded, "unbounded"):
             self._refuse_unbounded_coin()
         elif not 0 <= answer <= self.n:
@@ -160,7 +163,7 @@ class GeometricMechanism:
             InvalidInputError: if the count is no integer in 0..n, or alpha is too near 1.
         """
         unbounded = flag(unbounded, "unbounded")
-        value = read_count(count, self.n, ledger)
+        value = parse_private_count(count, self.n, ledger)
         if self.alpha == 0 or self.dp_epsilon is None:
             raise NotPrivateError(
                 "alpha = 0 adds no noise and would publish the count itself; choose alpha > 0."

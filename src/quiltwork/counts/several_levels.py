@@ -21,8 +21,8 @@ from typing import Any
 from quiltwork import files
 from quiltwork.arguments import listed
 from quiltwork.budget.payment import pay_and_keep, read_payer
-from quiltwork.counts.alpha_levels import read_level
-from quiltwork.counts.contributors import read_count
+from quiltwork.counts.alpha_levels import parse_level
+from quiltwork.counts.contributors import parse_private_count
 from quiltwork.counts.exact_draws import draw_index
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.errors import InvalidInputError
@@ -106,7 +106,7 @@ def release_levels(
             noisy.append(noisy[-1] + draw_step(before, after))
         return LevelledCount(first.n, ratios, tuple(noisy), cost)
 
-    value = read_count(count, first.n, ledger)
+    value = parse_private_count(count, first.n, ledger)
     for ratio in ratios:
         TwoSidedGeometric.from_alpha(ratio)  # refuses one too near 1 before anything is debited
 
@@ -145,9 +145,9 @@ def _read_levels(
     if (alphas is None) == (epsilons is None):
         raise InvalidInputError("Give the levels once: alphas=[…] or epsilons=[…].")
     if alphas is not None:
-        levels = [read_level(alpha, None) for alpha in listed(alphas, "alphas")]
+        levels = [parse_level(alpha, None) for alpha in listed(alphas, "alphas")]
     else:
-        levels = [read_level(None, epsilon) for epsilon in listed(epsilons, "epsilons")]
+        levels = [parse_level(None, epsilon) for epsilon in listed(epsilons, "epsilons")]
     if not levels or any(not 0 < ratio < 1 for ratio, _ in levels):
         raise InvalidInputError("Give at least one level, each with 0 < alpha < 1.")
     if any(before > after for (before, _), (after, _) in pairwise(levels)):

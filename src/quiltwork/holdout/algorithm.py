@@ -1,9 +1,9 @@
-"""Algorithm 1 of the paper on whole numbers: three noises, one threshold, no data.
+"""Algorithm 1 of the paper in integer arithmetic: three noises and one threshold, without data.
 
-Everything is measured in steps of 1/(n·2^bits), so that one replaced row moves a sum by at most
-2^bits steps. Noise of scale σ, 2σ and 4σ is drawn as integers from the operating system. Where
-answers are rounded to few public values the noise may be 0: accuracy then rests on counting alone,
-and rows are not protected.
+All quantities are multiples of 1/(n·2^bits), so replacing one row moves a sum by at most 2^bits
+steps. Noise of scales σ, 2σ and 4σ is drawn as integers from the operating system's randomness.
+Where answers are rounded to few public values the noise may be 0: accuracy then rests on counting
+alone, and rows are not protected.
 
 Theorem: docs/theory/reusable-holdout.md, docs/theory/counting.md
 """
@@ -21,9 +21,9 @@ from quiltwork.noise import TwoSidedGeometric
 from quiltwork.wording import argument
 
 MOST = 1 << 60
-"""Rows, questions or rounds that anybody may plan with."""
+"""Largest number of rows, questions or rounds."""
 _LARGEST_THRESHOLD = 10**6
-"""In units of rows·sensitivity; anything above 1 already lets the training set answer always."""
+"""In units of rows·sensitivity; above 1 the training set always answers."""
 _FINEST_BITS = 40
 _LEAST_BITS = 20
 _STEPS_PER_SCALE = 1 << 20
@@ -31,17 +31,17 @@ _LARGEST_SCALE = 1 << 48
 _FINEST_GRID = 1 << 20
 
 
-def read_count(value: object, name: str) -> int:
-    """Read a number of rows, questions or rounds, up to 2^60."""
+def parse_count(value: object, name: str) -> int:
+    """Validate a number of rows, questions or rounds, at most 2^60."""
     return integer(value, name, 1, MOST)
 
 
-def noise_scale(noise: object, answer_sd: object) -> object:
-    """Return σ, from itself or from the standard deviation of an answer, which is √2·4σ."""
+def parse_sigma(noise: object, answer_sd: object) -> object:
+    """Return σ from itself, or from the standard deviation √2·4σ of an answer's noise."""
     if (noise is None) == (answer_sd is None):
         raise InvalidInputError(
-            "Give one of noise, the scale of Algorithm 1, and answer_sd, the standard deviation of "
-            "an answer's noise, which is 5.66 times that."
+            "Give either noise, the scale sigma of Algorithm 1, or answer_sd, the standard "
+            "deviation of an answer's noise, which is 5.66 times sigma."
         )
     if answer_sd is None:
         return noise
@@ -56,9 +56,9 @@ class AlgorithmSettings:
         rows: n, of the holdout.
         threshold: T, exact.
         noise: σ, exact.
-        budget: B.
+        budget: B, the number of rounds.
         bits: a value in [0, 1] has 2^bits steps.
-        values: g, where answers from the holdout are rounded to 0, 1/g, …, 1; None where not.
+        values: g; answers from the holdout are rounded to 0, 1/g, …, 1. None for no rounding.
     """
 
     rows: int
@@ -72,17 +72,19 @@ class AlgorithmSettings:
     def choose(
         cls, rows: int, threshold: object, noise: object, budget: object, values: object = None
     ) -> AlgorithmSettings:
-        """Choose the grid from public numbers: at least 2^20 steps to a value and to a scale."""
+        """Choose the grid from public numbers: at least 2^20 steps per value and per scale."""
         limit, scale = to_fraction(threshold, "threshold"), to_fraction(noise, "noise")
-        rounds = read_count(budget, "budget")
-        grid = None if values is None else read_count(values, "values")
+        rounds = parse_count(budget, "budget")
+        grid = None if values is None else parse_count(values, "values")
         if scale < 0 or (scale == 0 and grid is None):
             raise InvalidInputError(
-                f"noise must be positive, not {shortened(noise)}; it may be 0 where answers are "
-                "rounded to few values (values=), for accuracy without privacy of rows."
+                f"noise must be positive, not {shortened(noise)}. It may be 0 only if answers are "
+                "rounded to few values (values=), which protects accuracy but no row."
             )
         if grid is not None and grid > _FINEST_GRID:
-            raise InvalidInputError(f"values is {grid:,}; answers have at most 2^20 values.")
+            raise InvalidInputError(
+                f"values is {grid:,}; answers can be rounded to at most 2^20 values."
+            )
         if limit < 0:
             raise InvalidInputError(f"threshold must be at least 0, not {shortened(threshold)}.")
         if limit > _LARGEST_THRESHOLD:
@@ -102,49 +104,49 @@ class AlgorithmSettings:
 
     @property
     def steps(self) -> int:
-        """Steps in the whole range of a mean: n·2^bits."""
+        """The number of steps in the whole range of a mean: n·2^bits."""
         return self.rows << self.bits
 
     @property
     def round_epsilon(self) -> Fraction:
-        """What one round costs, for replacing a row: 9/(4σn), exact."""
+        """The privacy loss of one round, for replacing a row: 9/(4σn), exact."""
         if not self.noise:
             raise UnsupportedError(
-                "A holdout without noise protects no row, so no level and no ledger can say what "
-                f"its answers cost; plan it with {argument('protect', 'rows')}."
+                "A holdout without noise protects no row: its answers have no finite epsilon that "
+                f"a ledger could debit. Plan it with {argument('protect', 'rows')}."
             )
         return Fraction(9, 4) / (self.noise * self.rows)
 
     @property
     def epsilon(self) -> Fraction:
-        """What all B rounds cost: 9B/(4σn), exact."""
+        """The privacy loss of all B rounds: 9B/(4σn), exact."""
         return self.budget * self.round_epsilon
 
     @cached_property
     def threshold_law(self) -> TwoSidedGeometric:
-        """The noise of a round's threshold, scale σ."""
+        """The noise of a round's threshold, of scale σ."""
         return TwoSidedGeometric.from_scale(self.noise * self.steps)
 
     @cached_property
     def comparison_law(self) -> TwoSidedGeometric:
-        """The noise of every comparison, scale 2σ."""
+        """The noise of every comparison, of scale 2σ."""
         return TwoSidedGeometric.from_scale(2 * self.noise * self.steps)
 
     @cached_property
     def answer_law(self) -> TwoSidedGeometric:
-        """The noise of an answer from the holdout, scale 4σ."""
+        """The noise of an answer from the holdout, of scale 4σ."""
         return TwoSidedGeometric.from_scale(4 * self.noise * self.steps)
 
     @property
     def answer_sd(self) -> float:
         """The standard deviation of the noise of an answer from the holdout: √2·4σ.
 
-        The two-sided geometric law of scale 4σ has it to 12 digits, at 2^20 steps to a scale.
+        At 2^20 steps per scale the two-sided geometric law of scale 4σ has it to 12 digits.
         """
         return math.sqrt(2) * 4 * float_nearest(self.noise)
 
     def shown(self, value: Fraction) -> Fraction:
-        """Round an answer from the holdout, half up, to the public values, if there are such."""
+        """Round an answer from the holdout, half up, to the public values, if there are any."""
         if self.values is None:
             return value
         nearest = (value * self.values + Fraction(1, 2)).__floor__()
@@ -156,14 +158,14 @@ class AlgorithmSettings:
 
 
 @dataclass(frozen=True)
-class Evaluated:
-    """A question's two values: what Algorithm 1 needs to know, in steps.
+class QueryValues:
+    """The two values of a question that Algorithm 1 compares, in steps.
 
     Attributes:
-        holdout: Q(X), whole steps. Secret.
-        train: Q(D) in the same steps, exact.
+        holdout: Q(X), in whole steps. Secret.
+        train: Q(D), in the same steps, exact.
         unit: the value of one step.
-        sensitivity: of a number, how far one row moves it; None for a mean.
+        sensitivity: for a declared number, how far one row can move it; None for a mean.
     """
 
     holdout: int
@@ -172,13 +174,13 @@ class Evaluated:
     sensitivity: Fraction | None = None
 
     def __repr__(self) -> str:
-        return f"Evaluated(train={self.train}, unit={self.unit})"
+        return f"QueryValues(train={self.train}, unit={self.unit})"
 
 
 def answer(
-    settings: AlgorithmSettings, question: Evaluated, comparison: int, threshold: int
+    settings: AlgorithmSettings, question: QueryValues, comparison: int, threshold: int
 ) -> tuple[Fraction, bool]:
-    """Run lines 8 to 12 of Algorithm 1 with the noises γ and δ given.
+    """Run lines 8 to 12 of Algorithm 1 with given noises γ and δ.
 
     Returns the answer, and whether it came from the holdout, which ends the round.
 
@@ -193,23 +195,23 @@ def answer(
 
 def mean_question(
     settings: AlgorithmSettings, holdout: int, train: int, train_rows: int
-) -> Evaluated:
-    """Return the question for a mean over rows from its two sums of steps."""
+) -> QueryValues:
+    """Return the question about a mean over rows, from its two sums of steps."""
     scaled = Fraction(train * settings.rows, train_rows)
-    return Evaluated(holdout, scaled, Fraction(1, settings.steps))
+    return QueryValues(holdout, scaled, Fraction(1, settings.steps))
 
 
 def number_question(
     settings: AlgorithmSettings, holdout: Fraction, train: Fraction, sensitivity: Fraction
-) -> Evaluated:
-    """Return the question for a number that moves by at most `sensitivity`.
+) -> QueryValues:
+    """Return the question about a number that one row moves by at most `sensitivity`.
 
-    Its unit is a little more than sensitivity/2^bits, so that with rounding to the grid it still
-    moves by at most 2^bits steps; threshold and noise are then in units of n·sensitivity.
+    Its unit is slightly more than sensitivity/2^bits, so that after rounding to the grid one row
+    still moves it by at most 2^bits steps; threshold and noise are then in units of n·sensitivity.
     """
     unit = sensitivity / ((1 << settings.bits) - 1)
     half = Fraction(1, 2)
-    return Evaluated(
+    return QueryValues(
         (holdout / unit + half).__floor__(),
         Fraction((train / unit + half).__floor__()),
         unit,

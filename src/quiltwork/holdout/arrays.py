@@ -1,9 +1,9 @@
-"""Rows as read: arrays that share no memory with what was given, checked, and known by a digest.
+"""Private copies of the data: validated, read-only arrays and frames, identified by a keyed digest.
 
-No statistic can change a row: it gets views of bytes, which nothing makes writable, or copies of
-arrays of objects, which must be such as do not change. Frames and sparse matrices stay what they
-are: it gets a view that pandas or Polars copy before they write, or a sparse matrix over such
-bytes; where pandas is older than 3, a copy.
+A statistic cannot change a row: it gets views of immutable bytes, or copies of object arrays, whose
+cells must be immutable. Frames and sparse matrices keep their type: the statistic gets a view that
+pandas or Polars copies before writing, or a sparse matrix over immutable bytes; with pandas older
+than 3, a copy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNCHANGING = (str, bytes, int, float, complex, date, time, timedelta, Decimal, 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Rows of a frame of pandas or Polars, or of a sparse matrix, which nobody else has."""
+    """A private copy of a pandas or Polars frame, or of a sparse matrix."""
 
     kind: str
     kept: Any
@@ -43,7 +43,7 @@ class Frame:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array."""
+        """The shape, as of an array."""
         return tuple(self.kept.shape)
 
     @property
@@ -53,13 +53,13 @@ class Frame:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of columns, or how many a sparse matrix has."""
+        """The column names, or the number of columns of a sparse matrix."""
         if self.kind == "sparse":
             return (f"{self.shape[1]} sparse",)
         return tuple(map(str, self.kept.columns))
 
     def shown(self) -> Any:
-        """Return what a statistic is given."""
+        """Return the read-only view or copy for a statistic."""
         if self.kind == "pandas":
             return self.kept.copy(deep=not _copies_on_write())
         if self.kind == "polars":
@@ -68,11 +68,11 @@ class Frame:
         return type(kept)((kept.data, kept.indices, kept.indptr), shape=kept.shape, copy=False)
 
     def take(self, rows: Any) -> Any:
-        """Return some of the rows, as a statistic is given them."""
+        """Return a selection of rows for a statistic."""
         return self.kept.iloc[rows] if self.kind == "pandas" else self.kept[rows]
 
     def columns(self) -> list[NDArray[Any]]:
-        """Return the columns as arrays, or what a sparse matrix is made of."""
+        """Return the columns as arrays, or the arrays of a sparse matrix."""
         if self.kind == "sparse":
             return [self.kept.data, self.kept.indices, self.kept.indptr]
         if self.kind == "pandas":
@@ -80,8 +80,8 @@ class Frame:
         return [np.asarray(column.to_numpy()) for column in self.kept.get_columns()]
 
 
-def read_rows(data: Any, name: str) -> Data:
-    """Return the data as arrays, one row per sample, that share no memory with what was given."""
+def freeze_rows(data: Any, name: str) -> Data:
+    """Return private copies of the data as arrays or frames, one row per sample."""
     if not isinstance(data, tuple):
         return _frozen(data, name)
     parts = tuple(_frozen(part, name) for part in data)
@@ -93,9 +93,9 @@ def read_rows(data: Any, name: str) -> Data:
     return parts
 
 
-def two_sets(train: Any, holdout: Any) -> tuple[Data, Data]:
-    """Read training set and holdout: of one kind, and not the same rows."""
-    public, private = read_rows(train, "train"), read_rows(holdout, "holdout")
+def freeze_train_and_holdout(train: Any, holdout: Any) -> tuple[Data, Data]:
+    """Copy training set and holdout, which must be of one kind and not be the same rows."""
+    public, private = freeze_rows(train, "train"), freeze_rows(holdout, "holdout")
     _check_alike(public, private)
     if all(_same(a, b) for a, b in zip(arrays(public), arrays(private), strict=True)):
         raise InvalidInputError(
@@ -105,17 +105,18 @@ def two_sets(train: Any, holdout: Any) -> tuple[Data, Data]:
     return public, private
 
 
-def _same(one: Any, other: Any) -> bool:
-    if one.shape != other.shape:
+def _same(left: Any, right: Any) -> bool:
+    """Whether two arrays or frames are equal; NaN equals NaN."""
+    if left.shape != right.shape:
         return False
-    if isinstance(one, Frame):
-        pairs = zip(one.columns(), other.columns(), strict=True)
+    if isinstance(left, Frame):
+        pairs = zip(left.columns(), right.columns(), strict=True)
         return all(a.tolist() == b.tolist() for a, b in pairs)
-    return bool(np.all((one == other) | ((one != one) & (other != other))))  # NaN is not itself
+    return bool(np.all((left == right) | ((left != left) & (right != right))))  # NaN is not itself
 
 
 def arrays(data: Data) -> tuple[Any, ...]:
-    """Return the arrays and frames that rows are made of."""
+    """Return the arrays and frames that the rows consist of."""
     return data if isinstance(data, tuple) else (data,)
 
 
@@ -125,7 +126,7 @@ def count_rows(data: Data) -> int:
 
 
 def shown(data: Data) -> Data:
-    """Return what a statistic is given: views of the bytes, which stay as they are, or copies."""
+    """Return read-only views of the rows, or copies of objects, for a statistic."""
     if isinstance(data, tuple):
         return tuple(shown(part) for part in data)
     if isinstance(data, Frame):
@@ -134,7 +135,7 @@ def shown(data: Data) -> Data:
 
 
 def take(data: Data, rows: Any) -> Data:
-    """Return some of the rows, as a statistic is given them."""
+    """Return a selection of the rows for a statistic."""
     if isinstance(data, tuple):
         return tuple(take(part, rows) for part in data)
     return data.take(rows) if isinstance(data, Frame) else shown(data[rows])
@@ -179,8 +180,8 @@ def _check_alike(one: Data, other: Data) -> None:
     for a, b in zip(parts, others, strict=True):
         if getattr(a, "names", None) != getattr(b, "names", None):
             raise InvalidInputError(
-                "train and holdout have other columns, or one of them is a frame and the other is "
-                "not; give both the same ones, in the same order."
+                "train and holdout have different columns, or only one of them is a frame; give "
+                "both the same columns, in the same order."
             )
         if a.shape[1:] != b.shape[1:]:
             raise InvalidInputError(
@@ -190,13 +191,13 @@ def _check_alike(one: Data, other: Data) -> None:
         for at, (left, right) in enumerate(zip(*_kinds(a, b), strict=True), start=1):
             if left != right and "objects" not in (left, right):
                 raise InvalidInputError(
-                    f"train has {left} where holdout has {right} (column {at}), so nothing in them "
-                    "would compare; convert one of the two."
+                    f"Column {at} holds {left} in train and {right} in holdout, so the two cannot "
+                    "be compared; convert one of them."
                 )
 
 
 def _kinds(*parts: Any) -> list[list[str]]:
-    """Name what cells hold, column by column where an array holds objects."""
+    """Name the kinds of cells, column by column where an array holds objects."""
     if isinstance(parts[0], Frame):
         return [[_kind(column) for column in part.columns()] for part in parts]
     if all(part.dtype == object for part in parts):
@@ -212,7 +213,7 @@ def _kind(part: NDArray[Any]) -> str:
 
 
 def kind_of(cells: Iterable[Any]) -> str:
-    """Name what cells hold, as far as comparing with others goes; "objects" may be anything.
+    """Name the kind of cells, for comparisons: "numbers", "text", or "objects" for anything else.
 
     >>> kind_of([1, 2.5, None]), kind_of(["a", "b"]), kind_of([1, "a"])
     ('numbers', 'text', 'objects')
@@ -226,7 +227,7 @@ def kind_of(cells: Iterable[Any]) -> str:
 
 
 def check_length(members: tuple[Belief, ...] | None, count: int) -> None:
-    """Refuse beliefs about another number of rows."""
+    """Refuse beliefs about another number of rows than the holdout has."""
     for belief in members or ():
         if belief.length is not None and belief.length != count:
             raise InvalidInputError(
@@ -236,7 +237,7 @@ def check_length(members: tuple[Belief, ...] | None, count: int) -> None:
 
 
 def without_names(members: tuple[Belief, ...]) -> tuple[Belief, ...]:
-    """Tell of clusters their sizes alone: names come from the holdout, and an order tells rows."""
+    """Reduce clusters to their sizes, sorted: their names and order may reveal rows."""
     return tuple(
         Clusters(np.repeat(np.arange(len(belief.sizes)), np.sort(belief.sizes)).tolist())
         if isinstance(belief, Clusters)
@@ -246,17 +247,17 @@ def without_names(members: tuple[Belief, ...]) -> tuple[Belief, ...]:
 
 
 def commitment(key: str, *datasets: Data) -> str:
-    """Return a keyed digest of datasets: other rows, another order or another type change it.
+    """Return a keyed digest of datasets; other values, another order or another type change it.
 
-    Without the key, which is kept in a file of its own, no guess of the rows can be tried.
+    Without the key, which is kept in a file of its own, nobody can test a guess of the rows.
     """
     digest = hmac.new(bytes.fromhex(key), digestmod="sha256")
-    found: list[NDArray[Any]] = []
+    columns: list[NDArray[Any]] = []
     for part in (part for data in datasets for part in arrays(data)):
         if isinstance(part, Frame):
             digest.update(repr(part.names).encode(errors="surrogatepass"))
-        found += part.columns() if isinstance(part, Frame) else [part]
-    for part in found:
+        columns += part.columns() if isinstance(part, Frame) else [part]
+    for part in columns:
         digest.update(f"{part.dtype.str}{part.shape}".encode())
         if part.dtype.hasobject or part.dtype.char in "gG":  # extended floats have idle bytes
             digest.update(repr(part.tolist()).encode(errors="surrogatepass"))
@@ -266,50 +267,54 @@ def commitment(key: str, *datasets: Data) -> str:
 
 
 def _as_frame(data: Any, name: str) -> Frame | None:
-    """Keep a frame or a sparse matrix apart from what was given; None for anything else."""
-    kind = _maker(data)
+    """Copy a frame or a sparse matrix; None for anything else."""
+    kind = _frame_library(data)
     if kind is None:
         return None
     if kind == "sparse":
-        found = Frame(kind, _frozen_matrix(data))
+        frame = Frame(kind, _frozen_matrix(data))
     else:
-        found = Frame(kind, data.copy(deep=True) if kind == "pandas" else data.clone())
-        if len(set(found.names)) < len(found.names):
+        frame = Frame(kind, data.copy(deep=True) if kind == "pandas" else data.clone())
+        if len(set(frame.names)) < len(frame.names):
             raise InvalidInputError(f"{name} has two columns of one name; name each differently.")
-        for title, column in zip(found.names, found.columns(), strict=True):
+        for title, column in zip(frame.names, frame.columns(), strict=True):
             _check_cells(column, f"Column {title!r} of {name}")
-    if not len(found) or not found.shape[1]:
+    if not len(frame) or not frame.shape[1]:
         raise InvalidInputError(f"{name} has no rows; give an array with one row per sample.")
-    return found
+    return frame
 
 
-def _maker(data: Any) -> str | None:
-    """Return whose frame it is, or whether it is a sparse matrix."""
-    room = type(data).__module__.partition(".")[0]
-    if room in ("pandas", "polars") and type(data).__name__ == "DataFrame":
-        return room
-    sparse = sys.modules.get("scipy.sparse")  # without it nothing is a sparse matrix
+def _frame_library(data: Any) -> str | None:
+    """Return the library of a frame, or "sparse" for a sparse matrix; else None."""
+    library = type(data).__module__.partition(".")[0]
+    if library in ("pandas", "polars") and type(data).__name__ == "DataFrame":
+        return library
+    sparse = sys.modules.get("scipy.sparse")  # if SciPy was never imported, data cannot be sparse
     return "sparse" if sparse is not None and sparse.issparse(data) else None
 
 
-def _check_cells(column: NDArray[Any], what: str) -> None:
-    """Refuse objects that a statistic could change."""
+def _check_cells(column: NDArray[Any], label: str) -> None:
+    """Refuse mutable objects, which a statistic could change."""
     if column.dtype != object:
         return
     kinds = {type(cell) for cell in column.ravel().tolist() if cell is not None}
     missing = ("NAType", "NaTType")  # of pandas
-    if any(not issubclass(one, _UNCHANGING) and one.__name__ not in missing for one in kinds):
+    if any(
+        not issubclass(cell_type, _UNCHANGING) and cell_type.__name__ not in missing
+        for cell_type in kinds
+    ):
         raise InvalidInputError(
-            f"{what} holds objects that a statistic could change; give numbers, text or dates."
+            f"{label} holds mutable objects, which a statistic could change; give numbers, text or "
+            "dates."
         )
 
 
 def _frozen_matrix(data: Any) -> Any:
-    found = data.tocsr(copy=True)
-    found.sum_duplicates()
-    made = (np.frombuffer(part.tobytes(), part.dtype) for part in (found.data, found.indices))
-    pointers = np.frombuffer(found.indptr.tobytes(), found.indptr.dtype)
-    return type(found)((*made, pointers), shape=found.shape, copy=False)
+    matrix = data.tocsr(copy=True)
+    matrix.sum_duplicates()
+    parts = (np.frombuffer(part.tobytes(), part.dtype) for part in (matrix.data, matrix.indices))
+    pointers = np.frombuffer(matrix.indptr.tobytes(), matrix.indptr.dtype)
+    return type(matrix)((*parts, pointers), shape=matrix.shape, copy=False)
 
 
 def _copies_on_write() -> bool:

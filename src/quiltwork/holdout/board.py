@@ -1,13 +1,16 @@
-"""`Board`: predictions by row id, a rule that keeps what it shows true, and an end.
+"""`Board`: a leaderboard over predictions by row id, with a rule, standings and a final ranking.
 
-The command line, agents and a curator call this one object; they differ in where its files are.
-A board has a rule: a *Ladder* tells the best score, rounded, and moves for a clear improvement;
-*one bit* tells whether a submission is better than the best; *rounds* are the reusable holdout's,
-which scores every submission while its training rows and the holdout agree. Whatever is public is
-checked before a submission is counted. An exact repetition, or a key that was used, is answered
-from the log. Rows kept apart are scored once, at the end, when every team has named a submission.
-One process at a time scores, and others wait; what a board shows is read from the lines that its
-secret seals, without a lock. A submission costs one pass over the rows and one over the log.
+The command line, the MCP server and the curator all call this object; they differ only in where its
+files are (`BoardFiles`). The rule decides what is published: a *Ladder* publishes the best score,
+rounded, after a clear improvement; *one bit* publishes only whether a submission is better than the
+best; *rounds* (the reusable holdout) scores every submission while training rows and holdout agree.
+
+Everything public (ids, classes) is validated before a submission is counted. Submissions are
+idempotent: an exact repetition, or a repeated idempotency key, returns the stored answer from the
+log. Rows kept apart for the final ranking are scored once, after every team has named a submission.
+
+One process at a time writes; others wait for the lock. Standings are read without a lock, from the
+lines that the secret seals. A submission costs one pass over the rows and one over the log.
 
 Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/final-ranking.md
 """
@@ -34,12 +37,18 @@ from quiltwork.beliefs.sets import beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import Number, counted, integer, shortened, to_fraction
 from quiltwork.holdout.arrays import commitment, without_names
-from quiltwork.holdout.final_ranking import FinalRanking, rank_teams, read_ranking
-from quiltwork.holdout.guarantee import VACUOUS, read_share
+from quiltwork.holdout.final_ranking import FinalRanking, rank_teams, ranking_from_body
+from quiltwork.holdout.guarantee import VACUOUS, parse_share
 from quiltwork.holdout.label_table import Labels, Mask, ScoredRows, check_targets, need_classes
 from quiltwork.holdout.ladder import Ladder, interval_of
 from quiltwork.holdout.metrics import Metric, Scoring
 from quiltwork.holdout.one_bit import OneBit
+from quiltwork.holdout.prediction_tables import (
+    TrainHoldoutTables,
+    check_ids,
+    check_predictions,
+    with_classes,
+)
 from quiltwork.holdout.reusable import ReusableHoldout
 from quiltwork.holdout.sealed_log import (
     check_team,
@@ -48,15 +57,14 @@ from quiltwork.holdout.sealed_log import (
     read_secret,
     sealed_lines,
 )
-from quiltwork.holdout.studies import Study, check_ids, check_predictions, with_classes
 from quiltwork.holdout.transcript import (
     INTERRUPTED,
     KEPT,
     RULES,
     WAITING,
-    About,
-    Announcing,
+    AnnouncementRule,
     BoardEntry,
+    BoardSetup,
     Columns,
     FinalPart,
     SubmissionNote,
@@ -72,51 +80,51 @@ Table = tuple[list[str], NDArray[Any]]
 Engine = Ladder | ReusableHoldout
 _ANNOUNCING: dict[str, type[Ladder]] = {"ladder": Ladder, "one bit": OneBit}
 _LARGEST = 1 << 30
-"""Bytes of the predictions of one submission."""
+"""Maximum size of one submission's stored predictions, in bytes, after decompression."""
 
 
 class BoardFiles(Protocol):
-    """Where the things of a board are."""
+    """Storage of one board: its log, its tables and the submitted predictions."""
 
     @property
     def log(self) -> Path:
-        """Of its lines; their secret is beside it."""
+        """Path of the log; its secret lies beside it."""
 
     @property
     def wait(self) -> float:
-        """Seconds for which another process that scores is waited for."""
+        """Seconds to wait for another process that holds the lock."""
 
     def table(self, side: str) -> Table:
-        """Return the header and the rows of `train` or `holdout`, as text."""
+        """Return the header and the rows of table `train` or `holdout`, as text."""
 
     def named(self, side: str) -> str:
-        """Return how messages call a table."""
+        """Return the name of a table for messages."""
 
     def keep(self, number: int, content: bytes) -> None:
-        """Keep what was predicted by a submission, durably; one that was not counted is lost."""
+        """Store one submission's predictions durably, before it is counted."""
 
     def kept(self, number: int) -> bytes:
-        """Return what was predicted."""
+        """Return the stored predictions of a submission."""
 
     def payer(self) -> AbstractContextManager[Ledger | None]:
-        """Open the ledger that pays for rounds, if there is one."""
+        """Open the ledger that is debited for rounds, if there is one."""
 
 
 @dataclass(frozen=True)
 class SubmissionVerdict(ResultBase):
-    """What a submission is told.
+    """The answer to one submission.
 
     Attributes:
-        number: which submission it was, from 1.
-        team: whose.
-        metric: by which it was scored.
-        better: whether it moved the board; of rounds, whether it came from the holdout.
-        value: the metric's value as the board shows it; None where nothing more is told.
-        left: how many more submissions, or rounds, there are.
-        outcome: what came of it, as in the log.
+        number: the submission's number, from 1.
+        team: who submitted.
+        metric: the metric it was scored by.
+        better: whether it changed the standings; under `rounds`, whether the holdout answered.
+        value: the metric's value as the board shows it; None where it is not published.
+        left: submissions, or rounds, that remain.
+        outcome: its outcome in the log, see `BoardEntry`.
         noise_sd: the standard deviation of the noise in `value`.
-        repeated: whether it was answered from the log.
-        at: when it came.
+        repeated: whether this is a stored answer, returned for a repeated submission.
+        at: when it was submitted, in UTC.
     """
 
     schema = ("leaderboard-verdict", 2)
@@ -133,24 +141,26 @@ class SubmissionVerdict(ResultBase):
     at: str = ""
 
     def explain(self) -> str:
-        """Say it in a sentence."""
+        """Return the verdict as a sentence."""
         if self.outcome in ("training", "holdout"):
             noise = f", noise of standard deviation {self.noise_sd:.3g}" if self.noise_sd else ""
-            where = "from the holdout" if self.outcome == "holdout" else "as on the training set"
-            told = f"has {self.metric} {self.value:.6g}, {where}{noise}"
+            source = "from the holdout" if self.outcome == "holdout" else "as on the training set"
+            outcome = f"has {self.metric} {self.value:.6g}, {source}{noise}"
         elif self.outcome == KEPT:
-            told = "is kept for the end: every announcement is used, and nothing is compared"
+            outcome = "is kept for the final ranking, without a score: no announcements are left"
         else:
-            told = "is the best" if self.better else "does not beat the best"
-            told += "" if self.value is None else f", at {self.value:.6g}"
-        again = " (answered from the log, not counted again)" if self.repeated else ""
-        return f"Submission {self.number} of {self.team} {told}; {self.left:,} left{again}."
+            outcome = "is the best" if self.better else "does not beat the best"
+            outcome += "" if self.value is None else f", at {self.value:.6g}"
+        note = " (stored answer: not counted again)" if self.repeated else ""
+        return f"Submission {self.number} of {self.team} {outcome}; {self.left:,} left{note}."
 
 
 @dataclass(frozen=True)
 class StandingRow:
-    """A line of the standings: `value` as the board shows it, None where only one bit was told, and
-    where the truth may be, with the board's confidence.
+    """A row of the standings.
+
+    `value` is the score as the board shows it, None where only one bit was published; `low` and
+    `high` bound the true score with the board's confidence.
     """
 
     rank: int
@@ -164,14 +174,14 @@ class StandingRow:
 
 @dataclass(frozen=True)
 class BoardPromise(ResultBase):
-    """What a board promises.
+    """The accuracy guarantee of a board.
 
     Attributes:
-        width: of a score, or of a verdict, a share of the way from the worst to the best value.
-        confidence: with which probability it holds.
-        questions: or submissions that it covers.
-        words: the promise as a sentence.
-        epsilon: the level of rounds for replacing a row; None where no row is protected.
+        width: the largest error of a published score or verdict, as a share of the metric's range.
+        confidence: the probability with which the guarantee holds.
+        questions: the number of questions or submissions it covers.
+        words: the guarantee as a sentence.
+        epsilon: under `rounds` with noise, the privacy level for replacing one row; otherwise None.
     """
 
     width: float
@@ -181,35 +191,35 @@ class BoardPromise(ResultBase):
     epsilon: float | None = None
 
     def explain(self) -> str:
-        """Say it."""
+        """Return the guarantee as a sentence."""
         return self.words
 
 
 @dataclass(frozen=True)
 class BoardStatus(ResultBase):
-    """What a board asks for, what it promises, what is left, and how teams stand.
+    """The public state of a board: its task, its guarantee, what is left, and the standings.
 
     Attributes:
         name: of the board.
         mode: "ladder", "one bit" or "rounds".
         metric: the name of the metric.
-        identity: the name of the id column of predictions.
-        rows: that are predicted, all of them.
-        asked_rows: that the standings rest on; pairs count as two.
-        final_rows: that are kept for the end, likewise.
-        submissions: accepted in all; of rounds, how many there are.
-        submitted: so far.
-        left: how many more.
-        announcements_left: how many more scores are announced; None for no limit.
-        confidence: of the promise.
-        width: of a score, or of a verdict, a share of the way from the worst to the best value.
-        worst: the metric's value at the one end.
-        best: at the other.
-        promise: the theorem and its bound, in words.
-        ended: whether nothing more is accepted.
-        named: the submission that each team has named for the end.
+        identity: the name of the id column in predictions.
+        rows: the number of rows to predict.
+        asked_rows: the rows that the standings rest on; a pair counts as two.
+        final_rows: the rows kept apart for the final ranking; a pair counts as two.
+        submissions: the number of submissions accepted in all; under `rounds`, of rounds.
+        submitted: the number of submissions so far.
+        left: submissions, or rounds, that remain.
+        announcements_left: scores that can still be announced; None without a limit.
+        confidence: of the guarantee.
+        width: the largest error of a score or verdict, as a share of the metric's range.
+        worst: the metric's value at score 0.
+        best: the metric's value at score 1.
+        promise: the guarantee in words.
+        ended: whether the board accepts no more submissions.
+        named: the submission that each team has named for the final ranking.
         places: the standings, best first.
-        ranking: how it ended; None before, and where no rows were kept apart.
+        ranking: the final ranking; None before the end, and where no rows were kept apart.
     """
 
     schema = ("leaderboard", 2)
@@ -236,29 +246,31 @@ class BoardStatus(ResultBase):
     ranking: FinalRanking | None
 
     def explain(self) -> str:
-        """Say it in sentences."""
-        what = "submission" if self.mode != "rounds" else "round"
+        """Return the state in sentences."""
+        unit = "submission" if self.mode != "rounds" else "round"
         if self.ranking is not None:
             return f"{self.name} has ended. {self.ranking.explain()}"
         if self.ended:
             return f"{self.name} has ended.\n{self.promise}"
         lines = [
             f"Predict {self.rows:,} rows: a file with {self.identity!r} and 'prediction', scored "
-            f"by {self.metric}. {self.left:,} of {counted(self.submissions, what)} left.",
+            f"by {self.metric}. {self.left:,} of {counted(self.submissions, unit)} left.",
             self.promise,
         ]
         if self.final_rows:
             lines.append(
-                f"{self.final_rows:,} of the rows are kept apart, nobody is told which, and scored "
-                "once, at the end: name one submission for it."
+                f"{self.final_rows:,} of the rows are secretly kept apart for the final ranking: "
+                "each team names one submission, which is scored on them once, at the end."
             )
         if self.announcements_left is not None:
             left = counted(self.announcements_left, "announcement")
-            lines.append(f"{left} left, of all teams together; after them submissions are kept.")
+            lines.append(
+                f"{left} left for all teams together; later submissions are stored, not scored."
+            )
         return "\n".join(lines)
 
     def table(self) -> tuple[list[str], list[list[object]]]:
-        """Return header and rows as tables and files show them; of the end, once it is there."""
+        """Return the header and rows of the standings, or of the final ranking once it exists."""
         if self.ranking is not None:
             return self.ranking.table()
 
@@ -266,56 +278,60 @@ class BoardStatus(ResultBase):
             return "" if value is None else f"{value:.6g}"
 
         rows: list[list[object]] = [
-            [one.rank, one.team, one.number, *map(cell, (one.value, one.low, one.high))]
-            for one in self.places
+            [place.rank, place.team, place.number, *map(cell, (place.value, place.low, place.high))]
+            for place in self.places
         ]
         return ["rank", "team", "submission", "value", "low", "high"], rows
 
 
-def status_of(found: Transcript, rows: int = 0) -> BoardStatus:
-    """Return what a board asks for, promises and shows, from its transcript alone."""
-    metric, rule, about = found.metric, found.rule, found.about
-    promise, ladder = promise_of(found), isinstance(rule, Announcing)
-    announced = len(found.standings)
-    limit = rule.announcements if isinstance(rule, Announcing) else None
+def status_of(transcript: Transcript, rows: int = 0) -> BoardStatus:
+    """Return the public state of a board, from its transcript alone."""
+    metric, rule, setup = transcript.metric, transcript.rule, transcript.about
+    promise, announces = promise_of(transcript), isinstance(rule, AnnouncementRule)
+    announced = len(transcript.standings)
+    limit = rule.announcements if isinstance(rule, AnnouncementRule) else None
     per_row = 2 if metric.pairs else 1
-    final_rows = 0 if about.final is None else about.final.rows * per_row
+    final_rows = 0 if setup.final is None else setup.final.rows * per_row
     return BoardStatus(
-        name=about.name,
+        name=setup.name,
         mode=rule.kind,
         metric=metric.name,
-        identity="" if about.columns is None else about.columns.identity,
-        rows=rows or found.rows * per_row + final_rows,
-        asked_rows=found.rows * per_row,
+        identity="" if setup.columns is None else setup.columns.identity,
+        rows=rows or transcript.rows * per_row + final_rows,
+        asked_rows=transcript.rows * per_row,
         final_rows=final_rows,
-        submissions=rule.submissions if isinstance(rule, Announcing) else rule.settings.budget,
-        submitted=len(found.entries),
-        left=found.remaining,
+        submissions=rule.submissions
+        if isinstance(rule, AnnouncementRule)
+        else rule.settings.budget,
+        submitted=len(transcript.entries),
+        left=transcript.remaining,
         announcements_left=None if limit is None else max(0, limit - announced),
         confidence=promise.confidence,
         width=promise.width,
         worst=metric.worst,
         best=metric.best,
         promise=promise.words,
-        ended=found.ended,
-        named=dict(found.named if found.chosen is None else found.chosen),
-        places=_announced(found, metric) if ladder else _best_answers(found),
-        ranking=None if found.ranking is None else read_ranking(found.ranking),
+        ended=transcript.ended,
+        named=dict(transcript.named if transcript.chosen is None else transcript.chosen),
+        places=_announced_places(transcript, metric) if announces else _best_answers(transcript),
+        ranking=None if transcript.ranking is None else ranking_from_body(transcript.ranking),
     )
 
 
-def verdict_of(told: Transcript, entry: BoardEntry) -> SubmissionVerdict:
-    """Return what a submission was told."""
-    scorings = [one for one in told.about.scorings if one.metric == entry.note.metric]
-    metric = scorings[0].read() if scorings else told.metric
-    value, noise = None, 0.0
-    if entry.value is not None and isinstance(told.rule, Announcing):
+def verdict_for(transcript: Transcript, entry: BoardEntry) -> SubmissionVerdict:
+    """Return the verdict on a counted submission, as its team sees it."""
+    scorings = [
+        scoring for scoring in transcript.about.scorings if scoring.metric == entry.note.metric
+    ]
+    metric = scorings[0].read() if scorings else transcript.metric
+    value, noise_sd = None, 0.0
+    if entry.value is not None and isinstance(transcript.rule, AnnouncementRule):
         value = metric.shown(float(entry.value))
     elif entry.value is not None:
-        answer = entry.answer(told.rounds.settings)
+        answer = entry.answer(transcript.rounds.settings)
         value = metric.value([answer.value])
-        spread = metric.interval([answer.value], answer.noise_sd)
-        noise = (spread.high - spread.low) / 2
+        ends = metric.interval([answer.value], answer.noise_sd)
+        noise_sd = (ends.high - ends.low) / 2
     return SubmissionVerdict(
         number=entry.number,
         team=entry.label,
@@ -324,80 +340,84 @@ def verdict_of(told: Transcript, entry: BoardEntry) -> SubmissionVerdict:
         value=value,
         left=entry.remaining,
         outcome=entry.outcome,
-        noise_sd=noise,
+        noise_sd=noise_sd,
         at=entry.note.at,
     )
 
 
-def _announced(found: Transcript, metric: Metric) -> tuple[StandingRow, ...]:
-    rows, standings = [], found.standings
-    for rank, one in enumerate(reversed(standings), start=1):
-        score = found.best if one.score is None and rank == 1 else one.score
+def _announced_places(transcript: Transcript, metric: Metric) -> tuple[StandingRow, ...]:
+    rows, standings = [], transcript.standings
+    for rank, standing in enumerate(reversed(standings), start=1):
+        score = transcript.best if standing.score is None and rank == 1 else standing.score
         value = low = high = None
         if score is not None:
-            ends = interval_of(found, len(standings) - rank)
+            ends = interval_of(transcript, len(standings) - rank)
             value, low, high = map(metric.shown, (score, ends.low, ends.high))
-        rows.append(StandingRow(rank, one.team, one.number, value, low, high, metric.name))
+        rows.append(
+            StandingRow(rank, standing.team, standing.number, value, low, high, metric.name)
+        )
     return tuple(rows)
 
 
-def _best_answers(found: Transcript) -> tuple[StandingRow, ...]:
-    """Return every team's best answer by each metric, with the promise of all of them."""
-    tolerance, rows = found.promise().tolerance, []
-    for scoring in sorted(found.about.scorings, key=lambda one: one.metric):
+def _best_answers(transcript: Transcript) -> tuple[StandingRow, ...]:
+    """Return every team's best answer by each metric, with the guarantee as its interval."""
+    tolerance, rows = transcript.promise().tolerance, []
+    for scoring in sorted(transcript.about.scorings, key=lambda one: one.metric):
         metric, best = scoring.read(), dict[str, SubmissionVerdict]()
-        for entry in found.entries:
+        for entry in transcript.entries:
             if entry.value is None or entry.note.metric != metric.name:
                 continue
-            told = verdict_of(found, entry)
-            known = best.get(told.team)
-            if known is None or (told.value or 0.0) > (known.value or 0.0):
-                best[told.team] = told
+            verdict = verdict_for(transcript, entry)
+            leader = best.get(verdict.team)
+            if leader is None or (verdict.value or 0.0) > (leader.value or 0.0):
+                best[verdict.team] = verdict
         ranked = sorted(best.values(), key=lambda one: (-(one.value or 0.0), one.number))
         for rank, one in enumerate(ranked, start=1):
-            mean = float(found.entries[one.number - 1].value or 0)
+            mean = float(transcript.entries[one.number - 1].value or 0)
             low, high = metric.interval([mean], tolerance)
             row = StandingRow(rank, one.team, one.number, one.value, low, high, metric.name)
             rows.append(row)
     return tuple(rows)
 
 
-def promise_of(found: Transcript) -> BoardPromise:
-    """Return what a board promises, from its transcript alone."""
-    if isinstance(found.rule, Announcing):
-        rule, metric = found.rule, found.metric
-        beliefs = None if found.beliefs is None else beliefs_from_json(found.beliefs)
-        given = (beliefs, rule.rows, rule.submissions, 1 - rule.confidence, rule.steps, metric)
-        width = _ANNOUNCING[rule.kind]._width_at(*given, rule.announcements)
-        told = f"the best score is within {width:.4g} of the truth"
+def promise_of(transcript: Transcript) -> BoardPromise:
+    """Return the guarantee of a board, from its transcript alone."""
+    if isinstance(transcript.rule, AnnouncementRule):
+        rule, metric = transcript.rule, transcript.metric
+        beliefs = None if transcript.beliefs is None else beliefs_from_json(transcript.beliefs)
+        terms = (beliefs, rule.rows, rule.submissions, 1 - rule.confidence, rule.steps, metric)
+        width = _ANNOUNCING[rule.kind]._width_at(*terms, rule.announcements)
+        claim = f"the best score is within {width:.4g} of its true value"
         if rule.kind == "one bit":
-            told = f"every verdict is right where scores in truth differ by more than {width:.4g}"
+            claim = f"every verdict is right if the true scores differ by more than {width:.4g}"
         words = (
-            f"With probability {rule.confidence:g} {told}, as a share of the metric's range, "
+            f"With probability {rule.confidence:g} {claim}, as a share of the metric's range, "
             "whatever anybody submits."
         )
         if width >= VACUOUS:
-            words += " This is vacuous: too few rows for so many submissions."
+            words += " This guarantee is vacuous: there are too few rows for so many submissions."
         return BoardPromise(width, rule.confidence, rule.submissions, words)
-    promise = found.promise()
-    scorings = found.about.scorings or (Scoring(),)
+    promise = transcript.promise()
+    scorings = transcript.about.scorings or (Scoring(),)
     width = max(one.read().spread(promise.tolerance) for one in scorings)
     words = (
         f"With probability {promise.confidence:g} every answer to {promise.questions:,} questions "
-        f"is within {width:.4g} of the truth, as a share of the metric's range."
+        f"is within {width:.4g} of the true value, as a share of the metric's range."
     )
     if promise.vacuous:
-        words += " This is vacuous: too few rows for so many answers from the holdout."
-    level = promise.epsilon if found.rounds.settings.noise else None
+        words += " This guarantee is vacuous: too few rows for so many answers from the holdout."
+    level = promise.epsilon if transcript.rounds.settings.noise else None
     return BoardPromise(width, promise.confidence, promise.questions, words, level)
 
 
 @dataclass(frozen=True)
 class Board:
-    """Labels that nobody sees, and predictions of them by row id.
+    """A leaderboard over secret labels: submissions are predictions by row id.
 
-    `files` says where its log, its tables and what was predicted are: a folder
-    (`folders.FolderFiles`), or a curator's data directory.
+    `files` locates its log, tables and stored predictions: a folder (`folders.FolderFiles`) or a
+    curator's data directory. Make one in a folder with `create_board`, reopen it with `board_of`.
+
+    Theorem: docs/theory/ladder.md, docs/theory/counting.md, docs/theory/final-ranking.md
     """
 
     files: BoardFiles
@@ -413,52 +433,55 @@ class Board:
         name: str = "",
         final: Number = 0,
         series: Belief | None = None,
-        pay: Callable[[Study], None] | None = None,
+        pay: Callable[[TrainHoldoutTables], None] | None = None,
         **options: Any,
     ) -> Board:
-        """Begin a board.
+        """Create a board and its files.
 
         Args:
             files: where its tables are, and its log will be.
-            columns: which column is what; rows that are alike in the group depend on each other.
-            scorings: the metric; of rounds, several.
+            columns: the roles of the columns; rows with the same group depend on each other.
+            scorings: the metric; several under `rounds`.
             rule: "ladder", "one bit" or "rounds".
             name: of the board.
-            final: the share of the rows that is kept apart for the end, such as 1/2; 0 for none.
-            series: how rows depend on each other that are a series in time; a chain or a box.
-            pay: of rounds, begins the dataset that the ledger is to debit, from the tables as they
-                are asked.
+            final: the share of rows kept apart for the final ranking, such as 1/2; 0 for none.
+            series: the belief about rows that are a series in time; a chain or a box.
+            pay: under `rounds`, creates the ledger's dataset, given the tables as they will be
+                asked.
             options: of `Ladder`: submissions, confidence, steps, announcements; of
                 `ReusableHoldout`: threshold, noise, budget, values, queries, dataset.
 
         Raises:
-            InvalidInputError: if something is wrong with a table, or it promises nothing.
-            StorageError: if there is a board already, or nothing can be written.
+            InvalidInputError: if a table is invalid, or the guarantee would be empty.
+            StorageError: if a board exists already, or its files cannot be written.
         """
         instance(columns, Columns, "columns")
-        many = (scorings,) if isinstance(scorings, Scoring) else tuple(scorings)
-        metrics = [instance(one, Scoring, "scoring").read() for one in many]
+        scoring_list = (scorings,) if isinstance(scorings, Scoring) else tuple(scorings)
+        metrics = [instance(scoring, Scoring, "scoring").read() for scoring in scoring_list]
         rule = choice(rule.replace("-", " ") if isinstance(rule, str) else rule, [*RULES], "rule")
         share = _read_share(final)
         secret, table = new_secret(), files.table("holdout")
         labels = Labels.of_table(*table, columns, files.named("holdout"), series)
         if rule != "rounds":
-            if len(many) != 1:
-                raise InvalidInputError(f"A board of this rule has one metric, not {len(many)}.")
-            need_classes(many[0])
-            check_targets(labels.targets, metrics[0], files.named("holdout"))
-        confidence = read_share(options.get("confidence", 0.95), "confidence")
-        gap, mixing = labels.gap_for(share, 1 - confidence)
-        asked, kept = labels.split(share, gap, secret.key)
-        part = None
-        if share:
-            if not asked.any() or not kept.any():
+            if len(scoring_list) != 1:
                 raise InvalidInputError(
-                    "Too few rows or groups to keep some apart and ask the others."
+                    f"A board of this rule has one metric, not {len(scoring_list)}."
                 )
-            rows = labels.scored(kept, metrics[0], secret.key)
+            need_classes(scoring_list[0])
+            check_targets(labels.targets, metrics[0], files.named("holdout"))
+        confidence = parse_share(options.get("confidence", 0.95), "confidence")
+        gap, mixing = labels.gap_for(share, 1 - confidence)
+        asked_mask, final_mask = labels.split(share, gap, secret.key)
+        final_part = None
+        if share:
+            if not asked_mask.any() or not final_mask.any():
+                raise InvalidInputError(
+                    "There are too few rows or groups to keep some apart for the final ranking; "
+                    "give more rows, or final=0."
+                )
+            rows = labels.scored(final_mask, metrics[0], secret.key)
             beliefs = None if rows.belief is None else (rows.belief,)
-            part = FinalPart(
+            final_part = FinalPart(
                 share,
                 len(rows.cells),
                 commitment(secret.key, rows.cells),
@@ -466,45 +489,45 @@ class Board:
                 gap,
                 mixing,
             )
-        about = About(name, columns, many, part)
-        shared = {"path": files.log, "about": about, "secret": secret, **options}
+        setup = BoardSetup(name, columns, scoring_list, final_part)
+        shared = {"path": files.log, "about": setup, "secret": secret, **options}
         if rule == "rounds":
-            study = _study(files, columns, table, asked)
+            study = _study(files, columns, table, asked_mask)
             if pay is not None:
                 pay(study)
             with files.payer() as payer:
                 tables = (study.train, study.holdout)
                 ReusableHoldout(*tables, study.belief(), ledger=payer, **shared).close()
         else:
-            rows = labels.scored(asked, metrics[0], secret.key)
+            rows = labels.scored(asked_mask, metrics[0], secret.key)
             _ANNOUNCING[rule](rows.cells, rows.belief, **shared).close()
         return cls(files)
 
     @property
     def transcript(self) -> Transcript:
-        """Everything that was said so far, as far as the secret seals it."""
+        """The log so far: all lines that the secret seals."""
         return read_transcript(sealed_lines(self.files.log))
 
     @cached_property
     def begun(self) -> Transcript:
-        """What the board was begun with: its first line, which never changes."""
+        """The board's settings: the first line of its log, which never changes."""
         return read_transcript(sealed_lines(self.files.log).partition("\n")[0])
 
     @property
     def request_key(self) -> str:
-        """By which a repeated request is known; it tells nothing about the secret's own key."""
+        """The key of request digests, derived from the secret's key without revealing it."""
         return _keyed(read_secret(self.files.log).key, "requests", [])
 
     @cached_property
     def ids(self) -> list[str]:
-        """Every row id that is predicted, sorted: the order of a file may tell its labels."""
+        """All row ids to predict, sorted, because the order of the file may reveal labels."""
         return sorted(self._labels.ids + self._training_ids)
 
     def metric(self, name: str | None = None) -> Metric:
-        """Return a metric that predictions may be scored by; the first if none is named."""
-        scorings = {one.metric: one for one in self.begun.about.scorings}
+        """Return the metric of this name; the first if no name is given."""
+        scorings = {scoring.metric: scoring for scoring in self.begun.about.scorings}
         if not scorings:
-            raise InvalidInputError("This is no leaderboard: no metric was fixed at its start.")
+            raise InvalidInputError("This is not a leaderboard: it was created without a metric.")
         metric = scorings[choice(name or next(iter(scorings)), [*scorings], "metric")].read()
         if self.begun.rule.kind == "rounds":
             study = self._study
@@ -513,11 +536,11 @@ class Board:
         return metric
 
     def promise(self) -> BoardPromise:
-        """Return what the board promises."""
+        """Return the accuracy guarantee of the board."""
         return promise_of(self.begun)
 
     def standings(self) -> BoardStatus:
-        """Return what is asked for, promised and left, and how teams stand.
+        """Return the public state: the task, the guarantee, what is left, and the standings.
 
         Raises:
             StorageError: if the files of the board are damaged, cut or changed.
@@ -525,7 +548,7 @@ class Board:
         return status_of(self.transcript)
 
     def check(self, predictions: Mapping[str, str], metric: str | None = None) -> None:
-        """Refuse predictions by what is public: which rows there are, which classes."""
+        """Raise InvalidInputError for predictions with wrong ids or unknown classes."""
         if not isinstance(predictions, Mapping):
             raise InvalidInputError(
                 f"predictions must map ids to labels, not {shortened(predictions)}."
@@ -536,7 +559,7 @@ class Board:
             for cell in (cell for pair in predictions.items() for cell in pair):
                 check_text(cell, "an id or a prediction")
         rounds = self.begun.rule.kind == "rounds"
-        hint = " Rows of the training table need predictions too." if rounds else ""
+        hint = " The rows of the training table need predictions too." if rounds else ""
         check_ids(self.ids, predictions, hint)
         check_predictions(predictions, self.metric(metric))
 
@@ -548,138 +571,156 @@ class Board:
         metric: str | None = None,
         attempts: int | None = None,
     ) -> SubmissionVerdict:
-        """Score predictions by id, as `plain_label` has them.
+        """Score predictions by row id; ids and labels are written as `plain_label` does.
+
+        Idempotent: retrying the same request, with or without its key, returns the stored answer.
 
         Args:
             team: who submits.
-            predictions: one for every row, also for those that are kept apart.
-            key: an idempotency key of the team: the same request under it is answered once. An
-                exact repetition of a team's predictions is answered from the log in any case.
-            metric: of rounds with several.
-            attempts: of each team; None for no limit.
+            predictions: one per row id, rows kept apart included.
+            key: an idempotency key of the team; using it for other predictions is an error.
+            metric: under `rounds` with several metrics, the one to score by.
+            attempts: the limit for each team; None for no limit.
 
         Raises:
-            InvalidInputError: for ids that do not match, with how many, what cannot be read, or a
-                key of other predictions. Nothing was spent.
+            InvalidInputError: for ids that do not match, with how many; for unreadable labels, or a
+                key used for other predictions. The submission is not counted.
             BudgetExceeded: after the last submission, or attempt.
-            StorageError: if it could not be recorded; its score is then withheld.
+            StorageError: if the answer could not be recorded; it is then withheld.
         """
         check_team(team)
         if key is not None:
             check_text(key, "key")
         self.check(predictions, metric)
-        measure = self.metric(metric)
-        note = note_of(self.request_key, team, key, measure.name, predictions)
+        metric_used = self.metric(metric)
+        note = submission_note(self.request_key, team, key, metric_used.name, predictions)
         with self._opened() as engine:
-            told = engine.transcript
-            known = repeated(told, team, note)
-            if known is not None:
-                return known
-            if told.ended:
-                raise BudgetExceeded("This board has ended and accepts no more.")
-            if told.remaining <= 0:
-                raise BudgetExceeded(_used_up(told))
-            if attempts is not None and attempts_of(told, team) >= attempts:
-                raise BudgetExceeded(f"All {attempts:,} attempts of yours are used.")
-            if told.about.final is not None:
+            transcript = engine.transcript
+            stored = stored_verdict(transcript, team, note)
+            if stored is not None:
+                return stored
+            if transcript.ended:
+                raise BudgetExceeded("This board has ended and accepts no more submissions.")
+            if transcript.remaining <= 0:
+                raise BudgetExceeded(_used_up(transcript))
+            if attempts is not None and attempts_used(transcript, team) >= attempts:
+                raise BudgetExceeded(f"You have used all of your {attempts:,} attempts.")
+            if transcript.about.final is not None:
                 content = json.dumps(dict(predictions), sort_keys=True).encode()
-                self.files.keep(len(told.entries) + 1, zlib.compress(content))
+                self.files.keep(len(transcript.entries) + 1, zlib.compress(content))
             if isinstance(engine, ReusableHoldout):
-                statistic = self._study.statistic(predictions, measure)
+                statistic = self._study.statistic(predictions, metric_used)
                 engine.ask(statistic, label=team, note=note)
             else:
-                engine.submit(team, self._rows(False).question(predictions, measure), note)
-            told = engine.transcript
-            return verdict_of(told, told.entries[-1])
+                engine.submit(team, self._rows(False).question(predictions, metric_used), note)
+            transcript = engine.transcript
+            return verdict_for(transcript, transcript.entries[-1])
 
     def choose(self, team: str, number: int) -> BoardStatus:
-        """Let a team name the submission that is scored for it at the end; it may change.
+        """Name the submission that will be scored for a team in the final ranking; it may change.
 
-        Without a word of hers it is the last that moved the board, or else the latest.
+        A team that names none gets its last submission that changed the standings, or else its
+        latest.
         """
         check_team(team)
         with self._opened() as engine:
-            told = engine.transcript
-            if told.about.final is None:
-                raise InvalidInputError("This board keeps no rows apart, so nothing is named.")
-            if told.ended:
-                raise BudgetExceeded("This board has ended: no submission can be named any more.")
-            own = [one.number for one in told.entries if one.label == team and _is_kept(one)]
-            if integer(number, "number", 0) not in own:
-                listed = ", ".join(map(str, own[-10:])) or "none"
+            transcript = engine.transcript
+            if transcript.about.final is None:
                 raise InvalidInputError(
-                    f"Submission {shortened(number)} is none of {team}'s, which are {listed}."
+                    "This board has no final ranking, so there is nothing to name a submission for."
+                )
+            if transcript.ended:
+                raise BudgetExceeded("This board has ended: submissions can no longer be named.")
+            own = [
+                entry.number
+                for entry in transcript.entries
+                if entry.label == team and _is_kept(entry)
+            ]
+            if integer(number, "number", 0) not in own:
+                numbers = ", ".join(map(str, own[-10:])) or "none"
+                raise InvalidInputError(
+                    f"{team} has no submission {shortened(number)}; its submissions are {numbers}."
                 )
             engine.record({"named": {team: number}})
         return self.standings()
 
     def finish(self) -> BoardStatus:
-        """End the competition: score the named submissions once on the rows kept apart.
+        """End the competition and score each team's named submission once, on the rows kept apart.
 
-        A board of one bit tells its best score, too. What is named is written down before anything
-        is scored; a finish that was interrupted goes on, and one that is done is told again.
+        A board of one bit also publishes its best score. The named submissions are recorded before
+        any of them is scored. Idempotent: an interrupted call continues, a repeated one returns the
+        same ranking.
 
         Raises:
-            InvalidInputError: if there is nothing to end by.
-            StorageError: if the kept rows or predictions are not as they were, or it could not be
+            InvalidInputError: if the board has neither rows kept apart nor a hidden best score.
+            StorageError: if the kept rows or predictions were changed, or nothing could be
                 recorded.
         """
         with self._opened() as engine:
-            told = engine.transcript
-            if told.about.final is None and not isinstance(engine, OneBit):
+            transcript = engine.transcript
+            if transcript.about.final is None and not isinstance(engine, OneBit):
                 raise InvalidInputError(
-                    "This board keeps no rows apart for the end. Give the share that it is to keep "
-                    "when it is made (--final 1/2); a Ladder tells its best score as it goes."
+                    "This board has no final ranking: no rows were kept apart for it. Give their "
+                    "share when you create a board (--final 1/2). A Ladder already shows its best "
+                    "score."
                 )
-            if told.about.final is not None and told.chosen is None and not _choices(told):
-                raise InvalidInputError("Nothing was submitted yet, so there is nothing to score.")
-            if isinstance(engine, OneBit) and told.best is None and told.chosen is None:
+            if (
+                transcript.about.final is not None
+                and transcript.chosen is None
+                and not final_choices(transcript)
+            ):
+                raise InvalidInputError(
+                    "There are no submissions yet, so there is nothing to score."
+                )
+            if isinstance(engine, OneBit) and transcript.best is None and transcript.chosen is None:
                 engine.final()
-            if told.about.final is not None and told.ranking is None:
-                chosen = told.chosen
+            if transcript.about.final is not None and transcript.ranking is None:
+                chosen = transcript.chosen
                 if chosen is None:
-                    chosen = _choices(told)
+                    chosen = final_choices(transcript)
                     engine.record({"chosen": chosen})
-                ranking = self._ranked(told, chosen)
+                ranking = self._ranked(transcript, chosen)
                 engine.record({"ranking": ranking.body()})
         return self.standings()
 
-    def _ranked(self, told: Transcript, chosen: Mapping[str, int]) -> FinalRanking:
-        """Score what was chosen on the rows kept apart: the only place that looks at them."""
-        metric, rows, part = told.metric, self._rows(True), told.about.final
+    def _ranked(self, transcript: Transcript, chosen: Mapping[str, int]) -> FinalRanking:
+        """Score the named submissions on the rows kept apart, which only this method reads."""
+        metric, rows, final_part = transcript.metric, self._rows(True), transcript.about.final
         secret = read_secret(self.files.log)
-        if part is None or commitment(secret.key, rows.cells) != part.commitment:
+        if final_part is None or commitment(secret.key, rows.cells) != final_part.commitment:
             raise StorageError(
-                "The rows that were kept apart are not those of the start: put back the table of "
-                "labels as it was. Nothing was scored."
+                "The table of labels was changed: the rows kept apart are not those of the board's "
+                "creation. Restore the table. Nothing was scored."
             )
         values = {}
         for team, number in chosen.items():
-            said = self._kept(told.entries[number - 1])
-            found = np.asarray(rows.question(said, metric)(rows.cells), float)
-            values[team] = (number, np.clip(np.nan_to_num(found), 0.0, 1.0))
-        rule = told.rule
-        confidence = rule.confidence if isinstance(rule, Announcing) else 0.95
-        return rank_teams(metric, rows.belief, values, confidence, part.mixing)
+            predictions = self._kept(transcript.entries[number - 1])
+            scores = np.asarray(rows.question(predictions, metric)(rows.cells), float)
+            values[team] = (number, np.clip(np.nan_to_num(scores), 0.0, 1.0))
+        rule = transcript.rule
+        confidence = rule.confidence if isinstance(rule, AnnouncementRule) else 0.95
+        return rank_teams(metric, rows.belief, values, confidence, final_part.mixing)
 
     def _kept(self, entry: BoardEntry) -> dict[str, str]:
-        """Return what a submission predicted, if it is what was counted."""
+        """Return the stored predictions of a submission, verified by the digest in the log."""
         try:
-            kept = zlib.decompressobj().decompress(self.files.kept(entry.number), _LARGEST)
-            said = json.loads(kept)
-            digest = note_of(self.request_key, "", None, entry.note.metric, said).digest
+            text = zlib.decompressobj().decompress(self.files.kept(entry.number), _LARGEST)
+            predictions = json.loads(text)
+            digest = submission_note(
+                self.request_key, "", None, entry.note.metric, predictions
+            ).digest
         except (zlib.error, ValueError, AttributeError, InvalidInputError):
-            said, digest = {}, ""
+            predictions, digest = {}, ""
         if not hmac.compare_digest(digest, entry.note.digest):
             raise StorageError(
-                f"The predictions of submission {entry.number} were changed since it was counted: "
-                "put back what the board kept. Nothing was scored."
+                f"The stored predictions of submission {entry.number} were changed after it was "
+                "counted. Restore the board's files. Nothing was scored."
             )
-        return dict(said)
+        return dict(predictions)
 
     @contextmanager
     def _opened(self) -> Iterator[Engine]:
-        """Hold the board while something is written."""
+        """Lock the board for writing."""
         kind, path, wait = self.begun.rule.kind, self.files.log, self.files.wait
         if kind == "rounds":
             study = self._study
@@ -702,7 +743,7 @@ class Board:
 
     @cached_property
     def _parts(self) -> tuple[Mask, Mask]:
-        """Return which rows are asked, and which are kept apart."""
+        """The rows that are asked, and the rows kept apart for the final ranking."""
         part, key = self.begun.about.final, read_secret(self.files.log).key
         return self._labels.split(part.share if part else 0.0, part.gap if part else 0, key)
 
@@ -711,7 +752,7 @@ class Board:
         return self._labels.scored(self._parts[int(final)], self.begun.metric, key)
 
     @cached_property
-    def _study(self) -> Study:
+    def _study(self) -> TrainHoldoutTables:
         columns, table = self.begun.columns, self.files.table("holdout")
         return _study(self.files, columns, table, self._parts[0])
 
@@ -724,44 +765,50 @@ class Board:
         return ids
 
 
-def _study(files: BoardFiles, columns: Columns, table: Table, asked: Mask) -> Study:
-    """Return both tables of rounds, checked together, and then without the rows kept apart."""
+def _study(files: BoardFiles, columns: Columns, table: Table, asked: Mask) -> TrainHoldoutTables:
+    """Validate both tables of rounds, then drop the rows kept apart from the holdout."""
     names = (files.named("train"), files.named("holdout"))
-    whole = Study.of_tables(columns, files.table("train"), table, names)
+    whole = TrainHoldoutTables.of_tables(columns, files.table("train"), table, names)
     return replace(whole, holdout=whole.holdout[asked])
 
 
-def _used_up(told: Transcript) -> str:
-    if isinstance(told.rule, Announcing):
-        return f"All {told.rule.submissions:,} submissions are used; the bound covers no more."
-    return f"All {told.rule.settings.budget:,} rounds are spent; it answers no more."
+def _used_up(transcript: Transcript) -> str:
+    if isinstance(transcript.rule, AnnouncementRule):
+        return (
+            f"All {transcript.rule.submissions:,} submissions are used; the guarantee covers no "
+            "more."
+        )
+    return (
+        f"All {transcript.rule.settings.budget:,} rounds are spent; the holdout gives no more "
+        "answers."
+    )
 
 
-def attempts_of(told: Transcript, team: str) -> int:
-    """Return how many answers a team got, or has begun to get."""
-    return sum(one.label == team for one in told.entries)
+def attempts_used(transcript: Transcript, team: str) -> int:
+    """Return the number of a team's counted submissions, interrupted ones included."""
+    return sum(entry.label == team for entry in transcript.entries)
 
 
 def _read_share(final: Number) -> float:
     share = to_fraction(final, "final")
     if not 0 <= share < 1:
         raise InvalidInputError(
-            f"final is {shortened(final)}; give the share of the rows that is kept apart, such as "
-            "1/2, or 0 for none."
+            f"final is {shortened(final)}; give the share of rows to keep apart for the final "
+            "ranking, such as 1/2, or 0 for none."
         )
     return float(share)
 
 
-def _keyed(key: str, about: str, content: Any) -> str:
-    """Return a digest that only the key's holder can compute, or compare with a guess."""
-    text = json.dumps([about, content], ensure_ascii=True)
+def _keyed(key: str, purpose: str, content: Any) -> str:
+    """Return a keyed digest, which nobody without the key can compute or test guesses against."""
+    text = json.dumps([purpose, content], ensure_ascii=True)
     return hmac.new(bytes.fromhex(key), text.encode(), "sha256").hexdigest()
 
 
-def note_of(
+def submission_note(
     request_key: str, team: str, key: str | None, metric: str, predictions: Mapping[str, str]
 ) -> SubmissionNote:
-    """Return what is written beside a submission: by it a repetition is known."""
+    """Return the note stored beside a submission, by which a repetition is recognised."""
     return SubmissionNote(
         "" if key is None else _keyed(request_key, "key", [team, key]),
         _keyed(request_key, "predictions", [metric, sorted(predictions.items())]),
@@ -770,55 +817,61 @@ def note_of(
     )
 
 
-def repeated(told: Transcript, team: str, note: SubmissionNote) -> SubmissionVerdict | None:
-    """Return the answer to the same request, under its key or word for word.
+def stored_verdict(
+    transcript: Transcript, team: str, note: SubmissionNote
+) -> SubmissionVerdict | None:
+    """Return the stored verdict on the same request, by its key or by equal predictions; else None.
 
     Raises:
-        InvalidInputError: for a key of another request.
+        InvalidInputError: for a key that was used for other predictions.
     """
-    own = [one for one in told.entries if one.label == team]
-    if any(one.note.key == note.key != "" and one.note.digest != note.digest for one in own):
-        raise InvalidInputError("This Idempotency-Key asked another question; use a new one.")
-    answered = (one for one in own if one.outcome not in (WAITING, INTERRUPTED))
-    known = next((one for one in answered if one.note.digest == note.digest), None)
-    return None if known is None else replace(verdict_of(told, known), repeated=True)
+    entries = [entry for entry in transcript.entries if entry.label == team]
+    if any(
+        entry.note.key == note.key != "" and entry.note.digest != note.digest for entry in entries
+    ):
+        raise InvalidInputError(
+            "This idempotency key was used for another request; give a new one."
+        )
+    answered = (entry for entry in entries if entry.outcome not in (WAITING, INTERRUPTED))
+    match = next((entry for entry in answered if entry.note.digest == note.digest), None)
+    return None if match is None else replace(verdict_for(transcript, match), repeated=True)
 
 
 def _is_kept(entry: BoardEntry) -> bool:
     return entry.outcome != INTERRUPTED and bool(entry.note.digest)
 
 
-def _choices(told: Transcript) -> dict[str, int]:
-    """Return what is scored for each team: what it named, what moved the board, or the latest."""
-    chosen: dict[str, int] = {}
-    moved: dict[str, int] = {}
-    for one in filter(_is_kept, told.entries):
-        chosen[one.label] = one.number
-        if one.announced:
-            moved[one.label] = one.number
-    return {**chosen, **moved, **told.named}
+def final_choices(transcript: Transcript) -> dict[str, int]:
+    """Return each team's submission for the final ranking: named, else best, else latest."""
+    latest: dict[str, int] = {}
+    improved: dict[str, int] = {}
+    for entry in filter(_is_kept, transcript.entries):
+        latest[entry.label] = entry.number
+        if entry.announced:
+            improved[entry.label] = entry.number
+    return {**latest, **improved, **transcript.named}
 
 
 def guard(
     evaluate: Callable[[Any, Any], Any], *, holdout: ReusableHoldout | Ladder
 ) -> Callable[[Any], float]:
-    """Wrap an evaluation so that every score comes from a holdout or a board.
+    """Wrap an evaluation function so that every score comes from a holdout or a board.
 
-    For searches that call a function with a candidate and read a number: grid searches, Optuna, an
-    agent in a loop. Whatever the holdout or the board promises holds.
+    For searches that call a function with a candidate and read a number: grid searches, Optuna,
+    agents in a loop. The guarantee of the holdout or the board covers all of these scores.
 
     Args:
-        evaluate: called as evaluate(candidate, rows); returns one value in [0, 1] for each row,
-            larger is better.
-        holdout: what answers: a `ReusableHoldout` with the candidate's score, a `Ladder` with the
-            best score so far, which the candidate may have lifted.
+        evaluate: called as evaluate(candidate, rows); returns one value in [0, 1] per row, larger
+            being better.
+        holdout: a `ReusableHoldout`, which returns the candidate's score, or a `Ladder`, which
+            returns the best score so far, this candidate included.
 
     Returns:
-        A function of the candidate alone. It raises `BudgetExceeded` when nothing is left, never
-        a number in its place, so that no search mistakes silence for a score.
+        A function of the candidate alone. It raises `BudgetExceeded` when the budget is spent and
+        never returns a placeholder, so a search cannot mistake it for a score.
 
     Raises:
-        InvalidInputError: for what is no function, or neither a holdout nor a board.
+        InvalidInputError: if `evaluate` is no function, or `holdout` neither of the two.
 
     >>> import numpy as np
     >>> rows = np.random.default_rng(0).normal(size=(2000, 2))

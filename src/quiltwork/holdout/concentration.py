@@ -1,9 +1,9 @@
-"""How close the answer to one fixed question is to the truth, under each belief.
+"""Concentration inequalities: the error of one fixed question's answer, under each belief.
 
-Every bound has the form P(|Q(X) − E Q(X)| ≥ τ) ≤ 2·exp(−rate·n·τ²). Independence is never assumed
-unless the belief says so: n copies of one coin satisfy the paper's formulae and miss by ½ every
-time. Where rows, or clusters of them, are independent, the binomial tail of Chernoff holds besides,
-which is sharper the nearer a mean is to 0 or 1. O(n) for clusters, O(k³) for chains.
+Every bound has the form P(|Q(X) − E Q(X)| ≥ τ) ≤ 2·exp(−rate·n·τ²). Independence is assumed only if
+the belief says so: n copies of one coin satisfy the paper's formulas and miss by ½ every time.
+Where rows, or clusters of rows, are independent, Chernoff's binomial tail holds as well, which is
+sharper for means near 0 or 1. O(n) for clusters, O(k³) for chains.
 
 Theorem: docs/theory/concentration.md
 """
@@ -23,25 +23,25 @@ from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import UnsupportedError
 
 _DOWN = 1 - 2.0**-40
-"""Rates round down by more than the few float operations behind them can lose."""
+"""Rates are rounded down by more than the float operations behind them can lose."""
 _ROUNDING = 2.0**-21
-"""By how much rounding values of rows to at least 2^20 steps may move a mean."""
+"""The largest shift of a mean from rounding row values to at least 2^20 steps."""
 _NARROW = 2.0**-44
 _LONGEST_MEMORY = 20_000
-"""Steps after which a chain that has not forgotten its state is refused by the coupling."""
+"""Chains that have not mixed after this many steps are refused."""
 _STRIDES = 64
-"""Steps between two looks at a chain are at most this part of those already taken."""
+"""Powers of a chain are inspected at strides of at most 1/64 of the steps so far."""
 
 
 @dataclass(frozen=True)
 class Concentration:
-    """P(|Q(X) − E Q(X)| ≥ τ) ≤ 2·exp(−rate·n·τ²) for every fixed question.
+    """A proven bound P(|Q(X) − E Q(X)| ≥ τ) ≤ 2·exp(−rate·n·τ²) for every fixed question.
 
     Attributes:
         rate: κ per row; 2 for independent rows.
-        theorem: whose inequality it is.
-        weight: for how many independent values in [0, 1] a row counts in the binomial tail; 0 where
-            none is proven.
+        theorem: the name of the inequality.
+        weight: the number of independent values in [0, 1] that a row counts for in the binomial
+            tail; 0 where no such tail is proven.
     """
 
     rate: float
@@ -53,9 +53,9 @@ class Concentration:
         return min(1.0, 2 * math.exp(-self.rate * rows * max(tolerance, 0.0) ** 2))
 
     def width(self, rows: int, log_questions: float, failure: float) -> float:
-        """Return w with P(some of N fixed questions is off by w or more) ≤ failure, from ln N.
+        """Return a width that no one of N fixed questions exceeds, but for `failure`; from ln N.
 
-        κnw² = ln(2N/β), and what rounding values of rows to steps may add.
+        It solves κnw² = ln(2N/β), plus the effect of rounding row values to steps.
         """
         return self.width_at(rows, math.log(2 / failure) + log_questions)
 
@@ -64,7 +64,7 @@ class Concentration:
         return math.sqrt(exponent / (self.rate * rows)) * (1 + 2.0**-40) + _ROUNDING
 
     def upper(self, rows: int, mean: float, exponent: float) -> float:
-        """Return where the truth ends if a mean is seen, but for a probability of e^(−exponent).
+        """Return an upper bound on the true mean; it fails with probability e^(−exponent).
 
         The smaller of mean + √(E/κn) and the largest q with w·n·kl(mean, q) ≤ E.
 
@@ -73,27 +73,27 @@ class Concentration:
         >>> round(concentration(None).upper(12_000, 0.85, 100), 4)
         0.8921
         """
-        seen = min(mean + _ROUNDING, 1.0)
-        end = min(seen + math.sqrt(exponent / (self.rate * rows)) * (1 + 2.0**-40), 1.0)
+        observed = min(mean + _ROUNDING, 1.0)
+        end = min(observed + math.sqrt(exponent / (self.rate * rows)) * (1 + 2.0**-40), 1.0)
         trials = self.weight * rows
-        if not trials or _divergence(seen, end) * trials <= exponent:
+        if not trials or _divergence(observed, end) * trials <= exponent:
             return end
-        inside, outside = seen, end
+        inside, outside = observed, end
         while outside - inside > _NARROW:
             middle = (inside + outside) / 2
-            if _divergence(seen, middle) * trials <= exponent * (1 + 2.0**-30):
+            if _divergence(observed, middle) * trials <= exponent * (1 + 2.0**-30):
                 inside = middle
             else:
                 outside = middle
         return outside
 
     def lower(self, rows: int, mean: float, exponent: float) -> float:
-        """Return where the truth begins, likewise."""
+        """Return a lower bound on the true mean, likewise."""
         return 1 - self.upper(rows, 1 - mean, exponent)
 
     @property
     def independent_rows(self) -> float:
-        """How many independent rows one row is worth."""
+        """The number of independent rows that one row is worth."""
         return self.rate / 2
 
 
@@ -116,20 +116,22 @@ def concentration(
     """
     if beliefs is None:
         return Concentration(2.0, "Hoeffding's inequality for independent rows", 1.0)
-    found = [_of_one(belief, means_only) for belief in as_beliefs(beliefs)]
-    weight = min(one.weight for one in found)
-    return replace(min(found, key=lambda one: one.rate), weight=weight)
+    bounds = [_concentration_of(belief, means_only) for belief in as_beliefs(beliefs)]
+    weight = min(bound.weight for bound in bounds)
+    return replace(min(bounds, key=lambda bound: bound.rate), weight=weight)
 
 
-def _divergence(seen: float, true: float) -> float:
-    """Return kl(seen, true) of two coins."""
-    there = seen * math.log(seen / true) if seen > 0 else 0.0
-    if seen >= 1:
-        return there
-    return there + ((1 - seen) * math.log((1 - seen) / (1 - true)) if true < 1 else math.inf)
+def _divergence(observed: float, true: float) -> float:
+    """Return kl(observed, true), the relative entropy of two coins."""
+    heads = observed * math.log(observed / true) if observed > 0 else 0.0
+    if observed >= 1:
+        return heads
+    return heads + (
+        (1 - observed) * math.log((1 - observed) / (1 - true)) if true < 1 else math.inf
+    )
 
 
-def _of_one(belief: Belief, means_only: bool) -> Concentration:
+def _concentration_of(belief: Belief, means_only: bool) -> Concentration:
     if isinstance(belief, Clusters):
         sizes = belief.sizes.astype(float)
         share = float(sizes.sum() / (sizes @ sizes))
@@ -160,12 +162,11 @@ def spectral(chain: MarkovChain) -> Concentration:
 
 
 def coupling(transition: FloatArray) -> Concentration:
-    """Bound a chain from any start by how long two copies of it stay apart: κ = 2/D².
+    """Bound a chain from any start by its mixing: κ = 2/D², D = Σ_k θ_k.
 
-    D = Σ_k θ_k, θ_k the largest total variation distance of two rows of P^k, which never grows:
-    later ones are looked at in strides of a 64th of the way, each counted as its first. It covers
-    every statistic with bounded differences. O(k³·log steps), steps being those until θ falls
-    below ½.
+    θ_k is the largest total variation distance of two rows of P^k, which never grows: later ones
+    are inspected at strides of 1/64 of the way, each counted as its first. The bound covers every
+    statistic with bounded differences. O(k³·log steps), until θ falls below ½.
     """
     matrix = np.ascontiguousarray(transition, dtype=float)
     return _by_memory(_memory(matrix.tobytes(), len(matrix)))
@@ -173,28 +174,28 @@ def coupling(transition: FloatArray) -> Concentration:
 
 @lru_cache(maxsize=16)
 def _memory(matrix: bytes, size: int) -> float:
-    """Bound D for a transition matrix; kept, because planning asks for it again and again."""
+    """Bound D for a transition matrix; cached, because planning asks for it repeatedly."""
     transition = np.frombuffer(matrix).reshape(size, size)
     power, leap, steps, stride, total = np.eye(size), transition, 0, 1, 0.0
     while steps < _LONGEST_MEMORY:
-        apart = largest_distance(power)
-        if apart < 0.5:
-            return total / (1 - apart)
-        total += stride * apart
+        distance = largest_distance(power)
+        if distance < 0.5:
+            return total / (1 - distance)
+        total += stride * distance
         power, steps = power @ leap, steps + stride
         if steps > _STRIDES * (stride + 1):
             leap, stride = leap @ transition, stride + 1
     raise UnsupportedError(
-        "This chain has not forgotten its state after 20,000 steps, so no concentration "
+        "This chain still depends on its state after 20,000 steps, so no concentration "
         "inequality with a useful rate is proven for it; thin the series, or use Clusters."
     )
 
 
-def forgetting(belief: MarkovChain | ChainBox, share: float) -> tuple[int, float]:
-    """Return after how many steps two starts are at most `share` apart, and how far they are then.
+def mixing_steps(belief: MarkovChain | ChainBox, share: float) -> tuple[int, float]:
+    """Return the steps after which any two starts are within `share`, and their distance.
 
-    The distance is that of total variation, of any two rows of P^k; of a box, θ^k. Powers are
-    squared, then halved: O(k³·log steps).
+    Distance is total variation, of any two rows of P^k; for a box, θ^k. Powers are squared, then
+    bisected: O(k³·log steps).
     """
     if isinstance(belief, ChainBox):
         step = _distance_in_box(belief)
@@ -206,8 +207,8 @@ def forgetting(belief: MarkovChain | ChainBox, share: float) -> tuple[int, float
     while largest_distance(powers[-1]) > share:
         if 1 << len(powers) > _LONGEST_MEMORY:
             raise UnsupportedError(
-                "This chain has not forgotten its state after 20,000 steps, so no part of it is "
-                "independent of the rest; keep no rows for the end."
+                "This chain still depends on its state after 20,000 steps, so no part of it is "
+                "independent of the rest; keep no rows apart for the final ranking (final=0)."
             )
         powers.append(powers[-1] @ powers[-1])
     steps, reached = 0, np.eye(len(powers[0]))
@@ -229,8 +230,8 @@ def largest_distance(rows: FloatArray) -> float:
 def _by_memory(memory: float) -> Concentration:
     if memory <= 0:
         raise UnsupportedError(
-            "Two chains of this box may never meet, so no concentration inequality is proven for "
-            "it; narrow the box, or use Clusters."
+            "Two chains of this box may never coalesce, so no concentration inequality is proven "
+            "for it; narrow the box, or use Clusters."
         )
     return Concentration(2 / max(memory, 1.0) ** 2 * _DOWN, "McDiarmid's inequality by coupling")
 
@@ -245,8 +246,8 @@ def _of_network(belief: Belief) -> Concentration:
     """Bound a network by Dobrushin's matrix C: κ = 2(1−‖C‖)², for every statistic."""
     from quiltwork.holdout.dobrushin import interdependence
 
-    found = interdependence(belief)
-    norm = min(found.norm, found.column_norm)
+    dependence = interdependence(belief)
+    norm = min(dependence.norm, dependence.column_norm)
     if norm >= 1:
         raise UnsupportedError(
             f"The rows of this {type(belief).__name__} depend on each other too much for "

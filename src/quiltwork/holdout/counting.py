@@ -1,13 +1,13 @@
-"""How many questions could ever be asked, and how far off any of them may be.
+"""Counts the questions that an adaptive analyst could ask, and bounds the error of all of them.
 
-Answers of few values leave few questions that anybody could come to. For fixed coins they form a
-tree, fixed before the data are looked at; one union bound covers its nodes: no noise, no
-max-information, any dependence under which a fixed question has a concentration bound.
+Answers with few values leave few possible questions. For fixed coins of the analyst these form a
+tree that does not depend on the data, so one union bound covers its nodes: without noise or
+max-information, under any belief with a concentration bound for a fixed question.
 
 A reusable holdout gives at most B answers from the holdout, each rounded to one of g+1 values, and
 all others from the training set: N = Σ_{b<B} C(m, b+1)·(g+1)^b. A Ladder announces at most a scores
 that rise on a grid of g+1: C(m, b+1)·C(g+1, b) submissions after b of them. A board of one bit
-announces no value: C(m, b+1). Closed formulae, with a sum over b.
+announces no value: C(m, b+1). Closed formulas, with a sum over b.
 
 Theorem: docs/theory/counting.md, docs/theory/ladder.md
 """
@@ -26,13 +26,13 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
 
 Levels = NDArray[np.float64]
-"""ln of how many submissions can be made after b announcements, for b = 0, 1, …"""
+"""The log number of possible submissions after b announcements, for b = 0, 1, …"""
 
 
 def ladder_levels(submissions: int, steps: int, announcements: int | None = None) -> Levels:
     """Return ln C(m, b+1)·C(g+1, b) for every b before the last announcement.
 
-    At most g+1 scores rise on the grid, and without a limit so many may be announced.
+    At most g+1 scores can rise on the grid, so without a limit that many may be announced.
 
     Theorem: docs/theory/ladder.md
 
@@ -44,7 +44,7 @@ def ladder_levels(submissions: int, steps: int, announcements: int | None = None
 
 
 def one_bit_levels(submissions: int, steps: int, announcements: int | None = None) -> Levels:
-    """Return ln C(m, b+1) for every b up to the most lifts of more than a step that can be.
+    """Return ln C(m, b+1) for every b up to the largest number of improvements by more than a step.
 
     Theorem: docs/theory/counting.md
     """
@@ -53,19 +53,19 @@ def one_bit_levels(submissions: int, steps: int, announcements: int | None = Non
 
 
 def exponents(levels: Levels, beta: float, means: int = 1) -> Levels:
-    """Return E_b so that all nodes are off by what e^(−E_b) allows with probability β at most.
+    """Return exponents E_b at which a union bound over all nodes fails with probability β at most.
 
-    A node after b announcements gets β·(½/N + ½/(L·N_b)), N_b of all N nodes being at its level of
-    L; each is for two sides of every mean that its score is made of. So an early announcement is
-    held to less than a late one, and a late one to hardly more than if all were alike.
+    A node after b announcements gets β·(½/N + ½/(L·N_b)), with N_b of all N nodes at its level of
+    L, split over two sides of every mean in its score. So early announcements are known much more
+    precisely than late ones, and late ones hardly worse than under an even split.
 
     Theorem: docs/theory/ladder.md
     """
     largest = float(levels.max())
-    whole = largest + math.log(float(np.exp(levels - largest).sum()))
-    weights = np.logaddexp(-whole, -levels - math.log(len(levels))) - math.log(2)
-    found = math.log(2 * means / beta) - weights
-    return np.asarray(np.maximum.accumulate(found) * _UP + 2.0**-30)
+    total = largest + math.log(float(np.exp(levels - largest).sum()))
+    weights = np.logaddexp(-total, -levels - math.log(len(levels))) - math.log(2)
+    exponent = math.log(2 * means / beta) - weights
+    return np.asarray(np.maximum.accumulate(exponent) * _UP + 2.0**-30)
 
 
 def _log_binomials(top: int, first: int, count: int) -> Levels:
@@ -80,10 +80,10 @@ _MOST_TERMS = 4096
 
 
 def log_possible_questions(queries: int, overfits: int, values: int) -> float:
-    """Return ln N, rounded up: how many questions the analyst could ever ask, as a logarithm.
+    """Return ln N, rounded up: the log number of questions that an analyst could ever ask.
 
-    A question is known from the places of the b < B answers that came from the holdout before it,
-    and from their values: C(i−1, b)·(g+1)^b for the i-th, which adds up to C(m, b+1)·(g+1)^b.
+    The i-th question is determined by the places of the b < B answers from the holdout before it,
+    and by their values: C(i−1, b)·(g+1)^b of them, which adds up to C(m, b+1)·(g+1)^b.
 
     Theorem: docs/theory/counting.md
 
@@ -93,23 +93,23 @@ def log_possible_questions(queries: int, overfits: int, values: int) -> float:
     True
     """
     rounds, answers = min(overfits, queries), math.log(values + 1)
-    everything = queries * math.log(values + 2) - answers  # Σ_{b<m}, by the binomial theorem
+    unlimited = queries * math.log(values + 2) - answers  # Σ_{b<m}, by the binomial theorem
     if rounds > _MOST_TERMS:
         # Terms grow up to b ≈ m(g+1)/(g+2), and ln C(m, j) is at most m times the entropy of j/m.
         growing = rounds * (values + 2) <= queries * (values + 1)
         last = _log_choose(queries, rounds) + (rounds - 1) * answers
-        found = min(everything, math.log(rounds) + last) if growing else everything
+        log_count = min(unlimited, math.log(rounds) + last) if growing else unlimited
     else:
         step = np.arange(1, rounds, dtype=float)
         ratios = np.log(np.maximum(queries - step, 0.5)) - np.log(step + 1) + answers
         terms = np.concatenate([[0.0], np.cumsum(ratios)]) + math.log(queries)
         largest = float(terms.max())
-        found = largest + math.log(float(np.exp(terms - largest).sum()))
-    return max(0.0, min(found, everything)) * _UP + 2.0**-30
+        log_count = largest + math.log(float(np.exp(terms - largest).sum()))
+    return max(0.0, min(log_count, unlimited)) * _UP + 2.0**-30
 
 
 def _log_choose(top: int, chosen: int) -> float:
-    """Bound ln C(m, j) by m·H(j/m)."""
+    """Return an upper bound m·H(j/m) on ln C(m, j)."""
     rest = top - chosen
     return chosen * math.log(top / chosen) + (rest * math.log(top / rest) if rest else 0.0)
 
@@ -123,7 +123,7 @@ def counting_width(
     failure: float,
     means_only: bool = True,
 ) -> float:
-    """Return w with P(∃ a question that is ever asked: |Q(X) − Q(P)| ≥ w) ≤ failure.
+    """Return w with P(∃ a question that can be asked: |Q(X) − Q(P)| ≥ w) ≤ failure.
 
     Theorem: docs/theory/counting.md
     """
@@ -134,10 +134,10 @@ def counting_width(
 def fresh_width(
     beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
 ) -> float:
-    """Return the width if the rows are split into m parts, one for each question.
+    """Return the error width if the rows are split into m parts, one for each question.
 
-    Clusters of one size stay whole; infinite where there is less than one row, or one cluster, for
-    a question. Rows in time and networks are refused: their parts tell about each other.
+    Clusters of one size stay whole; infinite if a question gets less than one row, or one cluster.
+    Series and networks are refused, because their parts are not independent.
     """
     sizes = [
         int(belief.largest)
@@ -146,9 +146,9 @@ def fresh_width(
     ]
     if beliefs is not None and len(sizes) < len(as_beliefs(beliefs)):
         raise UnsupportedError(
-            "Parts of rows that depend on each other in time or in a network tell about each "
-            "other, so no bound is proven for fresh parts of them; clusters must be of one size. "
-            "Take counting."
+            "No bound is proven for fresh parts of rows that depend on each other in time, in a "
+            "network, or in clusters of several sizes: the parts are not independent. Take "
+            "mechanism='counting'."
         )
     part = min(rows // size // questions * size for size in sizes)
     rate = concentration(beliefs).rate

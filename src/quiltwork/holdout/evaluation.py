@@ -1,11 +1,12 @@
-"""What a statistic says about rows, as exact integer sums, first in public and then in private.
+"""Evaluates a statistic as exact integer sums, first on the training rows, then on the holdout.
 
 A value in [0, 1] becomes a whole number of steps of 2^-bits, and steps are added exactly: replacing
-one row moves the sum by at most 2^bits, with nothing to charge for rounding
-(`docs/theory/public-grid.md`). A statistic sees the training rows first, so mistakes in it show
-there; on the holdout it cannot fail: a row without a value in [0, 1] counts as 0, clipped. No
-warning, error or exit of a statistic gets out from there either. Time does: a statistic that fails
-on the holdout, or mixes its rows, is evaluated row by row.
+one row moves the sum by at most 2^bits, with no rounding error to charge
+(`docs/theory/public-grid.md`).
+
+The statistic sees the training rows first, so its mistakes show there. On the holdout it cannot
+fail: a row without a value in [0, 1] counts as 0, or is clipped, and no warning, error or exit gets
+out. Timing does: a statistic that fails on the holdout, or mixes rows, is evaluated row by row.
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.holdout.algorithm import AlgorithmSettings, Evaluated, mean_question, number_question
+from quiltwork.holdout.algorithm import (
+    AlgorithmSettings,
+    QueryValues,
+    mean_question,
+    number_question,
+)
 from quiltwork.holdout.arrays import Data, count_rows, shown, take
 
 Statistic: TypeAlias = Callable[[Any], Any]
 _SPOT_CHECKED = 8
 _RANDOM_CHECKS = (1, 2, 256)
 _BLOCK = 1 << 15
-"""Values that are added up at once: they stay in the processor's cache."""
+"""Values summed at a time, few enough to stay in the processor's cache."""
 
 NEEDS_SENSITIVITY = (
     "The statistic returned a single number. Give one value in [0, 1] per row, or declare how far "
@@ -42,8 +48,8 @@ NEEDS_SENSITIVITY = (
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A statistic that has been evaluated on the training rows, where its mistakes show.
+class TrainingQuery:
+    """A statistic evaluated on the training rows.
 
     `known` is its training value, or the sums of its values by column, in steps; `columns` is None
     for one value per row, or a number.
@@ -57,42 +63,42 @@ class Prepared:
 
 def prepare(
     settings: AlgorithmSettings, public: Data, statistic: Statistic, sensitivity: Fraction | None
-) -> Prepared:
+) -> TrainingQuery:
     """Evaluate a statistic on the training rows only."""
     check_statistic(statistic, "A statistic")
     if sensitivity is not None:
-        return Prepared(statistic, sensitivity, (_number_in_public(statistic, public),))
+        return TrainingQuery(statistic, sensitivity, (_number_in_public(statistic, public),))
     sums, columns = _sums_in_public(statistic, public, settings.bits)
-    return Prepared(statistic, None, tuple(sums), columns)
+    return TrainingQuery(statistic, None, tuple(sums), columns)
 
 
 def evaluate(
-    settings: AlgorithmSettings, private: Data, asked: Prepared, train_rows: int
-) -> list[Evaluated]:
+    settings: AlgorithmSettings, private: Data, query: TrainingQuery, train_rows: int
+) -> list[QueryValues]:
     """Evaluate a prepared statistic on the holdout, where it cannot fail."""
-    if asked.sensitivity is not None:
-        known = Fraction(asked.known[0])
-        hidden = _number_in_private(asked.statistic, private)
-        # A statistic that fails there breaks its promise; its training value says nothing more.
-        value = known if hidden is None else hidden
-        return [number_question(settings, value, known, asked.sensitivity)]
-    sums = sums_in_private(asked.statistic, private, settings.bits, asked.columns)
+    if query.sensitivity is not None:
+        train_value = Fraction(query.known[0])
+        holdout_value = _number_in_private(query.statistic, private)
+        # A failure breaks the declared sensitivity; repeating the training value reveals nothing.
+        value = train_value if holdout_value is None else holdout_value
+        return [number_question(settings, value, train_value, query.sensitivity)]
+    sums = sums_in_private(query.statistic, private, settings.bits, query.columns)
     return [
-        mean_question(settings, hidden, int(known), train_rows)
-        for hidden, known in zip(sums, asked.known, strict=True)
+        mean_question(settings, holdout_value, int(train_value), train_rows)
+        for holdout_value, train_value in zip(sums, query.known, strict=True)
     ]
 
 
 def check_statistic(statistic: object, name: str) -> None:
-    """Refuse what is no function."""
+    """Refuse anything that is not a function."""
     if not callable(statistic):
         raise InvalidInputError(
-            f"{name} is a function from rows to values in [0, 1], not {shortened(statistic)}."
+            f"{name} must be a function from rows to values in [0, 1], not {shortened(statistic)}."
         )
 
 
 def _sums_in_public(statistic: Statistic, data: Data, bits: int) -> tuple[list[int], int | None]:
-    """Add up the steps, one sum per question; also the number of columns, None for no columns."""
+    """Return the sums of steps, one per question, and the number of columns or None."""
     values = _values_in_public(statistic, shown(data))
     if values.ndim == 0:
         raise InvalidInputError(NEEDS_SENSITIVITY)
@@ -105,14 +111,14 @@ def _sums_in_public(statistic: Statistic, data: Data, bits: int) -> tuple[list[i
         wrong = ~((values >= 0) & (values <= 1))
         row = int(np.argwhere(wrong)[0][0])
         raise InvalidInputError(
-            f"The statistic gave training row {row + 1} the value {values[wrong][0]!r}; values "
-            "must lie in [0, 1]. Divide by the range and clip."
+            f"The statistic gave training row {row + 1} the value {float(values[wrong][0])}; "
+            "values must lie in [0, 1]. Divide by the range and clip."
         )
     if _mixes_rows(lambda rows: _values_in_public(statistic, take(data, rows)), values):
         raise InvalidInputError(
-            "The statistic gives a row another value when the other rows change, so one row can "
-            "move more than its own share of the mean. Compute such quantities (means, ranks, "
-            "thresholds) on the training rows first, and use them as constants."
+            "The statistic's value of a row depends on other rows, so one row could move the mean "
+            "by more than its share. Compute means, ranks and thresholds on the training rows "
+            "first, and use them as constants."
         )
     return _add_up(values, bits), values.shape[1] if values.ndim == 2 else None
 
@@ -122,7 +128,8 @@ def _values_in_public(statistic: Statistic, data: Data) -> NDArray[Any]:
         values = np.asarray(statistic(data))
     except Exception as error:
         raise InvalidInputError(
-            f"The statistic failed on the training rows: {type(error).__name__}: {error}."
+            f"The statistic failed on the training rows: {type(error).__name__}: "
+            f"{str(error).rstrip('.')}."
         ) from error
     if values.dtype != bool:
         try:
@@ -134,13 +141,15 @@ def _values_in_public(statistic: Statistic, data: Data) -> NDArray[Any]:
     return values
 
 
-def _mixes_rows(of: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]) -> bool:
-    """Compare some rows alone with the same rows among all the others.
+def _mixes_rows(
+    evaluate_rows: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]
+) -> bool:
+    """Whether some rows get other values alone than among all rows.
 
-    This finds mistakes, and proves nothing: a statistic may mix rows in ways that no subset shows.
+    This finds mistakes and proves nothing: a statistic may mix rows in ways that no subset reveals.
     """
     for rows in _spot_checks(len(values)):
-        alone, among = of(rows), values[rows]
+        alone, among = evaluate_rows(rows), values[rows]
         if alone.shape != among.shape:
             return True
         if (alone == among).all():
@@ -153,13 +162,13 @@ def _mixes_rows(of: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]
 
 
 def _spot_checks(count: int) -> Iterator[NDArray[Any]]:
-    """Yield rows from end to end, then random ones: alone, two, several."""
+    """Yield rows from end to end, then random ones: one, two, many."""
     yield _end_to_end(count)
-    # Nobody knows which rows are tried.
-    anew = np.frombuffer(os.urandom(8 * sum(_RANDOM_CHECKS)), "<u8") % np.uint64(count)
+    # Random, so that a statistic cannot prepare for the rows that are tried.
+    random_rows = np.frombuffer(os.urandom(8 * sum(_RANDOM_CHECKS)), "<u8") % np.uint64(count)
     start = 0
     for size in _RANDOM_CHECKS:
-        yield anew[start : start + size].astype(np.intp)
+        yield random_rows[start : start + size].astype(np.intp)
         start += size
 
 
@@ -176,10 +185,11 @@ def _inside(values: NDArray[Any]) -> bool:
 
 
 def sums_in_private(statistic: Statistic, data: Data, bits: int, columns: int | None) -> list[int]:
-    """Evaluate a statistic on the holdout: never fails, and says nothing about any row.
+    """Evaluate a statistic on the holdout: it never fails, so a failure cannot reveal a row.
 
-    `columns` is how many the training rows had, None for one value per row. Even an exit or an
-    interrupt counts as a failure of the statistic: whether one occurs may depend on the rows.
+    `columns` is the number of columns on the training rows, None for one value per row. Even an
+    exit or an interrupt counts as a failure of the statistic, because whether one occurs may depend
+    on the rows.
     """
     with _silent():
         values = _values_in_private(statistic, data, columns)
@@ -189,34 +199,36 @@ def sums_in_private(statistic: Statistic, data: Data, bits: int, columns: int | 
 
 
 def _values_in_private(statistic: Statistic, data: Data, columns: int | None) -> NDArray[Any]:
-    def values_of(some: Data) -> NDArray[Any]:
-        found = np.asarray(statistic(some))
+    def values_of(part: Data) -> NDArray[Any]:
+        found = np.asarray(statistic(part))
         return found if found.dtype == bool else found.astype(float, copy=False)
 
     count, shape = count_rows(data), () if columns is None else (columns,)
 
-    def of(rows: Any) -> NDArray[Any]:
-        """Halve what fails, so that one row that does costs about two passes over the others."""
+    def evaluate_rows(rows: Any) -> NDArray[Any]:
+        """Evaluate rows; halve a batch that fails, so one bad row costs about two more passes."""
         try:
             found = values_of(shown(data) if rows is everything else take(data, rows))
             if found.shape == (len(rows), *shape):
                 return found
-        except BaseException:  # noqa: S110  (its halves are next)
+        except BaseException:  # noqa: S110  (the halves are tried next)
             pass
         if len(rows) == 1:
             return np.zeros((1, *shape))
         middle = len(rows) // 2
-        return np.concatenate([of(np.asarray(half)) for half in (rows[:middle], rows[middle:])])
+        return np.concatenate(
+            [evaluate_rows(np.asarray(half)) for half in (rows[:middle], rows[middle:])]
+        )
 
     everything = range(count)
-    values = of(everything)
-    if _mixes_rows(of, values):
-        return np.concatenate([of(np.array([row])) for row in range(count)])
+    values = evaluate_rows(everything)
+    if _mixes_rows(evaluate_rows, values):
+        return np.concatenate([evaluate_rows(np.array([row])) for row in range(count)])
     return values
 
 
 def _add_up(values: NDArray[Any], bits: int) -> list[int]:
-    """Add up the steps; in floats the sums of a block are whole numbers up to 2^53, hence exact."""
+    """Sum the steps exactly: in floats a block's sums are integers up to 2^53."""
     if values.dtype == bool:
         counts = np.count_nonzero(values, axis=None if values.ndim == 1 else 0)
         return [int(count) << bits for count in np.atleast_1d(counts)]
@@ -228,21 +240,21 @@ def _add_up(values: NDArray[Any], bits: int) -> list[int]:
         if len(steps) << bits > 1 << 53:
             steps = steps.astype(np.int64)
         total = total + steps.sum(axis=0).astype(np.int64)
-    return [int(one) for one in np.atleast_1d(total)]
+    return [int(column_sum) for column_sum in np.atleast_1d(total)]
 
 
 def _number_in_public(statistic: Statistic, data: Data) -> Fraction:
     values = _values_in_public(statistic, shown(data))
     if values.ndim != 0:
         raise InvalidInputError(
-            "sensitivity= is for a statistic that returns one number; for one value per row leave "
-            "it out, a row's share of the mean is known."
+            "sensitivity= is for a statistic that returns one number. For one value per row leave "
+            "it out: a row's share of the mean is known."
         )
     return to_fraction(float(values), "the statistic's value on the training rows")
 
 
 def _number_in_private(statistic: Statistic, data: Data) -> Fraction | None:
-    """Evaluate a statistic that gives one number; None if it fails on the holdout."""
+    """Evaluate a number on the holdout; None if the statistic fails there."""
     with _silent():
         try:
             return to_fraction(float(np.asarray(statistic(shown(data)))), "value")
@@ -251,9 +263,9 @@ def _number_in_private(statistic: Statistic, data: Data) -> Fraction | None:
 
 
 class _Silence:
-    """Turns warnings off while any thread needs it: Python's filters belong to the process.
+    """Suppresses warnings while any thread needs it: Python's filters are per process.
 
-    No lock is held while a statistic is evaluated, so that it may wait for other threads.
+    No lock is held while a statistic is evaluated, so it may wait for other threads.
     """
 
     def __init__(self) -> None:
@@ -275,10 +287,10 @@ class _Silence:
             self._lift()
 
     def after_fork(self) -> None:
-        """Forget the threads that are not in this process."""
+        """Forget the threads of the parent process."""
         self._lock = threading.Lock()
         before = self._threads
-        self._threads = [one for one in before if one == threading.get_ident()]
+        self._threads = [thread for thread in before if thread == threading.get_ident()]
         if before:
             self._lift()
 
@@ -294,7 +306,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Let no warning tell what a statistic met on the holdout."""
+    """Suppress warnings, which could reveal what a statistic met on the holdout."""
     _silence.begin()
     try:
         with np.errstate(all="ignore"):

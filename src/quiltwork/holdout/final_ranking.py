@@ -1,11 +1,11 @@
-"""The end of a competition: intervals for all teams at once, and who is really ahead of whom.
+"""The final ranking of a competition: simultaneous intervals, and which teams are really ahead.
 
-Every team names one submission before anything is scored on the rows that were kept apart, so what
-is scored is fixed beforehand, and no tree of questions has to be paid for. Intervals are those of
-Clopper and Pearson where rows are independent and right or wrong, those of bets where values lie
-between or rows come in clusters, and by the belief's own rate otherwise. Two teams are compared row
-by row: McNemar's exact test, or a bet on the difference. Holm's procedure covers all pairs and both
-directions. O(teams² · rows), with about ten passes where bets are laid.
+Every team names one submission before anything is scored on the rows kept apart, so no adaptive
+questions have to be accounted for. Intervals are Clopper–Pearson where rows are independent and
+predictions right or wrong, betting intervals for other values or clusters, and the belief's own
+concentration rate otherwise. Two teams are compared row by row, by McNemar's exact test or by bets
+on the difference. Holm's procedure covers all pairs in both directions. O(teams² · rows), with
+about ten passes where bets are used.
 
 Theorem: docs/theory/final-ranking.md
 """
@@ -24,7 +24,7 @@ from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import counted
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.metrics import Metric, truth_of_score
+from quiltwork.holdout.metrics import Metric, true_score_interval
 from quiltwork.report.charts import Estimate, IntervalChart
 from quiltwork.results import ChartedResult
 
@@ -36,20 +36,20 @@ _HALVINGS = 40
 
 @dataclass(frozen=True)
 class FinalScore:
-    """A team at the end.
+    """A team's place in the final ranking.
 
     Attributes:
-        rank: by the score; equal scores share one.
-        team: whose.
-        number: the submission that she named.
-        value: the metric's value on the rows that were kept apart.
-        low: where its truth begins, for all teams together.
-        high: where it ends.
-        first: the best rank that she may have in truth.
+        rank: by score; equal scores share one.
+        team: of the submission.
+        number: the submission that the team named.
+        value: the metric's value on the rows kept apart.
+        low: the lower end of its confidence interval, simultaneous for all teams.
+        high: the upper end.
+        first: the best rank that is statistically possible.
         last: the worst.
-        group: 1 for all that cannot be told apart from the leader, 2 for those of the others who
-            cannot be told apart from the best of these, and so on.
-        tied: the teams that she cannot be told apart from.
+        group: 1 for all teams indistinguishable from the leader, 2 for those of the rest
+            indistinguishable from the best of the rest, and so on.
+        tied: the teams it is statistically indistinguishable from.
     """
 
     rank: int
@@ -66,13 +66,13 @@ class FinalScore:
 
 @dataclass(frozen=True)
 class FinalRanking(ChartedResult):
-    """How a competition ended.
+    """The final ranking of a competition.
 
     Attributes:
         metric: its name; larger is better.
-        rows: that were kept apart.
-        confidence: with which all intervals and all differences hold together.
-        method: how intervals and differences were computed.
+        rows: the number of rows kept apart.
+        confidence: the probability that all intervals and all comparisons hold together.
+        method: how intervals and comparisons were computed.
         scores: best first.
     """
 
@@ -85,59 +85,64 @@ class FinalRanking(ChartedResult):
     scores: tuple[FinalScore, ...]
 
     def explain(self) -> str:
-        """Say who is ahead, and of whom that cannot be said."""
-        leaders = [one.team for one in self.scores if one.group == 1]
+        """Return who is ahead, and between which teams no difference is proven."""
+        leaders = [score.team for score in self.scores if score.group == 1]
         if len(self.scores) == 1:
-            ahead = f"{leaders[0]} is the only team"
+            headline = f"{leaders[0]} is the only team"
         elif len(leaders) == 1:
-            ahead = f"{leaders[0]} is ahead of everybody else"
+            headline = f"{leaders[0]} is significantly ahead of all others"
         else:
-            ahead = f"{leaders[0]} leads, and cannot be told apart from {', '.join(leaders[1:])}"
+            headline = (
+                f"{leaders[0]} leads, but is not significantly ahead of {', '.join(leaders[1:])}"
+            )
         lines = [
-            f"{ahead}, by {self.metric} on {counted(self.rows, 'row')} that nobody was scored on "
-            "before.",
-            f"With probability {self.confidence:g} all intervals hold and every team that is said "
-            f"to be ahead of another is ({self.method}).",
+            f"{headline}, by {self.metric} on {counted(self.rows, 'row')} that were not used for "
+            "scores before.",
+            f"With probability {self.confidence:g} all intervals contain the true scores and every "
+            f"difference called significant is real ({self.method}).",
         ]
         return "\n".join(lines)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each team, best first."""
+        """Return a row per team, best first."""
         return [
-            {**vars(one), "tied": " ".join(one.tied) if one.tied else ""} for one in self.scores
+            {**vars(score), "tied": " ".join(score.tied) if score.tied else ""}
+            for score in self.scores
         ]
 
     def table(self) -> tuple[list[str], list[list[object]]]:
-        """Return header and rows as tables and files show them."""
+        """Return the header and rows for tables and files."""
         header = ["rank", "team", "submission", "value", "low", "high", "ranks", "group"]
         rows: list[list[object]] = [
             [
-                *(one.rank, one.team, one.number),
-                *(f"{number:.6g}" for number in (one.value, one.low, one.high)),
-                f"{one.first}" if one.first == one.last else f"{one.first} to {one.last}",
-                one.group,
+                *(score.rank, score.team, score.number),
+                *(f"{number:.6g}" for number in (score.value, score.low, score.high)),
+                f"{score.first}" if score.first == score.last else f"{score.first} to {score.last}",
+                score.group,
             ]
-            for one in self.scores
+            for score in self.scores
         ]
         return header, rows
 
     def chart(self) -> IntervalChart:
-        """Describe every team's score with its interval."""
+        """Return every team's score with its interval, as a chart."""
         return IntervalChart(
             f"Final {self.metric.replace('_', ' ')}",
-            f"Lines are where the truth is, for all teams together, with probability "
+            f"Lines are confidence intervals that hold for all teams together with probability "
             f"{self.confidence:g}.",
             self.metric.replace("_", " "),
-            tuple(Estimate(one.team, one.value, one.low, one.high) for one in self.scores),
+            tuple(
+                Estimate(score.team, score.value, score.low, score.high) for score in self.scores
+            ),
         )
 
 
-def read_ranking(body: Mapping[str, Any]) -> FinalRanking:
-    """Read what `FinalRanking.body` wrote."""
+def ranking_from_body(body: Mapping[str, Any]) -> FinalRanking:
+    """Parse what `FinalRanking.body` wrote."""
     try:
-        scores = tuple(FinalScore(**{**one, "tied": tuple(one["tied"])}) for one in body["scores"])
-        told = {name: body[name] for name in ("metric", "rows", "confidence", "method")}
-        return FinalRanking(**told, scores=scores)
+        scores = tuple(FinalScore(**{**row, "tied": tuple(row["tied"])}) for row in body["scores"])
+        shared = {name: body[name] for name in ("metric", "rows", "confidence", "method")}
+        return FinalRanking(**shared, scores=scores)
     except (AttributeError, KeyError, TypeError) as error:
         raise InvalidInputError(f"the ranking cannot be read: {error}.") from None
 
@@ -149,22 +154,23 @@ def rank_teams(
     confidence: float,
     mixing: float = 0.0,
 ) -> FinalRanking:
-    """Rank teams by the values of rows that none of them was scored on before.
+    """Rank teams by their values on rows that were never used for scores before.
 
     Args:
         metric: from means of values to the score.
-        beliefs: how these rows depend on each other; None for rows that are drawn independently
-            from one population.
-        values: of each team the submission that she named, and one value in [0, 1] for each row,
-            or one column for each mean of the metric.
-        confidence: of all intervals and all differences together; one half of what may fail goes
-            to either.
-        mixing: how likely it is at most that what was asked before tells about these rows.
+        beliefs: how these rows depend on each other; None for rows drawn independently from one
+            population.
+        values: for each team the number of its submission, and one value in [0, 1] per row, or one
+            column for each mean of the metric.
+        confidence: of all intervals and comparisons together; each gets half of the failure
+            probability.
+        mixing: a bound on the total variation distance from independence between these rows and
+            those asked before.
 
     Theorem: docs/theory/final-ranking.md
     """
     if not values:
-        raise InvalidInputError("Nobody has submitted anything, so there is nothing to rank.")
+        raise InvalidInputError("There are no submissions yet, so there is nothing to rank.")
     beta, teams = 1 - confidence - mixing, list(values)
     tables = {team: np.asarray(table, float) for team, (_, table) in values.items()}
     rows = len(next(iter(tables.values())))
@@ -177,27 +183,27 @@ def rank_teams(
     }
     teams.sort(key=lambda team: (-scores[team], team))
     ahead = _ahead(teams, tables, compare, beta / 2)
-    groups, left, group = dict.fromkeys(teams, 0), teams, 0
-    while left:
+    groups, unassigned, group = dict.fromkeys(teams, 0), teams, 0
+    while unassigned:
         group += 1
-        inside = [team for team in left if team not in ahead[left[0]]]
-        groups.update(dict.fromkeys(inside, group))
-        left = [team for team in left if team not in inside]
-    found = []
+        members = [team for team in unassigned if team not in ahead[unassigned[0]]]
+        groups.update(dict.fromkeys(members, group))
+        unassigned = [team for team in unassigned if team not in members]
+    places = []
     for team in teams:
         above = sum(team in below for below in ahead.values())
         tied = [o for o in teams if o != team and o not in ahead[team] and team not in ahead[o]]
         rank = 1 + sum(scores[other] > scores[team] for other in teams)
-        last = len(teams) - len(ahead[team])
+        worst_rank = len(teams) - len(ahead[team])
         low, high = (metric.shown(end) for end in ends[team])
         shown = metric.shown(scores[team])
-        found.append(
+        places.append(
             FinalScore(
                 *(rank, team, values[team][0], shown, low, high),
-                *(1 + above, last, groups[team], tuple(tied)),
+                *(1 + above, worst_rank, groups[team], tuple(tied)),
             )
         )
-    return FinalRanking(metric.name, rows, confidence, method, tuple(found))
+    return FinalRanking(metric.name, rows, confidence, method, tuple(places))
 
 
 def _means(table: FloatArray) -> list[float]:
@@ -205,12 +211,12 @@ def _means(table: FloatArray) -> list[float]:
 
 
 def _is_right_or_wrong(metric: Metric) -> bool:
-    """Whether all values are 0 or 1, by the metric and not by what was submitted."""
+    """Whether all values are 0 or 1 by the metric's definition, whatever was submitted."""
     return metric.labels and len(metric.signs) == 1
 
 
-def _sizes(beliefs: Belief | None, rows: int) -> NDArray[np.intp] | None:
-    """Return which cluster each row is of; None where rows depend on each other otherwise."""
+def _clusters_of(beliefs: Belief | None, rows: int) -> NDArray[np.intp] | None:
+    """Return the cluster of each row; None where rows depend on each other otherwise."""
     if beliefs is None:
         return np.arange(rows)
     return np.asarray(beliefs.codes) if isinstance(beliefs, Clusters) else None
@@ -219,13 +225,15 @@ def _sizes(beliefs: Belief | None, rows: int) -> NDArray[np.intp] | None:
 def _interval(
     metric: Metric, beliefs: Belief | None, table: FloatArray, failure: float
 ) -> tuple[float, float]:
-    """Return where a score is in truth, but for a probability of failure/2 on each side."""
-    rows, units = len(table), _sizes(beliefs, len(table))
+    """Return a confidence interval of a score; each side fails with probability failure/2."""
+    rows, units = len(table), _clusters_of(beliefs, len(table))
     means = len(metric.signs)
     if units is None:
         exponent = math.log(2 * means / failure)
         score = metric.score(_means(table))
-        low, high = truth_of_score(metric, concentration(beliefs), rows, exponent, score, score)
+        low, high = true_score_interval(
+            metric, concentration(beliefs), rows, exponent, score, score
+        )
         return float(low), float(high)
     exact = beliefs is None and metric.labels
     ends = [
@@ -235,16 +243,20 @@ def _interval(
         for column in table.reshape(rows, means).T
     ]
     worst, best = (
-        [one[side if sign > 0 else 1 - side] for one, sign in zip(ends, metric.signs, strict=True)]
+        [
+            interval[side if sign > 0 else 1 - side]
+            for interval, sign in zip(ends, metric.signs, strict=True)
+        ]
         for side in (0, 1)
     )
     return metric.score(worst), metric.score(best)
 
 
 def clopper_pearson(successes: int, rows: int, failure: float) -> tuple[float, float]:
-    """Return the interval of Clopper and Pearson: a coverage of 1 − failure, whatever the truth.
+    """Return the Clopper–Pearson interval, with coverage at least 1 − failure.
 
-    Rows need not be alike: it holds for the mean of the chances of independent rows, too.
+    Rows need not be identically distributed: it also covers the mean of unequal success
+    probabilities.
 
     >>> [round(end, 4) for end in clopper_pearson(8, 10, 0.05)]
     [0.4439, 0.9748]
@@ -260,19 +272,19 @@ def clopper_pearson(successes: int, rows: int, failure: float) -> tuple[float, f
 
 
 def stakes(rows: int, largest: float) -> FloatArray:
-    """Return the stakes that bets are spread over evenly: 1, ½, ¼, … over the largest unit.
+    """Return the stakes of bets, weighted equally: 1, ½, ¼, … divided by the largest cluster.
 
-    The least is below 1/√rows, where a bet would win for a difference of one standard error.
+    The smallest is below 1/√rows, where a bet would detect a difference of one standard error.
     """
     return np.asarray(2.0 ** -np.arange(2 + math.ceil(math.log2(max(rows, 2)) / 2)) / largest)
 
 
 def log_wealth(differences: FloatArray, bets: FloatArray, spread_over: int = 0) -> float:
-    """Return ln of what bets on a positive sum have come to, from 1.
+    """Return the log wealth of bets on a positive sum, starting from 1.
 
-    It is spread over the bets, or over so many of which the others are lost. Where the expectations
-    of independent differences add up to 0 or less, and no bet can lose more than all, the wealth is
-    expected to be at most 1.
+    The stake is spread over the bets, or over `spread_over` bets of which the others are lost. If
+    the expectations of independent differences add up to 0 or less, and no bet can lose more than
+    it stakes, the expected wealth is at most 1.
 
     Theorem: docs/theory/final-ranking.md
     """
@@ -287,10 +299,10 @@ def log_wealth(differences: FloatArray, bets: FloatArray, spread_over: int = 0) 
 def bet_interval(
     values: FloatArray, units: NDArray[np.intp], failure: float
 ) -> tuple[float, float]:
-    """Return where the mean of values is in truth, rows of one unit depending on each other.
+    """Return a betting confidence interval for a mean of values, dependent in clusters.
 
-    It ends where a bet that the truth is further away would have made 2/failure out of 1. Against a
-    small mean stakes may be larger than one: values lose no more than the mean.
+    It ends where a bet against means further away would have turned 1 into 2/failure. Against a
+    small mean stakes may exceed 1, because values can lose no more than the mean.
 
     Theorem: docs/theory/final-ranking.md
     """
@@ -301,7 +313,7 @@ def bet_interval(
     bets = np.concatenate([more, small])
 
     def above(sums: FloatArray) -> float:
-        """Return the largest mean that bets on more are sure of; sums of units in [0, size]."""
+        """Return the largest mean that bets reject; sums of clusters lie in [0, size]."""
         inside, outside = 0.0, float(sums.sum() / sizes.sum())
         for _ in range(_HALVINGS):
             middle = (inside + outside) / 2
@@ -316,47 +328,47 @@ def bet_interval(
 
 
 Compare = Callable[[FloatArray, FloatArray], float]
-"""A p-value of: the first team is in truth no better than the second."""
+"""Returns the p-value of the hypothesis that the first team is no better than the second."""
 
 
 def _comparison(
     metric: Metric, beliefs: Belief | None, rows: int, pairs: int, failure: float
 ) -> tuple[Compare, str]:
-    """Choose the test by what is public: the metric, the belief, and how many pairs there are."""
-    units = _sizes(beliefs, rows)
+    """Choose the test by public facts: the metric, the belief, and the number of pairs."""
+    units = _clusters_of(beliefs, rows)
     if len(metric.signs) > 1:
         return _by_intervals(metric, beliefs, pairs, failure), (
             "intervals of every mean, also for the differences; Holm over all pairs"
         )
     sign = metric.signs[0]
 
-    def difference(one: FloatArray, other: FloatArray) -> FloatArray:
-        return np.asarray(sign * (one - other).reshape(rows))
+    def difference(first: FloatArray, second: FloatArray) -> FloatArray:
+        return np.asarray(sign * (first - second).reshape(rows))
 
     if units is None:
         rate = concentration(beliefs).rate
 
-        def far(one: FloatArray, other: FloatArray) -> float:
-            mean = float(difference(one, other).mean())
+        def by_rate(first: FloatArray, second: FloatArray) -> float:
+            mean = float(difference(first, second).mean())
             return math.exp(-rate * rows * mean**2 / 4) * _UP if mean > 0 else 1.0
 
-        return far, f"{concentration(beliefs).theorem}, rows paired; Holm over all pairs"
+        return by_rate, f"{concentration(beliefs).theorem}, rows paired; Holm over all pairs"
     if beliefs is None and _is_right_or_wrong(metric):
-        return lambda one, other: mcnemar(difference(one, other)), (
+        return lambda first, second: mcnemar(difference(first, second)), (
             "Clopper and Pearson's intervals, McNemar's exact test of rows paired; Holm over all "
             "pairs"
         )
     bets = stakes(int(units.max()) + 1, float(np.bincount(units).max()))
 
-    def bet(one: FloatArray, other: FloatArray) -> float:
-        sums = np.asarray(np.bincount(units, weights=difference(one, other)), float)
+    def by_bets(first: FloatArray, second: FloatArray) -> float:
+        sums = np.asarray(np.bincount(units, weights=difference(first, second)), float)
         return math.exp(-max(log_wealth(sums, bets), 0.0)) * _UP if sums.sum() > 0 else 1.0
 
-    return bet, "bets on the rows, which are paired; Holm over all pairs"
+    return by_bets, "bets on the rows, which are paired; Holm over all pairs"
 
 
 def mcnemar(differences: FloatArray) -> float:
-    """Return McNemar's exact one-sided p-value: as many rows won of those that differ, or more.
+    """Return McNemar's exact one-sided p-value, from the rows on which exactly one team is right.
 
     Theorem: docs/theory/final-ranking.md
     """
@@ -367,23 +379,23 @@ def mcnemar(differences: FloatArray) -> float:
 
 
 def _by_intervals(metric: Metric, beliefs: Belief | None, pairs: int, failure: float) -> Compare:
-    """Return a test whose p-value is the least level at which two intervals do not meet.
+    """Return a test whose p-value is the least tried level at which two intervals are disjoint.
 
-    Tried are failure, failure/2, …, down to what Holm's procedure asks of the first of all pairs.
+    Levels are failure, failure/2, … down to what Holm's procedure requires of the smallest p-value.
     """
     levels = [failure / 2**k for k in range(math.ceil(math.log2(max(pairs, 1))) + 1)]
-    known: dict[tuple[int, float], tuple[float, float]] = {}
+    cache: dict[tuple[int, float], tuple[float, float]] = {}
 
     def ends(table: FloatArray, level: float) -> tuple[float, float]:
         key = (id(table), level)
-        if key not in known:
-            known[key] = _interval(metric, beliefs, table, level)
-        return known[key]
+        if key not in cache:
+            cache[key] = _interval(metric, beliefs, table, level)
+        return cache[key]
 
-    def compare(one: FloatArray, other: FloatArray) -> float:
+    def compare(first: FloatArray, second: FloatArray) -> float:
         least = 1.0
         for level in levels:
-            if ends(one, level)[0] <= ends(other, level)[1]:
+            if ends(first, level)[0] <= ends(second, level)[1]:
                 break
             least = level
         return least
@@ -394,15 +406,15 @@ def _by_intervals(metric: Metric, beliefs: Belief | None, pairs: int, failure: f
 def _ahead(
     teams: Sequence[str], tables: Mapping[str, FloatArray], compare: Compare, failure: float
 ) -> dict[str, set[str]]:
-    """Return whom each team is ahead of: Holm over every pair in both directions.
+    """Return which teams each team is significantly ahead of: Holm over every ordered pair.
 
     Theorem: docs/theory/final-ranking.md
     """
-    pairs = [(one, other) for one in teams for other in teams if one != other]
-    chances = {pair: compare(tables[pair[0]], tables[pair[1]]) for pair in pairs}
+    pairs = [(first, second) for first in teams for second in teams if first != second]
+    p_values = {pair: compare(tables[pair[0]], tables[pair[1]]) for pair in pairs}
     ahead: dict[str, set[str]] = {team: set() for team in teams}
-    for done, pair in enumerate(sorted(pairs, key=lambda pair: chances[pair])):
-        if chances[pair] * (len(pairs) - done) > failure:
+    for rejected, pair in enumerate(sorted(pairs, key=lambda pair: p_values[pair])):
+        if p_values[pair] * (len(pairs) - rejected) > failure:
             break
         ahead[pair[0]].add(pair[1])
     return ahead

@@ -1,8 +1,8 @@
-"""The folder of a holdout or a leaderboard: where its tables are, its transcript, its secret.
+"""The folder of a holdout or a leaderboard: `holdout.json`, its transcript and its secret.
 
-`holdout.json` holds places, for its owner to read and to mend after a move. Nothing rests on it:
-the transcript knows the tables by a keyed digest, the ledger by its identity and which column is
-what, and no password is ever written.
+`holdout.json` holds paths only, which its owner may edit after moving files. Nothing else depends
+on it: the transcript identifies the tables by a keyed digest, the ledger by its identity, and the
+columns by role. Passwords are never written.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING, Any
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError, without_passwords
 from quiltwork.exact import shortened
+from quiltwork.holdout.prediction_tables import (
+    TrainHoldoutTables,
+    read_table,
+    read_train_and_holdout,
+)
 from quiltwork.holdout.sealed_log import sealed_lines, secret_path
-from quiltwork.holdout.studies import Study, read_study, read_table
 from quiltwork.holdout.transcript import load_transcript, read_transcript
 
 if TYPE_CHECKING:
@@ -32,12 +36,15 @@ SCHEMA = "holdout"
 _CONFIGURATION, _TRANSCRIPT, _BOARD = "holdout.json", "transcript.jsonl", "board.jsonl"
 _KEPT = "submissions"
 WAIT = 60.0
-"""Seconds for which a question waits while others are answered."""
+"""Seconds to wait while another process answers."""
 
 
 @dataclass(frozen=True)
 class HoldoutPaths:
-    """What `holdout.json` says: where tables and ledger are; a board has no training table."""
+    """The contents of `holdout.json`: paths of the tables and the ledger's URL.
+
+    A board without rounds has no training table.
+    """
 
     train: str | None
     holdout: str
@@ -46,7 +53,7 @@ class HoldoutPaths:
 
 @dataclass(frozen=True)
 class FolderFiles:
-    """The files of a board in a folder: its log, where its tables are, what was predicted."""
+    """The files of a board in a folder (`board.BoardFiles`)."""
 
     folder: str
     paths: HoldoutPaths
@@ -54,7 +61,7 @@ class FolderFiles:
 
     @property
     def log(self) -> Path:
-        """Of its lines."""
+        """Path of the log."""
         return board_path(self.folder)
 
     def table(self, side: str) -> tuple[list[str], Any]:
@@ -65,11 +72,11 @@ class FolderFiles:
         return read_table(path)
 
     def named(self, side: str) -> str:
-        """Return how messages call a table: by its path."""
+        """Return the name of a table for messages: its path."""
         return str(self.paths.train if side == "train" else self.paths.holdout)
 
     def keep(self, number: int, content: bytes) -> None:
-        """Keep what was predicted, for the owner only."""
+        """Store a submission's predictions, readable by the owner only."""
         kept = Path(self.folder) / _KEPT
         try:
             kept.mkdir(mode=0o700, exist_ok=True)
@@ -78,26 +85,26 @@ class FolderFiles:
         files.write(kept / f"{number:06}", content, files.OWNER_ONLY)
 
     def kept(self, number: int) -> bytes:
-        """Return what was predicted."""
+        """Return the stored predictions of a submission."""
         return files.read_bytes(Path(self.folder) / _KEPT / f"{number:06}")
 
     def payer(self) -> AbstractContextManager[Ledger | None]:
-        """Open the ledger that pays for rounds, if there is one."""
+        """Open the ledger that is debited for rounds, if there is one."""
         return open_ledger(self.paths.ledger)
 
 
 def board_of(folder: str, wait: float = WAIT) -> Board:
-    """Return the leaderboard of a folder.
+    """Open the leaderboard of a folder.
 
     Raises:
         InvalidInputError: if there is none.
     """
     from quiltwork.holdout.board import Board
 
-    found = load(folder)
+    paths = load(folder)
     if not board_path(folder).exists():
-        raise InvalidInputError(f"{folder!r} is no leaderboard: it is the folder of a holdout.")
-    return Board(FolderFiles(folder, found, wait))
+        raise InvalidInputError(f"{folder!r} is not a leaderboard: it is the folder of a holdout.")
+    return Board(FolderFiles(folder, paths, wait))
 
 
 def create_board(
@@ -111,55 +118,65 @@ def create_board(
     ledger: str | None = None,
     **options: Any,
 ) -> Board:
-    """Begin a leaderboard in a folder; the tables stay where they are.
+    """Create a leaderboard in a folder; the tables stay where they are.
 
-    The options are those of `Board.create`. If it fails nothing is left.
+    Args:
+        folder: where to create it.
+        labels: the CSV file of labels.
+        columns: the roles of its columns.
+        scorings: the metric; several under `rounds`.
+        rule: "ladder", "one bit" or "rounds".
+        train: under `rounds`, the CSV file of training rows.
+        ledger: under `rounds`, the URL of the ledger to debit.
+        options: those of `Board.create`.
+
+    If it fails, nothing is left behind.
     """
     from quiltwork.holdout.board import Board
 
     refuse_password(ledger)
     files.as_path(labels)
     paths = HoldoutPaths(train and os.path.abspath(train), os.path.abspath(labels), ledger)
-    is_new = not os.path.lexists(_named(folder))
+    is_new = not os.path.lexists(_folder_path(folder))
     make_folder(folder)
     name = options.pop("name", "") or Path(folder).resolve().name
-    place = FolderFiles(folder, paths)
+    folder_files = FolderFiles(folder, paths)
     try:
-        made = Board.create(place, columns, scorings, rule, name=name, **options)
+        board = Board.create(folder_files, columns, scorings, rule, name=name, **options)
     except BaseException:
         if is_new:
             with suppress(OSError):
                 os.rmdir(folder)
         raise
     save(folder, paths)
-    return made
+    return board
 
 
 def transcript_path(folder: str) -> Path:
-    """Return where the transcript is."""
-    return _named(folder) / _TRANSCRIPT
+    """Return the path of a holdout's transcript."""
+    return _folder_path(folder) / _TRANSCRIPT
 
 
-def _named(folder: object) -> Path:
+def _folder_path(folder: object) -> Path:
     if not isinstance(folder, str | Path) or "\0" in str(folder) or not str(folder):
-        raise InvalidInputError(f"folder must be the name of one, not {shortened(folder)}.")
+        raise InvalidInputError(f"folder must be the path of a folder, not {shortened(folder)}.")
     return Path(folder)
 
 
 def board_path(folder: str) -> Path:
-    """Return where the board of a leaderboard is."""
-    return _named(folder) / _BOARD
+    """Return the path of a leaderboard's log."""
+    return _folder_path(folder) / _BOARD
 
 
 def own_files(folder: str) -> list[str]:
-    """Return what a folder is made of, there or not, and its tables: nothing may overwrite it."""
-    found, lines = load(folder), [transcript_path(folder), board_path(folder)]
-    made = [_named(folder) / _CONFIGURATION, *lines, *map(secret_path, lines)]
-    return [*map(str, made), *filter(None, (found.train, found.holdout))]
+    """Return all paths of a folder and its tables, which must not be overwritten."""
+    paths, logs = load(folder), [transcript_path(folder), board_path(folder)]
+    own = [_folder_path(folder) / _CONFIGURATION, *logs, *map(secret_path, logs)]
+    return [*map(str, own), *filter(None, (paths.train, paths.holdout))]
 
 
 def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
-    """Read and verify the transcript, by its secret too unless that is another user's."""
+    """Read and verify the transcript, with its seal unless the secret belongs to another user."""
     path = transcript_path(folder)
     secret = secret_path(path)
     if path.exists() and (os.access(secret, os.R_OK) or not os.path.lexists(secret)):
@@ -168,15 +185,15 @@ def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript
 
 
 def make_folder(folder: str) -> None:
-    """Make the folder of a new holdout, if it is not there; another's folder is refused."""
+    """Create the folder of a new holdout; a folder that holds one is refused."""
     for name in (_CONFIGURATION, _TRANSCRIPT, _BOARD):
-        if os.path.lexists(_named(folder) / name):
+        if os.path.lexists(_folder_path(folder) / name):
             raise StorageError(
-                f"{str(_named(folder) / name)!r} exists already: {folder!r} is the folder of a "
-                "holdout or a leaderboard. Choose another one."
+                f"{str(_folder_path(folder) / name)!r} exists already: {folder!r} is the folder of "
+                "a holdout or a leaderboard. Choose another one."
             )
     try:
-        _named(folder).mkdir(parents=True, exist_ok=True)
+        _folder_path(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StorageError(f"The folder {folder!r} could not be made: {reason}.") from None
@@ -184,20 +201,21 @@ def make_folder(folder: str) -> None:
 
 
 def save(folder: str, paths: HoldoutPaths) -> None:
-    """Write where things are, in a new folder, which only its owner may read."""
+    """Write `holdout.json` in a new folder, readable by the owner only."""
     path = Path(folder) / _CONFIGURATION
     files.write(path, files.dump(SCHEMA, 2, vars(paths)) + "\n", files.OWNER_ONLY)
 
 
 def load(folder: str) -> HoldoutPaths:
-    """Read where the things of a folder are."""
-    path = _named(folder) / _CONFIGURATION
+    """Read `holdout.json`."""
+    path = _folder_path(folder) / _CONFIGURATION
     try:
         text = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InvalidInputError(
-            f"There is no holdout in {folder!r} ({reason}); make one with quiltwork holdout create."
+            f"There is no holdout in {folder!r} ({reason}); create one with `quiltwork holdout "
+            "create`."
         ) from None
     try:
         document = files.load(text, SCHEMA, (2,))
@@ -215,28 +233,29 @@ def _text(document: Mapping[str, Any], name: str) -> Any:
 
 def _damaged(path: Path, problem: str) -> StorageError:
     return StorageError(
-        f"{str(path)!r} is damaged ({problem.rstrip('.')}). It only says where things are: write "
-        "it again as docs/reference/files.md describes, or put back a copy."
+        f"{str(path)!r} is damaged ({problem.rstrip('.')}). It only holds paths: rewrite it as "
+        "docs/reference/files.md describes, or restore a copy."
     )
 
 
-def study_of(folder: str) -> tuple[Study, Transcript]:
+def tables_and_transcript(folder: str) -> tuple[TrainHoldoutTables, Transcript]:
     """Return the tables of a folder's holdout, and its transcript so far."""
-    paths, found = load(folder), read_transcript_of(folder)
-    if found.about.columns is None or paths.train is None:
+    paths, transcript = load(folder), read_transcript_of(folder)
+    if transcript.about.columns is None or paths.train is None:
         raise StorageError(
-            f"The holdout in {folder!r} does not know which column is what: it was begun in Python."
+            f"The holdout in {folder!r} has no column roles, because it was created in Python; ask "
+            "it there."
         )
-    return read_study(paths.train, paths.holdout, found.columns), found
+    return read_train_and_holdout(paths.train, paths.holdout, transcript.columns), transcript
 
 
 @contextmanager
 def resumed(
     folder: str, rows: tuple[Any, Any], dataset: str | None, ledger: str | None, wait: float = WAIT
 ) -> Iterator[ReusableHoldout]:
-    """Open the holdout of a folder for a block, with its ledger at another URL if need be.
+    """Open the holdout of a folder for a block, with its ledger at another URL if it was moved.
 
-    While another process asks, this waits its turn, for up to `wait` seconds.
+    Waits up to `wait` seconds for another process that holds it.
     """
     from quiltwork.holdout import ReusableHoldout
 
@@ -245,8 +264,8 @@ def resumed(
     url = ledger or load(folder).ledger
     if url is None and dataset is not None:
         raise InvalidInputError(
-            f"The holdout in {folder!r} debits the ledger's dataset {dataset!r}, and holdout.json "
-            "does not say where that ledger is; give --ledger."
+            f"The holdout in {folder!r} debits the ledger's dataset {dataset!r}, but holdout.json "
+            "has no URL of that ledger; give --ledger."
         )
     path = transcript_path(folder)
     with open_ledger(None if dataset is None else url) as payer:
@@ -265,9 +284,9 @@ def open_ledger(url: str | None) -> AbstractContextManager[Ledger | None]:
 
 
 def refuse_password(url: str | None) -> None:
-    """Refuse a URL with a password in it, which could not be kept in a file as it is."""
+    """Refuse a URL that contains a password, which must not be written to a file."""
     if url is not None and without_passwords(url) != url:
         raise InvalidInputError(
-            "The ledger's URL has a password in it, and the folder of a holdout keeps none. Leave "
-            "it out and give it as PostgreSQL's own programs get it: PGPASSWORD or ~/.pgpass."
+            "The ledger's URL contains a password, which must not be stored in the holdout's "
+            "folder. Leave it out and set PGPASSWORD or use ~/.pgpass."
         )

@@ -1,9 +1,9 @@
-"""Labels by row id: which of them are asked during a competition, and which are kept for its end.
+"""The labels of a leaderboard by row id, split into rows asked and rows kept for the final ranking.
 
-The rows kept apart are chosen by the board's secret key and by what is public about rows: whole
-groups, or of a series one block with a gap on either side. No label is looked at, and nobody is
-told which rows they are: everybody predicts all. Targets are checked once, when a board is made.
-O(rows·log rows).
+The rows kept apart are chosen by the board's secret key and public facts about rows: whole groups,
+or for a series one block with a gap on either side. Labels are not read, and nobody learns which
+rows they are: every team predicts all rows. Targets are validated once, at creation. O(rows·log
+rows).
 
 Theorem: docs/theory/final-ranking.md
 """
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief, ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import counted
-from quiltwork.holdout.concentration import forgetting
-from quiltwork.holdout.metrics import Metric, Scoring, pair_rows, plain_label, said_classes
-from quiltwork.holdout.studies import (
+from quiltwork.holdout.concentration import mixing_steps
+from quiltwork.holdout.metrics import Metric, Scoring, class_names_text, pair_rows, plain_label
+from quiltwork.holdout.prediction_tables import (
     are_probabilities,
     is_number,
     prediction_question,
@@ -32,20 +32,20 @@ from quiltwork.holdout.transcript import Columns
 
 Mask = NDArray[np.bool_]
 MIXING_SHARE = 0.02
-"""The part of what may fail at the end that goes to the gap of a series."""
+"""The share of the failure probability that a series spends on its gap."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Rows as they are scored: ids and targets, of pairs where the metric compares pairs."""
+    """Rows in scoring form: ids and targets, of pairs where the metric compares pairs."""
 
     cells: NDArray[Any]
     belief: Belief | None
 
-    def question(self, said: Mapping[str, str], metric: Metric) -> Any:
-        """Ask how good predictions are that were checked."""
+    def question(self, predictions: Mapping[str, str], metric: Metric) -> Any:
+        """Return the question about validated predictions."""
         ids = list(range(0, self.cells.shape[1], 2))
-        return prediction_question(ids, [at + 1 for at in ids], said, metric)
+        return prediction_question(ids, [at + 1 for at in ids], predictions, metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Labels:
     """A table of labels.
 
     Attributes:
-        columns: which column is what.
+        columns: the roles of the columns.
         ids: of all rows, in order.
         targets: of all rows.
         groups: of all rows, or None.
@@ -75,29 +75,31 @@ class Labels:
         path: str,
         belief: Belief | None = None,
     ) -> Labels:
-        """Take what is public about rows, and their targets, from a table.
+        """Extract ids, targets and groups from a table.
 
         Raises:
-            InvalidInputError: for columns that are not there, and ids that occur twice.
+            InvalidInputError: for missing columns, and ids that occur twice.
         """
         from quiltwork.delimited import column_position
 
         def column(name: str) -> NDArray[Any]:
-            asked = filter(None, (columns.identity, columns.target, columns.group))
-            return np.asarray(table[:, column_position(header, name, path, asked)])
+            names = filter(None, (columns.identity, columns.target, columns.group))
+            return np.asarray(table[:, column_position(header, name, path, names)])
 
         if columns.target is None:
-            raise InvalidInputError("A leaderboard needs the column that is predicted: target.")
+            raise InvalidInputError("A leaderboard needs a target, the column that is predicted.")
         ids, targets = column(columns.identity).tolist(), column(columns.target)
-        if len({plain_label(one) for one in ids}) < len(ids):
-            raise InvalidInputError(f"An id occurs twice in {path!r}; an id must name one row.")
+        if len({plain_label(row_id) for row_id in ids}) < len(ids):
+            raise InvalidInputError(f"An id occurs twice in {path!r}; every row needs its own id.")
         groups = None if columns.group is None else column(columns.group)
         if belief is not None and groups is not None:
-            raise InvalidInputError("Rows are a series or have groups; give one of the two.")
+            raise InvalidInputError(
+                "Rows are either a series or grouped; give series or group, not both."
+            )
         return cls(columns, ids, targets, groups, belief)
 
     def split(self, share: float, gap: int, key: str) -> tuple[Mask, Mask]:
-        """Return which rows are asked, and which are kept for the end.
+        """Return which rows are asked, and which are kept for the final ranking.
 
         Theorem: docs/theory/final-ranking.md
         """
@@ -120,7 +122,7 @@ class Labels:
         return ~final, final
 
     def scored(self, rows: Mask, metric: Metric, key: str) -> ScoredRows:
-        """Return some of the rows as they are scored."""
+        """Return a selection of the rows in scoring form, with the belief about them."""
         ids = np.asarray(self.ids)[rows]
         groups = None if self.groups is None else self.groups[rows]
         cells, belief = np.stack([ids, self.targets[rows]], axis=1), self.belief
@@ -129,8 +131,8 @@ class Labels:
         if metric.pairs:
             if self.belief is not None:
                 raise UnsupportedError(
-                    "AUC compares independent rows, and those of a series are not; take "
-                    "neg_brier_score or balanced_accuracy."
+                    "AUC compares independent rows, and the rows of a series are not independent; "
+                    "take neg_brier_score or balanced_accuracy."
                 )
             pairs, couples = pair_rows(groups, len(ids), key)
             cells = np.concatenate([cells[pairs[:, 0]], cells[pairs[:, 1]]], axis=1)
@@ -138,7 +140,7 @@ class Labels:
         return ScoredRows(cells, belief)
 
     def gap_for(self, share: float, beta: float) -> tuple[int, float]:
-        """Return the gap that a series needs, and how much the parts then tell about each other.
+        """Return the gap that a series needs, and a bound on the remaining dependence across it.
 
         Raises:
             UnsupportedError: for beliefs that are neither a chain nor a box of chains.
@@ -148,27 +150,28 @@ class Labels:
             return 0, 0.0
         if not isinstance(self.belief, ChainBox | MarkovChain):
             raise UnsupportedError(
-                "Rows for the end are kept apart of independent rows, of groups and of chains; of "
-                f"a {type(self.belief).__name__} no part is proven to be independent of the rest."
+                "Rows can be kept for the final ranking if they are independent, grouped or a "
+                f"chain. For a {type(self.belief).__name__} no part is proven independent of the "
+                "rest."
             )
-        gap, apart = forgetting(self.belief, beta * MIXING_SHARE / 2)
+        gap, distance = mixing_steps(self.belief, beta * MIXING_SHARE / 2)
         if len(self.ids) * (1 - share) < 4 * gap + 2:
             raise InvalidInputError(
-                f"The series forgets its state after {gap:,} rows, so as many on either side of "
-                "those for the end would be lost, more than half of the others. Keep fewer rows "
-                "for the end, or none."
+                f"The series needs a gap of {gap:,} rows on either side of the rows for the final "
+                "ranking, more than half of the other rows. Keep fewer rows for the final ranking, "
+                "or none."
             )
-        return gap, 2 * apart
+        return gap, 2 * distance
 
 
 def _draw(key: str, count: int) -> list[int]:
-    """Return numbers that only the key tells."""
+    """Return pseudorandom numbers derived from the secret key."""
     stream = hashlib.shake_256(b"final" + bytes.fromhex(key)).digest(8 * count)
     return [int(one) for one in np.frombuffer(stream, "<u8")]
 
 
 def check_targets(targets: NDArray[Any], metric: Metric, path: str) -> None:
-    """Refuse, when a board is made, targets of which its metric can make nothing."""
+    """Refuse targets that the metric cannot score; runs when a board is created."""
     cells = targets.tolist()
     if metric.classes is not None:
         classes = set(metric.classes)
@@ -177,18 +180,17 @@ def check_targets(targets: NDArray[Any], metric: Metric, path: str) -> None:
         wrong = [not cell.strip() for cell in cells]
         if are_probabilities(cells):
             raise InvalidInputError(
-                f"The targets of {path!r} are numbers from 0 to 1, and {metric.name} compares "
-                "labels: predictions of them would be taken for probabilities. Name the labels by "
-                "words."
+                f"The targets of {path!r} are numbers from 0 to 1, but {metric.name} compares "
+                "labels, so predictions would be taken for probabilities. Use words as labels."
             )
     elif metric.predicts == "predict_proba":
         wrong = [plain_label(cell) not in ("0", "1") for cell in cells]
     else:
         wrong = [not is_number(cell) for cell in cells]
     if any(wrong):
-        remedy = "give 0 or 1." if metric.predicts == "predict_proba" else "mend or remove them."
+        remedy = "give 0 or 1." if metric.predicts == "predict_proba" else "correct or remove them."
         if metric.classes is not None:
-            remedy = f"the classes are {said_classes(metric.classes)}."
+            remedy = f"the classes are {class_names_text(metric.classes)}."
         raise InvalidInputError(
             f"{counted(sum(wrong), 'target')} of {path!r} cannot be scored by {metric.name}, "
             f"the first in row {wrong.index(True) + 1:,}; {remedy}"
@@ -196,12 +198,11 @@ def check_targets(targets: NDArray[Any], metric: Metric, path: str) -> None:
 
 
 def need_classes(scoring: Scoring) -> None:
-    """Refuse a board that compares labels and does not say which there are."""
+    """Refuse a board that compares labels without public classes."""
     metric = scoring.read()
     if metric.labels and scoring.classes is None:
         raise InvalidInputError(
-            f"{metric.name} compares labels, and a board never reads from its rows which there "
-            "are: give the classes, which everybody is told, such as classes=('no', 'yes'), or "
-            "('*',) where any text may be right. Predictions of another class are refused and not "
-            "counted."
+            f"{metric.name} compares labels, and a board never takes its classes from secret rows: "
+            "give the public list, such as classes=('no', 'yes'), or ('*',) if any text may be "
+            "right. Predictions of other classes are then refused and not counted."
         )

@@ -1,9 +1,9 @@
-"""`Ladder`: a leaderboard whose best score stays true, whatever the contestants try.
+"""`Ladder`: a leaderboard whose best score stays accurate under adaptive submissions.
 
-A submission moves the board only if it beats the best score by more than one step, and the board
-shows scores rounded to steps: that is all anybody learns. After b announcements there are C(k, b+1)
-times C(g+1, b) submissions that could ever be made, so one union bound covers them all; a board
-that may announce few scores only is held to fewer. There is no noise and no privacy in it.
+A submission changes the standings only if it beats the best score by more than one step, and scores
+are rounded to steps; nothing else is published. After b announcements there are at most C(k, b+1)
+times C(g+1, b) possible submissions, so one union bound covers them all; a board that may announce
+only a few scores has fewer. There is no noise, and no row is protected.
 
 Theorem: docs/theory/ladder.md
 """
@@ -23,35 +23,35 @@ from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import Number
-from quiltwork.holdout.algorithm import read_count
+from quiltwork.holdout.algorithm import parse_count
 from quiltwork.holdout.arrays import (
     Data,
     check_length,
     commitment,
     count_rows,
-    read_rows,
+    freeze_rows,
     without_names,
 )
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.counting import exponents, ladder_levels, one_bit_levels
 from quiltwork.holdout.evaluation import Statistic, check_statistic, sums_in_private
-from quiltwork.holdout.guarantee import VACUOUS, read_share
-from quiltwork.holdout.metrics import MEAN, Metric, truth_of_score
-from quiltwork.holdout.owner import OneOwner
+from quiltwork.holdout.guarantee import VACUOUS, parse_share
+from quiltwork.holdout.metrics import MEAN, Metric, true_score_interval
 from quiltwork.holdout.sealed_log import SealedLog, Secret, check_team, new_secret, open_log
+from quiltwork.holdout.single_process import SingleProcess
 from quiltwork.holdout.transcript import (
     ANNOUNCED,
-    FINER,
+    FINAL_GRID_FACTOR,
     KEPT,
     UNMOVED,
     WAITING,
-    About,
-    Announcing,
+    AnnouncementRule,
     BoardEntry,
+    BoardSetup,
     Standing,
     SubmissionNote,
     Transcript,
-    read_steps,
+    parse_steps,
     read_transcript,
 )
 from quiltwork.results import Interval, ResultBase
@@ -61,7 +61,7 @@ _BITS = 20
 _UP = 1 + 2.0**-40
 _COARSER = 1.03
 _GRIDS = sorted({round(2 ** (k / 8)) for k in range(97)})
-"""Numbers of steps that are tried, up to 4096; the best between two is at most 0.5 % better."""
+"""Candidate numbers of steps, up to 4096; the optimum is at most 0.5 % better."""
 
 
 def width_at(
@@ -73,9 +73,9 @@ def width_at(
     metric: Metric = MEAN,
     announcements: int | None = None,
 ) -> float:
-    """Return the width of a board with a given grid, whatever its scores: s(w) + 1/g.
+    """Return the error width of a board with a given grid, at any score: s(w) + 1/g.
 
-    w is the width at the exponent of its last announcement, s the metric's spread.
+    w is the width at the exponent of the last announcement, s the metric's spread.
 
     Theorem: docs/theory/ladder.md
     """
@@ -93,21 +93,21 @@ def least_width(
     width: Callable[..., float] = width_at,
     announcements: int | None = None,
 ) -> tuple[float, int]:
-    """Return the least width of a board, and with how many steps; about 80 are tried.
+    """Return the least error width of a board, and its number of steps; about 80 are tried.
 
-    Where announcements are counted it takes the coarsest grid that is within 3 % of the least: a
-    coarse step is not spent on what hardly matters.
+    With limited announcements it takes the coarsest grid within 3 % of the least width: finer steps
+    would announce improvements that hardly matter.
     """
-    given = (beliefs, rows, submissions, beta)
-    found = [(width(*given, steps, metric, announcements), steps) for steps in _GRIDS]
-    least = min(found)
+    terms = (beliefs, rows, submissions, beta)
+    widths = [(width(*terms, steps, metric, announcements), steps) for steps in _GRIDS]
+    least = min(widths)
     if announcements is None:
         return least
-    return next(one for one in found if one[0] <= _COARSER * least[0])
+    return next(candidate for candidate in widths if candidate[0] <= _COARSER * least[0])
 
 
 def interval_of(transcript: Transcript, announced: int) -> Interval:
-    """Return where the true score of announcement number `announced`, from 0, is."""
+    """Return the confidence interval of announcement number `announced`, from 0."""
     rule, metric = transcript.announcing, transcript.metric
     standing, score = transcript.standings[announced], transcript.best
     one_bit = rule.kind == "one bit"
@@ -115,35 +115,35 @@ def interval_of(transcript: Transcript, announced: int) -> Interval:
     levels = levels_of(rule.submissions, rule.steps, rule.announcements)
     exponent = exponents(levels, 1 - rule.confidence, len(metric.signs))[announced]
     half = 1 / (2 * rule.steps)
-    ends = (-1 / (FINER * rule.steps), 0.0) if one_bit else (-half, half)
+    ends = (-1 / (FINAL_GRID_FACTOR * rule.steps), 0.0) if one_bit else (-half, half)
     if not one_bit:
         score = standing.score
     if score is None:
-        raise InvalidInputError("This submission has no score that was told.")
+        raise InvalidInputError("The score of this submission was not published.")
     low, high = (score + end for end in ends)
     beliefs = None if transcript.beliefs is None else beliefs_from_json(transcript.beliefs)
-    return truth_of_score(metric, concentration(beliefs), rule.rows, exponent, low, high)
+    return true_score_interval(metric, concentration(beliefs), rule.rows, exponent, low, high)
 
 
-class Ladder(ResultBase, OneOwner):
+class Ladder(ResultBase, SingleProcess):
     """A leaderboard for means over rows of values in [0, 1]; larger is better.
 
     Args:
-        holdout: the rows that are scored, an array or a tuple such as (X, y).
+        holdout: the rows to score on, an array or a tuple such as (X, y).
         beliefs: how its rows depend on each other; None for independent rows.
-        submissions: k, how many are accepted in all, of all teams together.
-        confidence: 1 − β, of the bound.
-        steps: g, the number of steps of the score; None for the best one.
-        announcements: a, how many scores are announced at most, of all teams together; what comes
-            after the last is kept and compared with nothing. None for no limit.
-        path: keep the board in this file, so that it can be resumed.
-        about: metric, columns and rows kept apart, where submissions are data (`Board`).
-        secret: what its key was drawn for before, such as pairs of rows; None for a new one.
+        submissions: k, the number accepted in all, from all teams together.
+        confidence: 1 − β, of the guarantee.
+        steps: g, the number of steps of the score; None chooses the best.
+        announcements: a, the largest number of scores announced, for all teams together; later
+            submissions are stored without a comparison. None for no limit.
+        path: store the board in this file, so that it can be resumed.
+        about: metric, columns and rows kept apart, where submissions are predictions (`Board`).
+        secret: a secret whose key was used already, to draw pairs of rows; None draws a new one.
 
     Raises:
-        InvalidInputError: for arguments that make no sense.
+        InvalidInputError: for arguments out of range.
         UnsupportedError: if no concentration inequality is proven for the belief.
-        StorageError: if the file is there already, or cannot be written.
+        StorageError: if the file exists already, or cannot be written.
 
     >>> import numpy as np
     >>> board = Ladder(np.arange(2000) % 2, submissions=100, steps=20)
@@ -169,26 +169,26 @@ class Ladder(ResultBase, OneOwner):
         steps: int | None = None,
         announcements: int | None = None,
         path: str | Path | None = None,
-        about: About | None = None,
+        about: BoardSetup | None = None,
         secret: Secret | None = None,
     ) -> None:
-        data = read_rows(holdout, "holdout")
-        count, accepted = count_rows(data), read_count(submissions, "submissions")
-        share = read_share(confidence, "confidence")
+        data = freeze_rows(holdout, "holdout")
+        count, accepted = count_rows(data), parse_count(submissions, "submissions")
+        share = parse_share(confidence, "confidence")
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
-        limit = None if announcements is None else read_count(announcements, "announcements")
-        given = (members, count, accepted, 1 - share)
-        about = About() if about is None else instance(about, About, "about")
+        limit = None if announcements is None else parse_count(announcements, "announcements")
+        terms = (members, count, accepted, 1 - share)
+        about = BoardSetup() if about is None else instance(about, BoardSetup, "about")
         secret = new_secret() if secret is None else instance(secret, Secret, "secret")
         metric = about.scorings[0].read() if about.scorings else MEAN
         if steps is None:
-            steps = least_width(*given, metric, self._width_at, limit)[1]
-        rule = Announcing(self.kind, count, accepted, share, read_steps(steps), limit)
-        if not math.isfinite(self._width_at(*given, rule.steps, metric, limit)):
+            steps = least_width(*terms, metric, self._width_at, limit)[1]
+        rule = AnnouncementRule(self.kind, count, accepted, share, parse_steps(steps), limit)
+        if not math.isfinite(self._width_at(*terms, rule.steps, metric, limit)):
             raise InvalidInputError(
-                f"{metric.name} divides by how many rows are of a class, and a board tells no "
-                f"such number: give the share of rows that it is at least, {argument('floor')}."
+                f"{metric.name} divides by the share of a class, which the board keeps secret: "
+                f"give a public lower bound on it, such as {argument('floor', 0.2)}."
             )
         transcript = Transcript(
             rule,
@@ -204,28 +204,30 @@ class Ladder(ResultBase, OneOwner):
 
     @classmethod
     def resume(cls, path: str | Path, holdout: Any, wait: float = 0) -> Self:
-        """Go on with a board that is in a file, with the beliefs and the rows it was begun with.
+        """Reopen a board from its file, with its beliefs and the same rows.
 
-        If another process holds it, this waits for up to `wait` seconds. A cut or edited file is
-        refused: its secret seals it. Older copies of both files are not recognised.
+        Waits up to `wait` seconds for another process that holds it. The secret file seals the
+        board, so a cut or edited file is refused; an older copy of both files is not recognised.
 
         Raises:
-            StorageError: if the files are damaged, cut, in use, or were written for other data.
+            StorageError: if the files are damaged, cut, in use, or belong to other data.
             InvalidInputError: if there is no such file.
         """
-        data = read_rows(holdout, "holdout")
+        data = freeze_rows(holdout, "holdout")
         log, transcript, secret, _ = open_log(
             path, read_transcript, lambda key: commitment(key, data), wait, at_once=1
         )
-        made = cls.__new__(cls)
+        board = cls.__new__(cls)
         try:
             if transcript.rule.kind != cls.kind:
-                raise InvalidInputError(f"This is a board of another kind: {transcript.rule.kind}.")
-            made._begin(data, transcript, secret, log)
+                raise InvalidInputError(
+                    f"This board has the rule {transcript.rule.kind!r}, not {cls.kind!r}."
+                )
+            board._begin(data, transcript, secret, log)
         except BaseException:
             log.close()
             raise
-        return made
+        return board
 
     def _begin(
         self, data: Data, transcript: Transcript, secret: Secret, log: SealedLog | None
@@ -248,12 +250,12 @@ class Ladder(ResultBase, OneOwner):
 
     @property
     def transcript(self) -> Transcript:
-        """Everything that was said so far."""
+        """Everything published so far."""
         return replace(self._transcript, entries=tuple(self._entries))
 
     @property
-    def rule(self) -> Announcing:
-        """What the board was begun with and never changes."""
+    def rule(self) -> AnnouncementRule:
+        """The rule, fixed when the board was created."""
         return self._transcript.announcing
 
     @property
@@ -263,12 +265,12 @@ class Ladder(ResultBase, OneOwner):
 
     @property
     def submissions(self) -> int:
-        """How many submissions are accepted in all."""
+        """The number of submissions accepted in all."""
         return self.rule.submissions
 
     @property
     def confidence(self) -> float:
-        """With which probability the bound holds."""
+        """The probability with which the guarantee holds."""
         return self.rule.confidence
 
     @property
@@ -278,42 +280,42 @@ class Ladder(ResultBase, OneOwner):
 
     @property
     def submitted(self) -> int:
-        """How many submissions were counted."""
+        """The number of submissions counted so far."""
         return len(self._entries)
 
     @property
     def best(self) -> float | None:
-        """The best score so far, on the grid; None before the first submission."""
+        """The best score so far, on the grid; None before the first announcement."""
         return self._announced[-1].score if self._announced else None
 
     @property
     def remaining(self) -> int:
-        """How many more submissions are accepted."""
+        """The number of submissions left."""
         return self.submissions - self.submitted
 
     @property
     def width(self) -> float:
-        """With the stated confidence, `best` is always within this of the best true score so far.
+        """The error bound of `best` against the best true score, with the stated confidence.
 
         Theorem: docs/theory/ladder.md
         """
-        given = (self._beliefs, self.rows, self.submissions, 1 - self.confidence)
-        return self._width_at(*given, self.steps, self._metric, self.announcements)
+        terms = (self._beliefs, self.rows, self.submissions, 1 - self.confidence)
+        return self._width_at(*terms, self.steps, self._metric, self.announcements)
 
     @property
     def announcements(self) -> int | None:
-        """How many scores are announced at most; None for no limit."""
+        """The largest number of scores announced; None for no limit."""
         return self.rule.announcements
 
     @property
     def announces(self) -> bool:
-        """Whether another score may be announced; after the last nothing is compared."""
+        """Whether another score may be announced; if not, submissions are only stored."""
         return self.announcements is None or len(self._announced) < self.announcements
 
     def interval(self, standing: Standing) -> Interval:
-        """Return where the true score of an announced submission is, of all of them together.
+        """Return the confidence interval of an announced score, simultaneous for the board.
 
-        Half of it is the width at this score: binomial tails, and half a step for rounding.
+        Half its length is the width at this score: binomial tails, plus half a step for rounding.
 
         Theorem: docs/theory/ladder.md
         """
@@ -324,14 +326,15 @@ class Ladder(ResultBase, OneOwner):
     def submit(
         self, team: str, statistic: Statistic, note: SubmissionNote | None = None
     ) -> Standing | None:
-        """Score a submission: its place on the board, or None if it does not beat the best.
+        """Score a submission; return its standing, or None if it does not beat the best.
 
         A row without a value in [0, 1] counts as 0, so a submission that fails scores 0. It is
-        counted before it is scored, for ever, and its score recorded before it is shown.
+        counted, durably, before it is scored, and its score is recorded before it is returned.
 
         Raises:
             BudgetExceeded: after the last submission.
-            InvalidInputError: for a team without a name, or what is no function; it costs nothing.
+            InvalidInputError: for an empty team name, or a statistic that is no function; not
+                counted.
             StorageError: if it could not be recorded; its score is then withheld.
         """
         check_team(team)
@@ -339,36 +342,36 @@ class Ladder(ResultBase, OneOwner):
         with self._evaluating():
             with self._alone():
                 number = self._count(team, note or SubmissionNote())
-            found = self._score(statistic) if self.announces else Fraction(0)
+            score = self._score(statistic) if self.announces else Fraction(0)
             with self._alone():
-                return self._place(number, found)
+                return self._place(number, score)
 
     def _check_open(self) -> None:
         super()._check_open()
         if self._transcript.ended:
-            raise BudgetExceeded("This board has ended and accepts no more.")
+            raise BudgetExceeded("This board has ended and accepts no more submissions.")
 
     def _count(self, team: str, note: SubmissionNote) -> int:
         self._check_open()
         if self.remaining <= 0:
             raise BudgetExceeded(
-                f"All {self.submissions} submissions are used; the bound covers no more."
+                f"All {self.submissions:,} submissions are used; the guarantee covers no more."
             )
         entry = BoardEntry(self.submitted + 1, team, None, WAITING, self.remaining - 1, note)
         self._append([entry.counted()])
         self._entries.append(entry)
         return self.submitted
 
-    def _place(self, number: int, found: Fraction) -> Standing | None:
+    def _place(self, number: int, score: Fraction) -> Standing | None:
         self._check_open()
         if not self.announces:
             return self._record(number, KEPT)  # after the last announcement
-        if self.best is not None and found * self.steps <= round(self.best * self.steps) + 1:
+        if self.best is not None and score * self.steps <= round(self.best * self.steps) + 1:
             return self._record(number, UNMOVED)
-        return self._record(number, ANNOUNCED, Fraction(round(found * self.steps), self.steps))
+        return self._record(number, ANNOUNCED, Fraction(round(score * self.steps), self.steps))
 
     def _record(self, number: int, outcome: str, value: Fraction | None = None) -> Standing | None:
-        """Keep what came of a submission for good, then show it."""
+        """Record a submission's outcome durably, then return its standing."""
         entry = replace(self._entries[number - 1], outcome=outcome, value=value)
         self._append([entry.result()])
         self._entries[number - 1] = entry
@@ -379,11 +382,11 @@ class Ladder(ResultBase, OneOwner):
         return self._announced[-1]
 
     def standings(self) -> tuple[Standing, ...]:
-        """Return the submissions that moved the board, best first."""
+        """Return the submissions that changed the standings, best first."""
         return tuple(reversed(self._announced))
 
     def explain(self) -> str:
-        """Name the theorem and print its bound at this number of rows."""
+        """Return the theorem and its bound for this board."""
         limit = f", {self.announcements:,} announcements" if self.announcements else ""
         text = (
             f"Ladder with {self.steps} steps on {self.rows:,} rows, {self.submissions:,} "
@@ -393,11 +396,11 @@ class Ladder(ResultBase, OneOwner):
             f"and Hardt, counted exactly, by "
             f"{concentration(self._beliefs).theorem})."
         )
-        vacuous = " This is vacuous: a board that always shows 1/2 errs by at most 0.5."
+        vacuous = " This guarantee is vacuous: a board that always shows 1/2 errs by at most 0.5."
         return text + (vacuous if self.width >= VACUOUS else "")
 
     def body(self) -> dict[str, Any]:
-        """Return the board, which is public, as JSON values."""
+        """Return the public state as JSON values."""
         shown = (
             "rows",
             "submissions",
@@ -410,8 +413,8 @@ class Ladder(ResultBase, OneOwner):
         return {**{name: getattr(self, name) for name in shown}, "standings": self.records()}
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the standings, best first."""
-        return [asdict(one) for one in self.standings()]
+        """Return the standings as rows, best first."""
+        return [asdict(standing) for standing in self.standings()]
 
     def __repr__(self) -> str:
         left = f"{self.remaining} of {self.submissions} submissions left"

@@ -1,7 +1,8 @@
-"""How much the answers of a private algorithm can say about the rows that it was asked about.
+"""Max-information: how much the answers of a private algorithm can reveal about its rows.
 
-The β-approximate max-information of rows and answers is k bits: whatever an analyst chooses by the
-answers happens at most 2^k times as often as with choices fixed beforehand, but for β.
+If the β-approximate max-information of rows and answers is k bits, then any event about rows and
+adaptively chosen questions is at most 2^k times as likely as for questions fixed in advance, plus
+β.
 
 Theorem: docs/theory/max-information.md
 """
@@ -18,7 +19,7 @@ from quiltwork.exact import Number, float_up, integer, privacy_level
 from quiltwork.holdout.guarantee import (
     bayesian_epsilon,
     max_information,
-    read_share,
+    parse_share,
     squared_leakages,
 )
 
@@ -32,17 +33,17 @@ def max_information_bound(
     beliefs: Belief | Sequence[Belief] | None = None,
     bound: Literal["tight", "paper"] = "tight",
 ) -> float:
-    """Return a bound on the max-information of an algorithm in bits, rounded up.
+    """Return an upper bound on an algorithm's max-information, in bits.
 
     Args:
-        dp_epsilon: its level for replacing one row.
-        rows: how many rows it is asked about.
-        beta: the chance that is left.
-        beliefs: how rows depend on each other; None for independent ones.
+        dp_epsilon: its privacy level for replacing one row.
+        rows: the number of rows.
+        beta: the failure probability β.
+        beliefs: how rows depend on each other; None for independent rows.
         bound: "tight", or "paper" for Theorem 3 of the paper, from the level of Bayesian DP.
 
     Raises:
-        InvalidInputError: for arguments that make no sense, with the offending value.
+        InvalidInputError: for values out of range, with the offending value.
         UnsupportedError: for Gaussian beliefs.
 
     >>> round(max_information_bound(0.1, 100, 0.05), 3)
@@ -53,10 +54,10 @@ def max_information_bound(
     Theorem: docs/theory/max-information.md
     """
     level = float_up(privacy_level(dp_epsilon, "dp_epsilon"))
-    size, left = integer(rows, "rows", 1), read_share(beta, "beta")
+    size, failure = integer(rows, "rows", 1), parse_share(beta, "beta")
     if choice(bound, ("tight", "paper"), "bound") == "tight":
-        return max_information(squared_leakages(beliefs, level, size), left)
-    return max_information_of_paper(bayesian_epsilon(beliefs, level, size), size, left) * _UP
+        return max_information(squared_leakages(beliefs, level, size), failure)
+    return max_information_of_paper(bayesian_epsilon(beliefs, level, size), size, failure) * _UP
 
 
 def max_information_of_paper(epsilon: float, rows: int, beta: float) -> float:

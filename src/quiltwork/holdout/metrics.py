@@ -1,10 +1,9 @@
-"""Metrics that are functions of means over rows, each with its own proven width.
+"""Metrics that are functions of means over rows, each with a proven confidence width.
 
-A metric maps what is true and what was predicted for each row to one or more values in [0, 1];
-replacing a row then moves each mean by at most 1/n, which is all the guarantees need. Its score is
-a function of these means that rises or falls with each of them, so means within w put it between
-its values at two corners. Scores are shares of the way from the worst to the best value, clipped
-to where the metric lives.
+A metric maps the true and predicted value of each row to one or more values in [0, 1], so replacing
+a row moves each mean by at most 1/n, which is all that the guarantees need. Its score is a function
+of these means, monotone in each, so means within w put the score between its values at two corners.
+Scores are shares of the way from the worst to the best value, clipped to the metric's range.
 
 Theorem: docs/theory/metrics.md
 """
@@ -32,18 +31,18 @@ RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 Combine: TypeAlias = Callable[[Sequence[float]], float]
 Fractions: TypeAlias = Callable[..., list[tuple[float, float]]]
 _WIDEST = 10**100
-"""Squares of it are floats."""
+"""Largest limit of a target: its square is still a float."""
 CLIP = 0.001
-"""Log loss counts probabilities below it as it, and those above 1 − it likewise."""
+"""Log loss clips probabilities to between this and 1 − this."""
 _NAMED = 8
-"""Classes that a message names."""
-_NOT_A_MEAN = "is no function of a few means over rows"
-_NOT_BOUNDED = "is not bounded: one row can move it as far as one likes"
+"""Number of classes listed in a message."""
+_NOT_A_MEAN = "is not a function of a few means over rows"
+_NOT_BOUNDED = "is unbounded: one row can move it arbitrarily far"
 _AVERAGES = ("_micro", "_macro", "_weighted", "_samples", "_ovr", "_ovo")
 _REFUSED = {
     "average_precision": "average precision ranks all rows and " + _NOT_A_MEAN,
-    "matthews_corrcoef": "the correlation rises and falls with its means",
-    "explained_variance": "explained variance rises and falls with its means; take r2",
+    "matthews_corrcoef": "the correlation is not monotone in its means",
+    "explained_variance": "explained variance is not monotone in its means; take r2",
     "mean_squared_log_error": "an error of logarithms " + _NOT_BOUNDED,
     "mean_absolute_percentage_error": "an error relative to the target " + _NOT_BOUNDED,
     "median_absolute_error": "a median " + _NOT_A_MEAN,
@@ -63,7 +62,7 @@ NAMES: tuple[str, ...] = get_args(MetricName)
 
 @dataclass(frozen=True)
 class Metric:
-    """A named metric.
+    """A metric by name.
 
     Attributes:
         name: as in scikit-learn.
@@ -71,7 +70,7 @@ class Metric:
         predicts: the estimator's method that it needs.
         signs: for each mean, 1 if the score rises with it and -1 if it falls.
         combine: from the means to the score, a share of the way from worst to best.
-        spread: from a width of the means to one of the score, wherever the means are.
+        spread: from a width of the means to a width of the score, wherever the means are.
         worst: the value at score 0; larger is better, as in scikit-learn.
         best: the value at score 1.
         pairs: whether a row is a pair of rows, so that true and predicted have two columns.
@@ -97,19 +96,19 @@ class Metric:
         return min(max(self.combine(inside), 0.0), 1.0)
 
     def shown(self, score: float) -> float:
-        """Return the metric's own value of a score, where it lives."""
+        """Return the metric's own value for a score, within its range."""
         return self.worst + (self.best - self.worst) * min(max(score, 0.0), 1.0)
 
     def value(self, means: Sequence[float]) -> float:
-        """Return the metric's own value."""
+        """Return the metric's own value for these means."""
         return self.shown(self.score(means))
 
     def interval(self, means: Sequence[float], width: float) -> Interval:
-        """Return where the metric is if every mean is within `width` of the truth.
+        """Return the metric's range if every mean is within `width` of the truth.
 
         Theorem: docs/theory/metrics.md
 
-        >>> rmse = read_metric("neg_root_mean_squared_error", (0, 10))
+        >>> rmse = parse_metric("neg_root_mean_squared_error", (0, 10))
         >>> [round(end, 3) for end in rmse.interval([0.04], 0.01)]
         [-2.236, -1.732]
         """
@@ -120,35 +119,35 @@ class Metric:
         return Interval(self.value(ends[0]), self.value(ends[1]))
 
 
-MEAN = Metric("mean", lambda _, said: said)
-"""What a statistic that scores its rows itself is: their mean."""
+MEAN = Metric("mean", lambda _, predicted: predicted)
+"""The mean of row values, for statistics that score rows themselves."""
 
 
-def truth_of_score(
-    metric: Metric, found: Concentration, rows: int, exponent: float, low: float, high: float
+def true_score_interval(
+    metric: Metric, bound: Concentration, rows: int, exponent: float, low: float, high: float
 ) -> Interval:
-    """Return where the true score is, of one between `low` and `high` on so many rows.
+    """Return a confidence interval for the true score, observed between `low` and `high`.
 
-    It fails with probability 2·e^(−exponent) at most for each mean that the metric is made of. Of
-    one mean both ends go through the binomial tail; of several, through the metric's spread.
+    It fails with probability 2·e^(−exponent) at most for each mean of the metric. For one mean both
+    ends go through the binomial tail; for several, through the metric's spread.
 
     Theorem: docs/theory/metrics.md, docs/theory/concentration.md
     """
     low, high = max(low, 0.0), min(high, 1.0)
     if len(metric.signs) > 1:
-        width = metric.spread(found.width_at(rows, exponent))
+        width = metric.spread(bound.width_at(rows, exponent))
         return Interval(max(low - width, 0.0), min(high + width, 1.0))
     rises = metric.signs[0] > 0
     ends = _means_between(metric, low, high)
-    true = found.lower(rows, ends[0], exponent), found.upper(rows, ends[1], exponent)
-    return Interval(*(metric.score([mean]) for mean in (true if rises else true[::-1])))
+    means = bound.lower(rows, ends[0], exponent), bound.upper(rows, ends[1], exponent)
+    return Interval(*(metric.score([mean]) for mean in (means if rises else means[::-1])))
 
 
 def _means_between(metric: Metric, low: float, high: float) -> tuple[float, float]:
-    """Return the least and the largest mean whose score lies between; both a hair outwards."""
+    """Return the least and largest mean whose score lies in the range, rounded outwards."""
 
     def last(holds: Callable[[float], bool]) -> float:
-        """Return the end of the means from 0 on for which it holds."""
+        """Return the upper end of the means for which the condition holds, from 0 on."""
         inside, outside = 0.0, 1.0
         if holds(1.0):
             return 1.0
@@ -166,7 +165,7 @@ def _means_between(metric: Metric, low: float, high: float) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class Scoring:
-    """How predictions are scored, as data.
+    """How predictions are scored, as plain data.
 
     Attributes:
         metric: its name.
@@ -174,8 +173,11 @@ class Scoring:
             clipped.
         positive: the label of the positive class, for F1, precision, recall and balanced accuracy.
         variance: of the target on training rows, for R².
-        floor: the share of rows (or pairs) that a denominator counts as at least.
-        classes: the labels that may be predicted, which are public; `("*",)` for any text.
+        floor: a public lower bound on the share of rows (or pairs) in a denominator.
+        classes: the public labels that may be predicted; `("*",)` for any text.
+
+    >>> Scoring("accuracy", classes=("no", "yes")).read().name
+    'accuracy'
     """
 
     metric: str = "accuracy"
@@ -186,25 +188,25 @@ class Scoring:
     classes: tuple[str, ...] | None = None
 
     def body(self) -> dict[str, Any]:
-        """Return it as JSON values, numbers exact."""
-        exact = {name: _written(getattr(self, name)) for name in ("variance", "floor")}
+        """Return it as JSON values; numbers as exact fractions."""
+        numbers = {name: _written(getattr(self, name)) for name in ("variance", "floor")}
         ends = None if self.limits is None else [_written(end) for end in self.limits]
         classes = None if self.classes is None else list(self.classes)
-        return {**asdict(self), **exact, "limits": ends, "classes": classes}
+        return {**asdict(self), **numbers, "limits": ends, "classes": classes}
 
     def read(self) -> Metric:
         """Return the metric."""
-        metric = read_metric(self.metric, self.limits, self.positive, self.variance, self.floor)
+        metric = parse_metric(self.metric, self.limits, self.positive, self.variance, self.floor)
         if self.classes is None:
             return metric
         return replace(metric, classes=_classes(metric, self.classes, self.positive))
 
 
-def read_scoring(body: Mapping[str, Any]) -> Scoring:
-    """Read what `Scoring.body` wrote."""
+def scoring_from_body(body: Mapping[str, Any]) -> Scoring:
+    """Parse what `Scoring.body` wrote."""
     if not isinstance(body, Mapping) or set(body) | {"classes"} != set(Scoring().body()):
         raise InvalidInputError("scoring must be an object that names the metric.")
-    classes = body.get("classes")  # boards of before they were asked for have none
+    classes = body.get("classes")  # absent in boards of older versions
     if classes is not None and not isinstance(classes, list):
         raise InvalidInputError("classes must be a list of labels.")
     ends = body["limits"]
@@ -216,20 +218,20 @@ def read_scoring(body: Mapping[str, Any]) -> Scoring:
     }
     limits = None if ends is None else tuple(parse_stored_fraction(end, "limits") for end in ends)
     labels = None if classes is None else tuple(classes)
-    found = Scoring(**{**body, **numbers, "limits": limits, "classes": labels})
-    if not isinstance(found.metric, str) or not isinstance(found.positive, str):
+    scoring = Scoring(**{**body, **numbers, "limits": limits, "classes": labels})
+    if not isinstance(scoring.metric, str) or not isinstance(scoring.positive, str):
         raise InvalidInputError("metric and positive must be text.")
-    found.read()
-    return found
+    scoring.read()
+    return scoring
 
 
 ANY_LABEL = "*"
-"""Instead of classes: predictions are any text, such as answers to questions."""
+"""Stands for classes where any text may be predicted, such as answers to questions."""
 _WHOLE = re.compile(r"([+-]?(?:0|[1-9][0-9]*))\.0*")
 
 
 def plain_label(text: str) -> str:
-    """Return a label or an id as it is compared.
+    """Return the canonical form of a label or an id: whole numbers lose a trailing `.0`.
 
     >>> plain_label("1.0"), plain_label("02410"), plain_label("1.5")
     ('1', '02410', '1.5')
@@ -239,30 +241,32 @@ def plain_label(text: str) -> str:
 
 
 def _classes(metric: Metric, classes: Any, positive: str) -> tuple[str, ...] | None:
-    """Read the classes of a metric that compares labels; None where any label may be predicted."""
+    """Validate the classes of a metric that compares labels; None where any label is allowed."""
     listed = isinstance(classes, Sequence) and not isinstance(classes, str)
-    if not listed or not all(isinstance(one, str) and one.strip() for one in classes):
+    if not listed or not all(isinstance(label, str) and label.strip() for label in classes):
         raise InvalidInputError(
             f"classes must be a list of labels as text, not {shortened(classes)}."
         )
     if not metric.labels:
         raise InvalidInputError(f"{metric.name} takes numbers and has no classes; leave them out.")
-    found = tuple(dict.fromkeys(map(plain_label, classes)))
-    ratio = len(metric.signs) > 1
-    if found == (ANY_LABEL,) and not ratio:
+    labels = tuple(dict.fromkeys(map(plain_label, classes)))
+    is_ratio = len(metric.signs) > 1
+    if labels == (ANY_LABEL,) and not is_ratio:
         return None
-    if len(found) < 2:
-        raise InvalidInputError("Give at least two classes: with one there is nothing to predict.")
-    if ratio and positive not in found:
+    if len(labels) < 2:
         raise InvalidInputError(
-            f"The positive class {shortened(positive)} is none of the classes, which are "
-            f"{said_classes(found)}."
+            "Give at least two classes; with one class there is nothing to predict."
         )
-    return found
+    if is_ratio and positive not in labels:
+        raise InvalidInputError(
+            f"The positive class {shortened(positive)} is not among the classes: "
+            f"{class_names_text(labels)}."
+        )
+    return labels
 
 
-def said_classes(classes: Sequence[str]) -> str:
-    """Name a few classes for a message."""
+def class_names_text(classes: Sequence[str]) -> str:
+    """List the first few classes for a message."""
     shown = ", ".join(map(shortened, classes[:_NAMED]))
     return shown if len(classes) <= _NAMED else f"{shown} and {len(classes) - _NAMED:,} more"
 
@@ -271,7 +275,7 @@ def _written(number: Any) -> str | None:
     return None if number is None else str(to_fraction(number, "scoring"))
 
 
-def read_metric(
+def parse_metric(
     metric: Any,
     limits: tuple[Any, Any] | None = None,
     positive: Any = 1,
@@ -282,10 +286,11 @@ def read_metric(
 
     The other arguments are those of `Scoring`.
 
-    >>> read_metric("max_error")
+    >>> parse_metric("max_error")
     Traceback (most recent call last):
         ...
-    quiltwork.errors.UnsupportedError: max_error is refused: a largest error is no function of ...
+    quiltwork.errors.UnsupportedError: max_error is refused: a largest error is not a function of
+    ...
     """
     if callable(metric):
         return Metric(getattr(metric, "__name__", "custom"), metric)
@@ -299,13 +304,13 @@ def read_metric(
         reason = reason or "averages over classes are refused; name one class by `positive`"
     if reason is not None:
         raise UnsupportedError(
-            f"{metric} is refused: {reason}, and no useful bound on that is proven. Use "
-            f"one of {', '.join(NAMES)}."
+            f"{metric} is refused: {reason}, and no useful bound is proven for it. Use one of "
+            f"{', '.join(NAMES)}."
         )
     if metric == "accuracy":
-        return Metric("accuracy", lambda true, said: true == said, labels=True)
+        return Metric("accuracy", lambda true, predicted: true == predicted, labels=True)
     if metric in ("neg_brier_score", "neg_log_loss"):
-        return _of_probabilities(metric)
+        return _probability_error(metric)
     if metric in _ERRORS:
         return _error(metric, _limits(metric, limits), variance)
     if metric in _RATIOS:
@@ -314,7 +319,7 @@ def read_metric(
 
 
 def _family(metric: str) -> str:
-    """Return a metric's name without its sign and its kind of average."""
+    """Return a metric's name without its sign and kind of average."""
     name = metric.removeprefix("neg_")
     for average in _AVERAGES:
         name = name.removesuffix(average)
@@ -325,17 +330,17 @@ def _falling(means: Sequence[float]) -> float:
     return 1 - means[0]
 
 
-def _of_probabilities(metric: str) -> Metric:
-    """Return an error of the probability of the second class, coded 1 (or True)."""
+def _probability_error(metric: str) -> Metric:
+    """Return an error of the predicted probability of the second class, coded 1 (or True)."""
     largest = -math.log(CLIP)
 
-    def squared(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray((np.asarray(true, dtype=float) - np.clip(said, 0, 1)) ** 2)
+    def squared(true: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray((np.asarray(true, dtype=float) - np.clip(predicted, 0, 1)) ** 2)
 
-    def logarithmic(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
-        inside = np.clip(np.asarray(said, dtype=float), CLIP, 1 - CLIP)
-        right = np.where(np.asarray(true, dtype=float) == 1, inside, 1 - inside)
-        return np.asarray(np.minimum(-np.log(right) / largest, 1.0))
+    def logarithmic(true: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:
+        inside = np.clip(np.asarray(predicted, dtype=float), CLIP, 1 - CLIP)
+        likelihood = np.where(np.asarray(true, dtype=float) == 1, inside, 1 - inside)
+        return np.asarray(np.minimum(-np.log(likelihood) / largest, 1.0))
 
     values, worst = (squared, -1.0) if metric == "neg_brier_score" else (logarithmic, -largest)
     return Metric(metric, values, "predict_proba", (-1,), _falling, worst=worst, best=0.0)
@@ -345,8 +350,8 @@ def _error(metric: str, ends: tuple[float, float], variance: Any) -> Metric:
     low, high = ends
     power = 1 if metric == "neg_mean_absolute_error" else 2
 
-    def error(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
-        gap = np.clip(true, low, high) - np.clip(said, low, high)
+    def error(true: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:
+        gap = np.clip(true, low, high) - np.clip(predicted, low, high)
         return np.asarray(np.abs(gap / (high - low)) ** power)
 
     if metric == "neg_root_mean_squared_error":
@@ -375,38 +380,38 @@ _FRACTIONS: dict[str, tuple[tuple[str, ...], tuple[int, ...], Fractions]] = {
     ),
     "roc_auc": ((), (1, -1), lambda right, wrong: [(right, right + wrong)]),
 }
-"""Which rows are counted, how the score moves with their means, and of what it is the average."""
+"""Row classes that are counted, the sign of each mean, and the fractions that are averaged."""
 
 
 def _ratio(metric: str, positive: Any, floor: float) -> Metric:
-    """Return a metric that divides one mean by means: their rows are counted each for itself."""
+    """Return a metric that divides one mean by others; each class of rows is one mean."""
     names, signs, fractions = _FRACTIONS[metric]
 
     def combine(means: Sequence[float]) -> float:
         parts = [(above, max(below, floor)) for above, below in fractions(*means)]
         return sum(above / below if below > 0 else 0.0 for above, below in parts) / len(parts)
 
-    def counted(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
-        is_one, says_one = np.asarray(true == positive), np.asarray(said == positive)
-        kinds = {
-            "hit": is_one & says_one,
-            "false": ~is_one & says_one,
-            "missed": is_one & ~says_one,
-            "passed": ~is_one & ~says_one,
+    def row_classes(true: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:
+        is_one, predicted_one = np.asarray(true == positive), np.asarray(predicted == positive)
+        membership = {
+            "hit": is_one & predicted_one,
+            "false": ~is_one & predicted_one,
+            "missed": is_one & ~predicted_one,
+            "passed": ~is_one & ~predicted_one,
         }
-        return np.stack([kinds[name] for name in names], axis=1)
+        return np.stack([membership[name] for name in names], axis=1)
 
-    def ordered(true: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
-        apart = np.asarray(true, dtype=float)
-        way = (apart[:, 0] - apart[:, 1]) * np.sign(said[:, 0] - said[:, 1])
-        differ = apart[:, 0] != apart[:, 1]
-        right = np.where(way > 0, 1.0, np.where(way < 0, 0.0, 0.5)) * differ
-        return np.stack([right, differ - right], axis=1)
+    def pair_order(true: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:
+        targets = np.asarray(true, dtype=float)
+        agreement = (targets[:, 0] - targets[:, 1]) * np.sign(predicted[:, 0] - predicted[:, 1])
+        differ = targets[:, 0] != targets[:, 1]
+        concordant = np.where(agreement > 0, 1.0, np.where(agreement < 0, 0.0, 0.5)) * differ
+        return np.stack([concordant, differ - concordant], axis=1)
 
     spread = _per(2 if metric == "f1" else 1, floor)
     if metric == "roc_auc":
-        return Metric(metric, ordered, "predict_proba", signs, combine, spread, pairs=True)
-    return Metric(metric, counted, "predict", signs, combine, spread, labels=True)
+        return Metric(metric, pair_order, "predict_proba", signs, combine, spread, pairs=True)
+    return Metric(metric, row_classes, "predict", signs, combine, spread, labels=True)
 
 
 def _per(times: int, floor: float) -> Callable[[float], float]:
@@ -448,11 +453,11 @@ def _limits(metric: str, limits: tuple[Any, Any] | None) -> tuple[float, float]:
 
 
 def pair_rows(groups: Any, rows: int, key: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return disjoint pairs of rows of different groups, and which pairs depend on each other.
+    """Return random disjoint pairs of rows from different groups, and which are dependent.
 
-    Groups, and the rows of each, are put in an order that only the key tells, whatever their
-    names and the order of the file; neighbours make a couple, the i-th row of one paired with the
-    i-th of the other. Without groups every row is one. Nothing here looks at a label.
+    Groups, and the rows of each, are ordered by the secret key alone, whatever their names and the
+    order of the file. Neighbouring groups make a couple, and the i-th row of one is paired with the
+    i-th of the other. Without groups every row is one. Labels are never read.
 
     Theorem: docs/theory/metrics.md
 
@@ -465,11 +470,13 @@ def pair_rows(groups: Any, rows: int, key: str) -> tuple[NDArray[Any], NDArray[A
         names = np.unique(np.asarray(groups), return_inverse=True)[1]
     sizes = np.bincount(names)
     if len(sizes) < 2:
-        raise InvalidInputError("AUC compares pairs of rows of different groups; give two groups.")
+        raise InvalidInputError(
+            "AUC compares pairs of rows from different groups; give at least two groups."
+        )
     if sizes.min() < sizes.max():
         raise InvalidInputError(
             f"AUC needs groups of one size, and these have {sizes.min():,} to {sizes.max():,} "
-            "rows: no pairs of theirs are proven to weigh rows as AUC does. Keep one row of each "
+            "rows: pairs of unequal groups would not weigh rows as AUC does. Keep one row of each "
             "group, or take neg_brier_score, neg_log_loss or balanced_accuracy."
         )
     stream = hashlib.shake_256(b"pairs" + bytes.fromhex(key)).digest(16 * rows)

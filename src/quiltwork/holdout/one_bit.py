@@ -1,9 +1,9 @@
-"""`OneBit`: a leaderboard that tells only whether a submission is better than the best, or not.
+"""`OneBit`: a leaderboard that publishes only whether a submission is better than the best.
 
-The best score on the holdout is a secret; a submission that beats it by more than one step of 1/g
-lifts it, and everybody learns that it did. Each lift is more than a step, so there are at most g of
-them among k verdicts, and N = Σ_{b ≤ g} C(k, b+1) submissions that could ever be made. The last
-score of all is told once, rounded up to an eighth of a step, and ends the board.
+The best score on the holdout is secret. A submission that beats it by more than a step of 1/g
+replaces it, and that fact is published. There are at most g such improvements among k verdicts, so
+N = Σ_{b ≤ g} C(k, b+1) submissions are possible. The final score is published once, rounded up to
+an eighth of a step, and ends the board.
 
 Theorem: docs/theory/counting.md
 """
@@ -25,7 +25,7 @@ from quiltwork.holdout.metrics import MEAN, Metric
 from quiltwork.holdout.sealed_log import SealedLog, Secret
 from quiltwork.holdout.transcript import (
     BETTER,
-    FINER,
+    FINAL_GRID_FACTOR,
     KEPT,
     UNMOVED,
     Standing,
@@ -33,7 +33,7 @@ from quiltwork.holdout.transcript import (
 )
 
 _FINE = 1 << 50
-"""The secret best is kept in steps of one over this."""
+"""The secret best score is stored as a multiple of one over this."""
 
 
 def verdict_width(
@@ -45,7 +45,7 @@ def verdict_width(
     metric: Metric = MEAN,
     announcements: int | None = None,
 ) -> float:
-    """Return how far a verdict may be off: a step, and twice how far any score may be.
+    """Return the error width of a verdict: a step, plus twice the error width of a score.
 
     Theorem: docs/theory/counting.md
     """
@@ -54,13 +54,13 @@ def verdict_width(
     return 1 / steps + 2 * metric.spread(concentration(beliefs).width_at(rows, exponent))
 
 
-def last_width(verdict: float, steps: int) -> float:
-    """Return how far the score told at the end may be off: its width, and an eighth of a step."""
-    return (verdict - 1 / steps) / 2 + 1 / (FINER * steps)
+def final_score_width(verdict: float, steps: int) -> float:
+    """Return the error width of the final score, rounding to an eighth of a step included."""
+    return (verdict - 1 / steps) / 2 + 1 / (FINAL_GRID_FACTOR * steps)
 
 
 class OneBit(Ladder):
-    """A leaderboard of verdicts; its arguments are those of a `Ladder`.
+    """A leaderboard of yes-or-no verdicts; its arguments are those of a `Ladder`.
 
     >>> import numpy as np
     >>> board = OneBit(np.arange(20_000) % 2, submissions=100, steps=8)
@@ -85,43 +85,50 @@ class OneBit(Ladder):
         self._announce_interrupted()
 
     def _announce_interrupted(self) -> None:
-        """Write the yes that was not written after its lift, so that the best is its team's.
+        """Record the verdict of an interrupted improvement, which keeps the best score.
 
-        A secret of before a lift that is written is refused.
+        A secret older than a recorded improvement is refused.
         """
-        lifted, told = self._secret.round, [one.number for one in self._announced]
-        if lifted == (told[-1] if told else None):
+        best_submission, announced = (
+            self._secret.round,
+            [standing.number for standing in self._announced],
+        )
+        if best_submission == (announced[-1] if announced else None):
             return
-        if lifted is None or lifted in told or lifted > self.submitted:
+        if (
+            best_submission is None
+            or best_submission in announced
+            or best_submission > self.submitted
+        ):
             raise StorageError(
-                "The secret of this board is older than its lines: put back the latest one; "
-                "without it the best score is not known, and the board is over."
+                "The secret file of this board is older than its transcript. Restore the latest "
+                "one; without it the best score is unknown, and the board cannot continue."
             )
-        self._record(lifted, BETTER)
+        self._record(best_submission, BETTER)
 
     @property
     def best(self) -> float | None:
-        """The best score of all, which is told at the end; None before."""
+        """The best score, published at the end; None before."""
         return self._transcript.best
 
-    def _place(self, number: int, found: Fraction) -> Standing | None:
+    def _place(self, number: int, score: Fraction) -> Standing | None:
         self._check_open()
         if not self.announces:
             return self._record(number, KEPT)
-        value = int(found * _FINE)
+        value = int(score * _FINE)
         if self._announced and (value - self._secret.threshold) * self.steps <= _FINE:
             return self._record(number, UNMOVED)
-        # First the secret: interrupted in between, `resume` writes whose lift it was.
+        # The secret first: if interrupted in between, `resume` records whose improvement it was.
         self._keep(replace(self._secret, round=number, threshold=value))
         return self._record(number, BETTER)
 
     @property
     def remaining(self) -> int:
-        """How many more submissions are accepted; none after the last score was told."""
+        """The number of submissions left; 0 after the end."""
         return 0 if self._transcript.ended else super().remaining
 
     def final(self) -> float:
-        """Tell the best score, rounded up to an eighth of a step, and end the board.
+        """Publish the best score, rounded up to an eighth of a step, and end the board.
 
         Raises:
             InvalidInputError: if nothing was submitted yet.
@@ -131,23 +138,24 @@ class OneBit(Ladder):
             if self._transcript.best is None:
                 self._check_open()
                 if not self._announced:
-                    raise InvalidInputError("Nothing was submitted yet, so there is no score.")
-                # On a grid: an exact score of chosen predictions would spell out labels. Up, so
-                # that nobody who was told "no" is more than a step above it.
-                grid = FINER * self.steps
+                    raise InvalidInputError("There are no submissions yet, so there is no score.")
+                # Rounded, because an exact score of crafted predictions would spell out labels. Up,
+                # so that no rejected submission is more than a step above it.
+                grid = FINAL_GRID_FACTOR * self.steps
                 score = Fraction(math.ceil(Fraction(self._secret.threshold, _FINE) * grid), grid)
                 self._append([{"best": str(score)}])
                 self._transcript = replace(self._transcript, best=float(score))
             return float(self._transcript.best or 0.0)
 
     def explain(self) -> str:
-        """Name the theorem and print its bound at this number of rows."""
+        """Return the theorem and its bound for this board."""
         text = (
             f"One bit for each of {self.submissions:,} submissions on {self.rows:,} rows, "
             f"{self.remaining:,} left: better than the best by more than 1/{self.steps}, or not. "
             f"With probability {self.confidence:g} every verdict is right up to {self.width:.4g}, "
-            f"and the score told at the end within {last_width(self.width, self.steps):.4g} of "
+            "and the score published at the end is within "
+            f"{final_score_width(self.width, self.steps):.4g} of "
             f"the truth (by counting, {concentration(self._beliefs).theorem})."
         )
-        vacuous = " This is vacuous: always answering 1/2 errs by at most 0.5."
+        vacuous = " This guarantee is vacuous: always answering 1/2 errs by at most 0.5."
         return text + (vacuous if self.width >= VACUOUS else "")

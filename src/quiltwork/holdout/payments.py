@@ -1,11 +1,10 @@
-"""What a holdout owes a ledger: one debit per round, before the round's first question.
+"""Ledger debits of a holdout: one per round, before the round's first question.
 
-The transcript's first line names the ledger by its identity, 32 random digits that the ledger made
-for itself, not by where it is: another ledger, whatever its URL and the names of its datasets, does
-not pay. A ledger that was put back to an older state lacks the last round's debit, and is refused;
-so is a copy that went on by itself since: its entry for that round, if any, has another hash.
-A round is debited under its number, once for ever, so files that were put back to an older state
-cannot begin a round again: as many rounds are used as the ledger has debits for them.
+The transcript names its ledger by the ledger's own random identity, not by a URL, so no other
+ledger can pay. An older copy of the ledger lacks the last round's debit and is refused; so is a
+copy that continued separately, because its entry for that round has another hash. A round's number
+is the idempotency key of its debit: restoring older files cannot begin a round again, and the
+number of used rounds is the number of debits.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def check_ledger(ledger: Any, dataset: Any) -> None:
-    """Refuse a ledger without a dataset, a dataset without a ledger, and what is none."""
+    """Validate a ledger and its dataset, which must be given together."""
     if read_payer(ledger, dataset) is not None:
         from quiltwork.budget.ledger.amounts import identifier
 
@@ -32,14 +31,14 @@ def check_ledger(ledger: Any, dataset: Any) -> None:
 
 
 def identity_of(ledger: Ledger | None, dataset: str | None, rows: int) -> str | None:
-    """Return the identity of the ledger that will pay for a holdout of so many rows."""
+    """Return the identity of the ledger that will pay for a holdout of `rows` rows."""
     if ledger is None or dataset is None:
         return None
     length = ledger.status(dataset).length
     if length is not None and length < rows:
         raise InvalidInputError(
-            f"The ledger's dataset {dataset!r} has {length:,} rows and the holdout {rows:,}; "
-            "debit the dataset that these rows belong to."
+            f"The ledger's dataset {dataset!r} has {length:,} rows and the holdout {rows:,}: give "
+            "the dataset that these rows belong to."
         )
     return ledger.checkpoint().ledger_id
 
@@ -47,20 +46,20 @@ def identity_of(ledger: Ledger | None, dataset: str | None, rows: int) -> str | 
 def check_same_ledger(
     ledger: Ledger | None, dataset: str | None, transcript: Transcript, secret: Secret
 ) -> None:
-    """Refuse any ledger but the one that a holdout was created with, or an older copy of it."""
+    """Refuse any ledger but the one the holdout was created with, and older copies of it."""
     if transcript.rounds.dataset != dataset:
         raise InvalidInputError(
-            f"This holdout debits {_named(transcript.rounds.dataset)}, and {_named(dataset)} is "
-            "given; resume it with the ledger it was created with."
+            f"This holdout debits {_dataset_text(transcript.rounds.dataset)}, but "
+            f"{_dataset_text(dataset)} was given. Resume it with the ledger it was created with."
         )
     if ledger is None or dataset is None:
         return
-    found = ledger.checkpoint().ledger_id
-    if transcript.rounds.ledger != found:
+    identity = ledger.checkpoint().ledger_id
+    if transcript.rounds.ledger != identity:
         raise StorageError(
-            f"This holdout is paid for by ledger {transcript.rounds.ledger}, and ledger {found} is "
-            "given: another one, or one that was begun anew in its place. Give the ledger it was "
-            "created with, wherever it is now."
+            f"This holdout is paid for by ledger {transcript.rounds.ledger}, but ledger {identity} "
+            "was given: another ledger, or a new one in its place. Give the ledger it was created "
+            "with, wherever it is now."
         )
     if secret.debit is not None and all(
         debit.key != secret.debit or secret.paid not in (None, debit.hash)
@@ -68,7 +67,7 @@ def check_same_ledger(
     ):
         raise StorageError(
             "The ledger lacks the debit of this holdout's last round: it is another ledger, or an "
-            "older copy was put in its place. Give the latest one."
+            "older copy. Give the latest one."
         )
 
 
@@ -80,18 +79,18 @@ def begin_round(
     draw: Callable[[], int],
     keep: Callable[[Secret], None],
 ) -> Secret:
-    """Pay for round `number`, from 0, then draw its threshold and keep it; return the secret."""
+    """Pay for round `number`, from 0, then draw its threshold and store it; return the secret."""
     key = f"{_prefix(transcript)}{number + 1}"
     payer = None if ledger is None else read_payer(ledger, transcript.rounds.dataset, key)
 
-    def asked() -> dict[str, str]:
+    def debit_record() -> dict[str, str]:
         return {
             "mechanism": "reusable-holdout",
             "dp_epsilon": str(transcript.rounds.settings.round_epsilon),
             "label": f"holdout {transcript.identity[:8]}, round {number + 1}",
         }
 
-    def drawn(receipt: Receipt | None) -> Secret:
+    def draw_threshold(receipt: Receipt | None) -> Secret:
         found = replace(secret, round=number, threshold=draw())
         if receipt is None:
             return found
@@ -101,45 +100,45 @@ def begin_round(
         raise _behind(number + 1, number)
 
     try:
-        return pay(payer, asked, drawn, lambda _, found: keep(found), refuse)
+        return pay(payer, debit_record, draw_threshold, lambda _, found: keep(found), refuse)
     except NotPrivateError:
         raise _behind(number + 1, number) from None
 
 
 def lost_rounds(ledger: Ledger | None, transcript: Transcript, used: int) -> int:
-    """Return how many rounds the ledger was debited for, if the files do not know the last; else 0.
+    """Return the last debited round if the files do not have it, else 0.
 
-    That happens if a process ends between the debit and what it writes next, and then nobody has
-    seen anything of the round. `used` is how many rounds the files know of.
+    That happens when a process stops between the debit and its next write; nobody has then seen any
+    answer of the round. `used` is the number of rounds in the files.
     """
     if ledger is None:
         return 0
     prefix, dataset = _prefix(transcript), str(transcript.rounds.dataset)
     keys = (debit.key or "" for debit in ledger.history(dataset))
-    ours = {int(key.split()[2]): key for key in keys if key.startswith(prefix)}
-    debited = max(ours, default=0)
+    keys_by_round = {int(key.split()[2]): key for key in keys if key.startswith(prefix)}
+    debited = max(keys_by_round, default=0)
     if debited <= used:
         return 0
-    if debited > used + 1 or ledger.answer(dataset, ours[debited]) is not None:
+    if debited > used + 1 or ledger.answer(dataset, keys_by_round[debited]) is not None:
         raise _behind(debited, used)
     return debited
 
 
 def _prefix(transcript: Transcript) -> str:
-    """What the keys of a holdout's debits begin with; the round's number follows."""
+    """The common prefix of a holdout's idempotency keys; the round's number follows."""
     return f"{transcript.identity} round "
 
 
 def _behind(debited: int, used: int) -> StorageError:
     return StorageError(
-        f"The ledger was debited for round {debited} of this holdout, and its files know of {used} "
-        "only: an older copy was put in their place, or another process goes on with a copy. Put "
-        "back the latest transcript and its secret; without them this holdout answers no more."
+        f"The ledger was debited for round {debited} of this holdout, but its files contain only "
+        f"{used} rounds: they are an older copy, or another process continues with a copy. Restore "
+        "the latest transcript and its secret; without them this holdout gives no more answers."
     )
 
 
 def close_round(ledger: Ledger | None, transcript: Transcript, secret: Secret, over: int) -> None:
-    """Let the ledger know that a round is over, so that older files cannot go on with it."""
+    """Record in the ledger that a round is over, so that older files cannot continue it."""
     if ledger is None or secret.entry is None:
         return
     from quiltwork.budget import Receipt, Spending
@@ -151,11 +150,11 @@ def close_round(ledger: Ledger | None, transcript: Transcript, secret: Secret, o
 
 
 def is_over(ledger: Ledger | None, transcript: Transcript, secret: Secret) -> bool:
-    """Whether the ledger knows that the secret's round is over."""
+    """Whether the ledger has recorded that the secret's round is over."""
     if ledger is None or secret.debit is None:
         return False
     return ledger.answer(str(transcript.rounds.dataset), secret.debit) is not None
 
 
-def _named(dataset: str | None) -> str:
+def _dataset_text(dataset: str | None) -> str:
     return "no ledger" if dataset is None else f"the ledger's dataset {dataset!r}"

@@ -1,8 +1,8 @@
-"""`ReusableHoldout`: questions about data that nobody sees, answered while the budget lasts.
+"""`ReusableHoldout`: adaptive questions about hidden data, answered while a budget lasts.
 
-It guards against mistakes, not against code: an analyst who runs Python in the same process can
-read its memory. Let strangers ask through the command line or a service. A question costs one pass
-over the rows.
+It guards against mistakes, not against malicious code: an analyst who runs Python in the same
+process can read its memory. Let strangers ask through the command line or a service. A question
+costs one pass over the rows.
 
 Theorem: docs/theory/reusable-holdout.md
 """
@@ -31,31 +31,31 @@ from quiltwork.exact import Number, float_up, positive_fraction, shortened
 from quiltwork.holdout import payments
 from quiltwork.holdout.algorithm import (
     AlgorithmSettings,
-    Evaluated,
+    QueryValues,
     answer,
-    noise_scale,
-    read_count,
+    parse_count,
+    parse_sigma,
 )
 from quiltwork.holdout.arrays import (
     Data,
     check_length,
     commitment,
     count_rows,
-    read_rows,
-    two_sets,
+    freeze_rows,
+    freeze_train_and_holdout,
     without_names,
 )
-from quiltwork.holdout.evaluation import Prepared, Statistic, evaluate, prepare
-from quiltwork.holdout.guarantee import Guarantee, read_share
-from quiltwork.holdout.owner import OneOwner
+from quiltwork.holdout.evaluation import Statistic, TrainingQuery, evaluate, prepare
+from quiltwork.holdout.guarantee import Guarantee, parse_share
 from quiltwork.holdout.sealed_log import SealedLog, Secret, check_text, new_secret, open_log
+from quiltwork.holdout.single_process import SingleProcess
 from quiltwork.holdout.transcript import (
     HOLDOUT,
     INTERRUPTED,
     TRAINING,
-    About,
     Answer,
     BoardEntry,
+    BoardSetup,
     Rounds,
     SubmissionNote,
     Transcript,
@@ -66,32 +66,32 @@ if TYPE_CHECKING:
     from quiltwork.holdout.holdout_plan import HoldoutPlan
 
 
-class ReusableHoldout(OneOwner):
-    """Algorithm 1: answers from the training set while holdout and training set agree.
+class ReusableHoldout(SingleProcess):
+    """Algorithm 1: answers come from the training set while it agrees with the holdout.
 
-    A question's value on the holdout is compared with its value on the training set. If they
-    differ by less than a noisy threshold the training value is the answer; otherwise it is the
-    holdout's, with noise or rounded to few values, and one of `budget` rounds is spent.
+    A question's value on the holdout is compared with its value on the training set. If they differ
+    by less than a noisy threshold, the training value is the answer. Otherwise the answer is the
+    holdout's value, with noise or rounded to few values, and one of `budget` rounds is spent.
 
     Args:
         train: an array with one row per sample, or a tuple such as (X, y).
         holdout: the same kind of rows, independent of the training rows.
         beliefs: how the holdout's rows depend on each other; None for independent rows.
         threshold: T, in units of a mean of values in [0, 1].
-        noise: σ, in the same units; an answer from the holdout has noise of standard deviation
-            5.66·σ (√2·4σ). 0 with `values`, where accuracy is all that is asked for.
-        answer_sd: instead of `noise`: the standard deviation of the noise of an answer.
-        budget: B, how many answers may come from the holdout.
-        values: g, to round answers from the holdout to 0, 1/g, …, 1; None to leave them.
-        queries: refuse after so many questions; None for no limit. `from_plan` sets it.
-        path: keep the transcript in this file, so that the holdout can be resumed.
+        noise: σ, in the same units. The noise of an answer from the holdout has standard deviation
+            5.66·σ (√2·4σ). It may be 0 with `values`, where only accuracy is needed.
+        answer_sd: instead of `noise`, the standard deviation of an answer's noise.
+        budget: B, the number of answers that may come from the holdout.
+        values: g; round answers from the holdout to 0, 1/g, …, 1. None for no rounding.
+        queries: refuse after this many questions; None for no limit. `from_plan` sets it.
+        path: store the transcript in this file, so that the holdout can be resumed.
         ledger: debited one round at a time, before the round's first question.
-        dataset: the ledger's name for the holdout; it must be there.
-        about: columns, metrics and rows kept apart, if the rows are those of a table.
-        secret: what its key was drawn for before; None for a new one.
+        dataset: the ledger's name for the holdout, which must exist.
+        about: columns, metrics and rows kept apart, if the rows come from a table.
+        secret: a secret whose key was used already; None draws a new one.
 
     Raises:
-        InvalidInputError: for arguments that make no sense.
+        InvalidInputError: for arguments out of range.
 
     >>> import numpy as np
     >>> data = np.random.default_rng(0).normal(size=(2000, 3))
@@ -119,23 +119,23 @@ class ReusableHoldout(OneOwner):
         path: str | Path | None = None,
         ledger: Any = None,
         dataset: str | None = None,
-        about: About | None = None,
+        about: BoardSetup | None = None,
         secret: Secret | None = None,
     ) -> None:
-        public, private = two_sets(train, holdout)
+        public, private = freeze_train_and_holdout(train, holdout)
         count = count_rows(private)
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
-        sigma = noise_scale(noise, answer_sd)
+        sigma = parse_sigma(noise, answer_sd)
         settings = AlgorithmSettings.choose(count, threshold, sigma, budget, values)
         payments.check_ledger(ledger, dataset)
         if ledger is not None:
             _ = settings.round_epsilon  # refuses what no ledger can price
-        about = About() if about is None else instance(about, About, "about")
+        about = BoardSetup() if about is None else instance(about, BoardSetup, "about")
         secret = new_secret() if secret is None else instance(secret, Secret, "secret")
         rule = Rounds(
             settings,
-            None if queries is None else read_count(queries, "queries"),
+            None if queries is None else parse_count(queries, "queries"),
             count_rows(public),
             dataset,
             payments.identity_of(ledger, dataset, count),
@@ -154,40 +154,40 @@ class ReusableHoldout(OneOwner):
 
     @classmethod
     def from_plan(cls, plan: HoldoutPlan, train: Any, holdout: Any, **options: Any) -> Any:
-        """Build the holdout that `plan_holdout` describes; options as in the constructor.
+        """Create the holdout that `plan_holdout` describes; options as in the constructor.
 
-        A plan that is too coarse to choose models by is built with a warning that says what the
-        same rows promise otherwise.
+        A plan too coarse to choose models by gives a warning, with the alternatives for the same
+        rows.
 
         Raises:
             InvalidInputError: if the holdout has fewer rows than the plan needs.
         """
-        from quiltwork.holdout.holdout_plan import HoldoutPlan, too_coarse
+        from quiltwork.holdout.holdout_plan import HoldoutPlan, coarse_warning
 
         instance(plan, HoldoutPlan, "plan")
-        count = count_rows(read_rows(holdout, "holdout"))
+        count = count_rows(freeze_rows(holdout, "holdout"))
         if count < plan.samples:
             raise InvalidInputError(
-                f"The plan needs {plan.samples:,} rows and the holdout has {count:,}: its promise "
-                "would not hold. Plan with samples= to see what this holdout can promise."
+                f"The plan needs {plan.samples:,} rows, but the holdout has {count:,}, so its "
+                "promise would not hold. Plan with samples= to see what this holdout can promise."
             )
         if plan.vacuous:
             raise InvalidInputError(
-                f"The plan promises answers within {plan.tolerance:.3g}, which says nothing: "
-                "always answering 1/2 does as well. Ask for fewer queries or overfits."
+                f"The plan is vacuous: it promises answers within {plan.tolerance:.3g}, and always "
+                "answering 1/2 does as well. Ask for fewer queries or overfits."
             )
         if plan.mechanism == "ladder":
             raise InvalidInputError(
-                "The plan is a Ladder, which needs no training rows: make it by "
+                "The plan is for a Ladder, which needs no training rows. Create it with "
                 f"Ladder(holdout, beliefs, submissions={plan.queries}, steps={plan.values})."
             )
         if plan.mechanism == "fresh parts":
             raise InvalidInputError(
-                f"The plan is a fresh part of the rows for each of {plan.queries:,} questions, "
-                "which takes no reusable holdout: split the rows, whole clusters together, and use "
+                f"The plan gives each of {plan.queries:,} questions a fresh part of the rows, "
+                "which needs no reusable holdout: split the rows, keeping clusters whole, and use "
                 "each part once. Or plan with mechanism='counting'."
             )
-        for sentence in too_coarse(plan):
+        for sentence in coarse_warning(plan):
             warnings.warn(sentence, QuiltworkWarning, stacklevel=2)
         settings = {"threshold": plan.threshold, "noise": plan.noise, "budget": plan.overfits}
         given = {"queries": plan.queries, "values": plan.values, **settings, **options}
@@ -203,21 +203,21 @@ class ReusableHoldout(OneOwner):
         dataset: str | None = None,
         wait: float = 0,
     ) -> ReusableHoldout:
-        """Go on with a holdout whose transcript is in a file.
+        """Reopen a holdout from its transcript file.
 
-        If another process holds it, this waits for up to `wait` seconds.
+        Waits up to `wait` seconds for another process that holds it.
 
-        Nothing is regained by interrupting, nor by cutting, editing or replacing the transcript:
-        its secret seals it. Older copies of both files are refused if the ledger knows of a later
-        round; without a ledger nothing here recognises them. Another ledger than the one it was
-        created with is refused, whatever its URL.
+        Interrupting regains nothing, nor does cutting, editing or replacing the transcript: its
+        secret file seals it. Older copies of both files are refused if the ledger has a later
+        round; without a ledger they are not recognised. Any ledger but the original is refused,
+        whatever its URL.
 
         Raises:
-            StorageError: if the files are damaged, cut, in use, or were written for other data or
-                another ledger.
+            StorageError: if the files are damaged, cut, in use, or belong to other data or another
+                ledger.
             InvalidInputError: if there is no such file.
         """
-        public, private = two_sets(train, holdout)
+        public, private = freeze_train_and_holdout(train, holdout)
         payments.check_ledger(ledger, dataset)
         log, transcript, secret, torn = open_log(
             path, read_transcript, lambda key: commitment(key, public, private), wait
@@ -247,23 +247,23 @@ class ReusableHoldout(OneOwner):
         self._entries = list(transcript.entries)
         self._ledger = ledger
 
-        def prepared(statistic: Statistic, sensitivity: Fraction | None) -> Prepared:
+        def prepare_query(statistic: Statistic, sensitivity: Fraction | None) -> TrainingQuery:
             return prepare(settings, public, statistic, sensitivity)
 
-        # Only this function ever touches the holdout, so that no attribute shows it.
-        def look(asked: Prepared) -> list[Evaluated]:
-            return evaluate(settings, private, asked, train_rows)
+        # The holdout lives in this closure only, so that no attribute exposes it.
+        def evaluate_on_holdout(query: TrainingQuery) -> list[QueryValues]:
+            return evaluate(settings, private, query, train_rows)
 
-        self._prepare, self._look = prepared, look
+        self._prepare, self._evaluate_on_holdout = prepare_query, evaluate_on_holdout
 
     @property
     def remaining(self) -> int:
-        """How many more answers may come from the holdout."""
+        """The number of answers that may still come from the holdout."""
         return self._entries[-1].remaining if self._entries else self.budget
 
     @property
     def budget(self) -> int:
-        """B, how many answers may come from the holdout in all."""
+        """B, the number of answers that may come from the holdout in all."""
         return self._transcript.rounds.settings.budget
 
     @property
@@ -273,12 +273,12 @@ class ReusableHoldout(OneOwner):
 
     @property
     def queries(self) -> int | None:
-        """How many questions may be asked; None for no limit."""
+        """The number of questions that may be asked; None for no limit."""
         return self._transcript.rounds.queries
 
     @property
     def asked(self) -> int:
-        """How many questions were answered."""
+        """The number of questions answered so far."""
         return len(self._entries)
 
     @property
@@ -289,13 +289,13 @@ class ReusableHoldout(OneOwner):
 
     @property
     def epsilon(self) -> float:
-        """The level for replacing one row, of the whole budget: 9B/(4σn), rounded up."""
+        """The privacy loss of the whole budget for replacing one row: 9B/(4σn), rounded up."""
         settings = self._transcript.rounds.settings
         return float_up(settings.epsilon) if settings.noise else math.inf
 
     @property
     def transcript(self) -> Transcript:
-        """Everything said so far."""
+        """All questions and answers so far."""
         return replace(self._transcript, entries=tuple(self._entries))
 
     def ask(
@@ -308,12 +308,12 @@ class ReusableHoldout(OneOwner):
         """Ask one question.
 
         Args:
-            statistic: from rows to one value in [0, 1] per row, each from its own row only; the
-                question is for their mean. With `sensitivity`, from rows to one number.
-            sensitivity: how far replacing one row can move that number, at most; proven by you.
-                Threshold and noise are then in units of rows·sensitivity.
-            label: for the transcript.
-            note: what a `Board` writes beside it.
+            statistic: from rows to one value in [0, 1] per row, each computed from its own row
+                only; the question is for their mean. With `sensitivity`, from rows to one number.
+            sensitivity: an upper bound, proven by you, on how far replacing one row can move that
+                number. Threshold and noise are then in units of rows·sensitivity.
+            label: a label for the transcript.
+            note: what a `Board` stores beside the answer.
 
         Raises:
             BudgetExceeded: once the budget, or the ledger's, is spent.
@@ -322,64 +322,65 @@ class ReusableHoldout(OneOwner):
 
         Theorem: docs/theory/reusable-holdout.md
         """
-        size = None if sensitivity is None else positive_fraction(sensitivity, "sensitivity")
+        bound = None if sensitivity is None else positive_fraction(sensitivity, "sensitivity")
         check_text(label, "label")
         with self._evaluating():
             self._check_open()
-            if size is not None and self._transcript.rounds.settings.values is not None:
+            if bound is not None and self._transcript.rounds.settings.values is not None:
                 raise UnsupportedError(
-                    "This holdout rounds its answers to values between 0 and 1, so it answers "
-                    "means over rows only, and no number with a declared sensitivity."
+                    "This holdout rounds its answers to values between 0 and 1, so it can only "
+                    "answer means over rows, not a number with a declared sensitivity."
                 )
-            asked = self._prepare(statistic, size)
-            if asked.columns is not None and asked.columns != 1:
+            query = self._prepare(statistic, bound)
+            if query.columns is not None and query.columns != 1:
                 raise InvalidInputError(
-                    f"The statistic has {asked.columns} columns; ask several questions at once "
-                    "with ask_many."
+                    f"The statistic returned {query.columns} columns; use ask_many for several "
+                    "questions at once."
                 )
-            return self._ask([asked], label, note or SubmissionNote())[0]
+            return self._ask([query], label, note or SubmissionNote())[0]
 
     def ask_many(
         self, statistics: Statistic | Iterable[Statistic], label: str = ""
     ) -> list[Answer]:
-        """Ask many questions, in order: each statistic may return one column per question.
+        """Ask many questions in order; a statistic may return one column per question.
 
-        All of them are tried on the training rows before the first is answered. The list is
-        shorter than the questions if the budget ends among them. About 1 s for 10⁴ questions on
-        10⁴ rows of booleans.
+        All statistics are tried on the training rows before the first is answered. The list is
+        shorter than the questions if the budget ends among them. About 1 s for 10⁴ questions on 10⁴
+        rows of booleans.
 
         Raises:
             BudgetExceeded: if nothing is left for the first question.
             InvalidInputError: if a statistic fails on the training rows; this costs nothing.
-            StorageError: if an answer could not be recorded, or a round not be debited. What was
-                answered before that is in `transcript`.
+            StorageError: if an answer could not be recorded, or a round not be debited. Earlier
+                answers are in `transcript`.
         """
         check_text(label, "label")
         with self._evaluating():
             self._check_open()
-            given = [statistics] if callable(statistics) else statistics
-            if not isinstance(given, Iterable):
+            statistic_list = [statistics] if callable(statistics) else statistics
+            if not isinstance(statistic_list, Iterable):
                 raise InvalidInputError(
-                    f"ask_many takes a statistic or a list of statistics, not {shortened(given)}."
+                    "ask_many takes a statistic or a list of statistics, not "
+                    f"{shortened(statistic_list)}."
                 )
-            asked = [self._prepare(statistic, None) for statistic in given]
-            return self._ask(asked, label, SubmissionNote()) if asked else []
+            queries = [self._prepare(statistic, None) for statistic in statistic_list]
+            return self._ask(queries, label, SubmissionNote()) if queries else []
 
     def explain(self) -> str:
-        """Say what is promised, the noise of an answer too, and what is left."""
+        """Return the guarantee, the noise of an answer included, and what is left."""
         left = f"{self.remaining:,} of {self.budget:,} rounds left."
         return f"{self.guarantee().explain()}\n{left}"
 
     def guarantee(
         self, queries: int | None = None, confidence: Number = 0.95, means_only: bool = True
     ) -> Guarantee:
-        """Return what this holdout promises for `queries` questions in all.
+        """Return the guarantee for `queries` questions in all.
 
         Theorem: docs/theory/reusable-holdout.md
         """
-        asked = None if queries is None else read_count(queries, "queries")
-        share = read_share(confidence, "confidence")
-        return self.transcript.promise(asked, share, means_only)
+        questions = None if queries is None else parse_count(queries, "queries")
+        share = parse_share(confidence, "confidence")
+        return self.transcript.promise(questions, share, means_only)
 
     def _is_open(self) -> bool:
         limit = self._transcript.rounds.queries
@@ -388,50 +389,52 @@ class ReusableHoldout(OneOwner):
     def _check_open(self) -> None:
         super()._check_open()
         if self._transcript.ended:
-            raise BudgetExceeded("This board has ended and accepts no more.")
+            raise BudgetExceeded("This board has ended and accepts no more submissions.")
         if self.remaining == 0:
             raise BudgetExceeded(
-                f"All {self.budget} rounds of this holdout are spent; it answers no more. Collect "
-                "new data."
+                f"All {self.budget} rounds of this holdout are spent, so it gives no more answers. "
+                "Collect new data."
             )
         if not self._is_open():
             raise BudgetExceeded(
-                f"All {self.asked} questions of the plan are asked; its promise covers no more."
+                f"All {self.asked} questions of the plan are used; its promise covers no more."
             )
 
-    def _ask(self, asked: Sequence[Prepared], label: str, note: SubmissionNote) -> list[Answer]:
-        """Pay for the round, look at the holdout, answer."""
+    def _ask(
+        self, queries: Sequence[TrainingQuery], label: str, note: SubmissionNote
+    ) -> list[Answer]:
+        """Pay for the round, evaluate on the holdout, and answer."""
         with self._alone():
             self._check_open()
             self._start_round()
-        questions = [question for one in asked for question in self._look(one)]
+        questions = [question for query in queries for question in self._evaluate_on_holdout(query)]
         with self._alone():
             self._check_open()
             return self._answer(questions, label, note)
 
     def _answer(
-        self, questions: Sequence[Evaluated], label: str, note: SubmissionNote
+        self, questions: Sequence[QueryValues], label: str, note: SubmissionNote
     ) -> list[Answer]:
-        """Run Algorithm 1 over the questions; record everything, then show it."""
+        """Run Algorithm 1 over the questions; record all answers, then return them."""
         self._start_round()
-        before = len(self._entries)
+        first_new = len(self._entries)
         try:
             self._run(questions, label, note)
-        finally:  # if the ledger failed on the way, what was answered before that stays
+        finally:  # if the ledger fails in between, the answers before that are kept
             try:
-                code = self._append([entry.body() for entry in self._entries[before:]])
+                code = self._append([entry.body() for entry in self._entries[first_new:]])
                 if code:
                     self._entries[-1] = replace(self._entries[-1], code=code)
             except BaseException:
-                del self._entries[before:]  # withheld
+                del self._entries[first_new:]  # withheld
                 raise
         return [
             entry.answer(self._transcript.rounds.settings, question.sensitivity)
-            for question, entry in zip(questions, self._entries[before:], strict=False)
+            for question, entry in zip(questions, self._entries[first_new:], strict=False)
         ]
 
-    def _run(self, questions: Sequence[Evaluated], label: str, note: SubmissionNote) -> None:
-        """Answer in order, until the budget or the ledger's ends; the first round has begun."""
+    def _run(self, questions: Sequence[QueryValues], label: str, note: SubmissionNote) -> None:
+        """Answer in order until the budget or the ledger's ends; the first round has begun."""
         settings = self._transcript.rounds.settings
         law, alone = settings.comparison_law, len(questions) == 1
         noises = [law.draw_one()] if alone else law.draw(len(questions)).tolist()
@@ -451,7 +454,7 @@ class ReusableHoldout(OneOwner):
                 payments.close_round(self._ledger, self._transcript, self._secret, over)
 
     def _start_round(self) -> None:
-        """Line 2 and 9: draw a threshold, durable and paid for before it is first used."""
+        """Lines 2 and 9: draw a threshold; it is durable and paid for before its first use."""
         number = self.budget - self.remaining
         if self._secret.round == number:
             return
@@ -459,14 +462,14 @@ class ReusableHoldout(OneOwner):
         payments.begin_round(self._ledger, self._transcript, self._secret, number, draw, self._keep)
 
     def _settle_interrupted_round(self, torn: bool) -> None:
-        """After a crash: a round that may be over, or whose threshold is lost, is given up."""
+        """After a crash, give up a round that may be over, or whose threshold is lost."""
         drawn = -1 if self._secret.round is None else self._secret.round
         used = max(self.budget - self.remaining, drawn + 1)
         debited = payments.lost_rounds(self._ledger, self._transcript, used)
         if torn and self.remaining:
-            self._give_up_round()  # the line that was cut off may have ended it
+            self._give_up_round()  # the cut-off line may have ended the round
         while self.remaining and self.budget - self.remaining < max(drawn, debited):
-            self._give_up_round()  # rounds of a batch whose answers were never shown
+            self._give_up_round()  # rounds of a batch whose answers were never shown to anybody
         number = self.budget - self.remaining
         answers = [entry for entry in self._entries if entry.outcome == TRAINING]
         in_round = bool(answers) and self._entries[-1] is answers[-1]
@@ -478,7 +481,7 @@ class ReusableHoldout(OneOwner):
             self._give_up_round()
 
     def _give_up_round(self) -> None:
-        """Charge a round whose end is not known, so that nothing is regained by interrupting."""
+        """Charge a round whose end is unknown, so that interrupting regains nothing."""
         entry = BoardEntry(self.asked + 1, INTERRUPTED, None, INTERRUPTED, self.remaining - 1)
         self._entries.append(replace(entry, code=self._append([entry.body()])))
 

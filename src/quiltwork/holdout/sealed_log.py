@@ -1,11 +1,12 @@
-"""Where a budget of questions lives: in two files that survive a crash.
+"""An append-only log sealed by a secret file, which survives crashes and reveals tampering.
 
-`NAME.jsonl` is public: a first line that says what was begun, then lines that each hold the hash of
-the one before; a line is on the disk before anything in it is shown. `NAME.jsonl.secret` holds the
-key of the commitment to the data, for a holdout the noise of the current threshold, and how the
-lines ended, so that a cut or edited file is refused. It is replaced atomically. The last of the
-lines that are written together carries a code that only the key gives, so that nobody else adds
-any. Both are their owner's only, and one process at a time may hold them.
+`NAME.jsonl` is public: a first line with the settings, then lines that each hold the hash of the
+line before. A line is durable before anything in it is shown. `NAME.jsonl.secret` holds the key of
+the data's commitment, a holdout's current threshold noise, and the seal: the number of lines and
+the hash of the last, so that a cut or edited file is refused. It is replaced atomically.
+
+The last line of each batch carries a code that only the key can compute, so nobody else can append.
+Both files are readable by their owner only, and one process at a time may hold them.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import integer, shortened
 
-_BETWEEN_LOOKS = 0.02
+_RETRY_SECONDS = 0.02
 _LONGEST_NAME = 200
 
 
 class Committed(Protocol):
-    """What the lines of a file tell; it knows the data by a keyed digest."""
+    """The content of a log, bound to its data by a keyed digest."""
 
     @property
     def commitment(self) -> str:
@@ -44,13 +45,18 @@ Read = TypeVar("Read", bound=Committed)
 
 @dataclass(frozen=True)
 class Secret:
-    """What must not be published while the budget lasts.
+    """The contents of the secret file, which must stay private while the budget lasts.
 
-    `key` is of the commitment to the data. `round` says which threshold the noise `threshold`, in
-    steps, belongs to, from 0, None before the first is drawn; of a board of one bit, the submission
-    that is the best, and its score. `debit`, `entry` and `paid` are key, number and hash of the
-    current round's debit. `lines` of the transcript are sealed, `last` is the hash of the last of
-    them, which through the chain covers all; later ones were interrupted.
+    Attributes:
+        key: the key of the commitment to the data.
+        round: the round, from 0, that `threshold` belongs to; None before the first. For a board of
+            one bit, the submission with the best score.
+        threshold: the threshold noise in steps; for a board of one bit, the best score.
+        debit: the idempotency key of the current round's debit.
+        entry: the number of that debit in the ledger.
+        paid: its hash.
+        lines: how many lines of the log are sealed; later ones were interrupted.
+        last: the hash of the last sealed line, which through the chain covers all before it.
     """
 
     key: str
@@ -67,7 +73,7 @@ class Secret:
 
 
 class SealedLog:
-    """Two files, locked while this object lives."""
+    """An open log and its secret file, locked while this object lives."""
 
     def __init__(self, path: Path, handle: IO[bytes], lines: int, last_line: str) -> None:
         self._path, self._handle, self.code = path, handle, ""
@@ -75,12 +81,12 @@ class SealedLog:
 
     @classmethod
     def create(cls, path: str | Path, header: str, secret: Secret) -> tuple[SealedLog, Secret]:
-        """Start the two files; return the secret that seals the first line."""
+        """Create both files; return the secret that seals the first line."""
         target = files.as_path(path)
         if os.path.lexists(secret_path(target)):
             raise StorageError(
-                f"{str(secret_path(target))!r} exists already, the secret of another transcript "
-                "of this name; choose another name."
+                f"{str(secret_path(target))!r} exists already: it is the secret of another "
+                "transcript with this name. Choose another name."
             )
         try:
             descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, files.OWNER_ONLY)
@@ -90,32 +96,32 @@ class SealedLog:
             ) from None
         except (OSError, ValueError) as error:
             raise files.unwritable(target, error) from None
-        made = cls(target, os.fdopen(descriptor, "r+b", buffering=0), 1, header)
+        log = cls(target, os.fdopen(descriptor, "r+b", buffering=0), 1, header)
         try:
-            _lock(made._handle, target)
+            _lock(log._handle, target)
             sealed = replace(secret, lines=1, last=line_hash(header))
-            made._replace_secret(sealed)
-            made._write([header])
+            log._replace_secret(sealed)
+            log._write([header])
             files.sync_folder(Path(os.path.realpath(target)).parent)
         except BaseException as error:
-            made.close()
-            for left in (target, secret_path(target)):
+            log.close()
+            for path_left in (target, secret_path(target)):
                 with suppress(OSError):
-                    left.unlink(missing_ok=True)
+                    path_left.unlink(missing_ok=True)
             if isinstance(error, OSError):
                 raise files.unwritable(target, error) from None
             raise
-        return made, sealed
+        return log, sealed
 
     def append(self, bodies: Sequence[Mapping[str, Any]], secret: Secret) -> Secret:
-        """Write lines, then seal them; both are on the disk before this returns the new secret."""
+        """Write a batch of lines and seal them; durable before the new secret is returned."""
         lines, last = [], self._last
         for body in bodies:
-            last = chained(body, last)
+            last = chain_line(body, last)
             lines.append(last)
         if lines:
             self.code = _code(secret, lines)
-            last = chained({**bodies[-1], "code": self.code}, ([self._last, *lines])[-2])
+            last = chain_line({**bodies[-1], "code": self.code}, ([self._last, *lines])[-2])
             lines[-1] = last
         with _withheld():
             self._write(lines)
@@ -131,7 +137,7 @@ class SealedLog:
             self._replace_secret(secret)
 
     def close(self) -> None:
-        """Let another process take over."""
+        """Release the lock, so that another process may open the log."""
         self._handle.close()
 
     __del__ = close
@@ -173,12 +179,19 @@ def open_log(
     wait: float = 0,
     at_once: int | None = None,
 ) -> tuple[SealedLog, Read, Secret, bool]:
-    """Open the two files and verify them: by `read`, by the seal, and that they belong to the data.
+    """Open and lock both files; verify content, seal, and the commitment to the data.
 
-    `commit` is the data's digest under a key, `wait` how many seconds another process may still
-    hold them, `at_once` how many lines are written before a seal, None for any number. What an
-    interruption left without a seal is sealed now. Also returns whether the last line was cut off;
-    it is gone then.
+    Lines that an interruption left unsealed are sealed now; a line that was cut off is removed.
+
+    Args:
+        path: of the log.
+        read: parses the lines and verifies them.
+        commit: returns the data's digest under a key.
+        wait: seconds to wait for another process that holds the lock.
+        at_once: how many lines are written between two seals; None for any number.
+
+    Returns:
+        The open log, its content, its secret, and whether the last line was cut off.
     """
     target = files.as_path(path)
     try:
@@ -192,23 +205,23 @@ def open_log(
         _lock(handle, target, wait)
         whole, _, torn = handle.read().rpartition(b"\n")
         text = whole.decode()
-        found, secret = read(text), read_secret(target)
+        content, secret = read(text), read_secret(target)
         lines = split_lines(text)
         check_seal(lines, secret, at_once)
-        known = lines if _is_own(lines, secret) else lines[: secret.lines]
-        if len(known) < len(lines):
+        own_lines = lines if _is_own(lines, secret) else lines[: secret.lines]
+        if len(own_lines) < len(lines):
             if at_once is not None:
                 raise StorageError(
-                    f"Line {len(lines)} was added by somebody who does not hold the secret; remove "
+                    f"Line {len(lines)} was added without the secret, so not by this board; remove "
                     "it."
                 )
-            # A batch that was cut off between two lines, or what somebody added: never shown.
-            lines, whole, torn = known, "\n".join(known).encode(), torn or b"\n"
-            found = read("\n".join(lines))
-        if not hmac.compare_digest(found.commitment, commit(secret.key)):
+            # Either a batch cut off between two lines or a forgery: no answer in it was ever shown.
+            lines, whole, torn = own_lines, "\n".join(own_lines).encode(), torn or b"\n"
+            content = read("\n".join(lines))
+        if not hmac.compare_digest(content.commitment, commit(secret.key)):
             raise StorageError(
-                f"{str(target)!r} belongs to other data: give the rows it was begun with, row for "
-                "row."
+                f"{str(target)!r} belongs to other data: give exactly the rows it was created "
+                "with, in the same order."
             )
         if torn:
             handle.truncate(len(whole) + 1)
@@ -216,7 +229,7 @@ def open_log(
     except BaseException as error:
         handle.close()
         if isinstance(error, UnicodeDecodeError):
-            raise StorageError(f"{str(target)!r} is no transcript: it is no text.") from None
+            raise StorageError(f"{str(target)!r} is not a transcript: it is not text.") from None
         if isinstance(error, OSError):
             reason = error.strerror or error
             raise StorageError(f"{str(target)!r} cannot be used: {reason}.") from None
@@ -228,89 +241,90 @@ def open_log(
         except BaseException:
             opened.close()
             raise
-    return opened, found, secret, bool(torn)
+    return opened, content, secret, bool(torn)
 
 
 def whole_lines(path: Path) -> str:
-    """Read a transcript as far as its lines are whole: another process may be adding one."""
+    """Read the complete lines of a transcript that another process may be appending to."""
     return files.read_bytes(path).rpartition(b"\n")[0].decode(errors="replace")
 
 
 def sealed_lines(path: Path) -> str:
-    """Read the lines that the secret beside them seals; later ones were shown to nobody yet.
+    """Read the sealed lines, without a lock; answers in later lines have not been shown to anybody.
 
-    Refused if a sealed line was cut or changed, or there is no secret, or an old one.
+    Raises:
+        StorageError: if a sealed line was cut or changed, or the secret is missing or outdated.
     """
-    for looks_left in (2, 1, 0):
-        # The secret first: another process may be adding lines, which are there before their seal.
+    for retries in (2, 1, 0):
+        # The secret is read first: a process that appends writes its lines before their seal.
         secret = read_secret(path)
         lines = split_lines(whole_lines(path))
         check_seal(lines, secret)
         try:
             check_written_together(lines, secret)
             break
-        except StorageError:  # or that process has sealed more than once since
-            if not looks_left:
+        except StorageError:  # perhaps that process has sealed another batch meanwhile
+            if not retries:
                 raise
     return "\n".join(lines[: secret.lines])
 
 
 def check_seal(lines: Sequence[str], secret: Secret, at_once: int | None = None) -> None:
-    """Refuse a transcript that lacks, or has changed, a line that the secret seals.
+    """Refuse a transcript in which a sealed line is missing or changed.
 
-    Lines after the sealed ones were written by a process that ended before it showed their answers;
-    they stay, so rounds may be lost by interrupting, and are never regained. If there are more of
-    them than are written `at_once`, the secret is an old one.
+    Unsealed lines at its end were written by a process that stopped before it showed their answers.
+    They stay, so interrupting can lose rounds and never regain them. More unsealed lines than are
+    written `at_once` mean that the secret file is an old copy.
     """
     if at_once is not None and len(lines) > secret.lines + at_once:
-        raise _older(secret, lines)
+        raise _outdated(secret, lines)
     if not 1 <= secret.lines <= len(lines) or line_hash(lines[secret.lines - 1]) != secret.last:
         raise StorageError(
-            f"The transcript was cut, edited or replaced: its secret seals {secret.lines} lines "
-            f"that are not all there as they were ({len(lines)} found). Put back the latest "
-            "transcript; without it this holdout answers no more."
+            f"The transcript was cut, edited or replaced: its secret seals {secret.lines} lines, "
+            f"and the {len(lines)} lines found do not match. Restore the latest transcript; "
+            "without it this holdout gives no more answers."
         )
 
 
 def _code(secret: Secret, lines: Sequence[str]) -> str:
-    """Return what only the secret's holder can put on the last of lines written together."""
+    """Return the authentication code of a batch, which only the secret's holder can compute."""
     return hmac.new(bytes.fromhex(secret.key), "\n".join(lines).encode(), "sha256").hexdigest()
 
 
 def _is_own(lines: Sequence[str], secret: Secret) -> bool:
-    """Whether the lines that are not sealed yet are whole, and written by the secret's holder."""
+    """Whether the unsealed lines are complete and written by the secret's holder."""
     check_written_together(lines, secret)
     added = list(lines[secret.lines :])
     if not added:
         return True
     body = files.parse(added[-1])
     last = {k: v for k, v in body.items() if k not in ("code", "previous")}
-    added[-1] = chained(last, lines[-2])
-    found = ascii(body.get("code"))  # which may be any text: only ASCII can be compared
-    return hmac.compare_digest(found, ascii(_code(secret, added)))
+    added[-1] = chain_line(last, lines[-2])
+    code = ascii(body.get("code"))  # compare_digest takes only ASCII text
+    return hmac.compare_digest(code, ascii(_code(secret, added)))
 
 
 def check_written_together(lines: Sequence[str], secret: Secret) -> None:
-    """Refuse an old secret: of the lines that it does not seal, one before the last has a code."""
+    """Refuse an outdated secret: a code before the last unsealed line was sealed later."""
     if any('"code": "' in line for line in lines[secret.lines : -1]):
-        raise _older(secret, lines)
+        raise _outdated(secret, lines)
 
 
-def _older(secret: Secret, lines: Sequence[str]) -> StorageError:
+def _outdated(secret: Secret, lines: Sequence[str]) -> StorageError:
     return StorageError(
-        f"The secret seals {secret.lines} lines, and there are {len(lines)}: it is older than "
-        "they are, or lines were added. Put back the latest secret."
+        f"The secret seals {secret.lines} lines, and the transcript has {len(lines)}: the secret "
+        "is an older copy, or lines were added. Restore the latest secret."
     )
 
 
-def chained(body: Mapping[str, Any], previous: str) -> str:
-    """Write a line that comes after the line `previous`."""
+def chain_line(body: Mapping[str, Any], previous: str) -> str:
+    """Return a line of JSON that carries the hash of the line `previous`."""
     linked = {**body, "previous": line_hash(previous)}
     return json.dumps(linked, sort_keys=True, ensure_ascii=False)
 
 
-def read_chained(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """Read the lines after the first, each of which must hold the hash of the one before."""
+def verify_chain(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """Parse the lines after the first; each must hold the hash of the line before."""
     bodies = []
     for at, (previous, line) in enumerate(pairwise(lines), start=2):
         with reading(at):
@@ -326,7 +340,7 @@ def read_chained(lines: Sequence[str]) -> list[dict[str, Any]]:
 
 @contextmanager
 def reading(line: int) -> Iterator[None]:
-    """Say which line of a transcript it is that lacks something or holds what makes no sense."""
+    """Turn parse errors inside the block into errors that name the transcript's line."""
     try:
         yield
     except KeyError as error:
@@ -336,25 +350,26 @@ def reading(line: int) -> Iterator[None]:
 
 
 def check_text(text: object, name: str) -> None:
-    """Refuse what cannot be written to a transcript, before anything is asked."""
+    """Refuse text that cannot be written to a transcript."""
     if not isinstance(text, str):
         raise InvalidInputError(f"{name} must be text, not {shortened(text)}.")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInputError(
-            f"{name} is {shortened(text)}, which has half of a surrogate pair and cannot be "
-            "written; remove it."
+            f"{name} is {shortened(text)}, which contains half of a surrogate pair and cannot be "
+            "written as UTF-8; remove it."
         ) from None
 
 
 def check_team(team: object) -> None:
-    """Refuse a name that is empty, does not show, or would be a formula in a spreadsheet."""
+    """Refuse a team name that is empty, invisible, or a formula in a spreadsheet."""
     check_text(team, "team")
     name = str(team)
     if not name.strip() or name != name.strip() or len(name) > _LONGEST_NAME:
         raise InvalidInputError(
-            f"The team has no name, spaces around it, or one of more than {_LONGEST_NAME} letters."
+            f"The team's name is empty, has spaces around it, or is longer than {_LONGEST_NAME} "
+            "letters."
         )
     if not name.isprintable() or name.lstrip().startswith(("=", "+", "-", "@")):
         raise InvalidInputError(
@@ -364,13 +379,13 @@ def check_team(team: object) -> None:
 
 
 def text_of(body: Mapping[str, Any], name: str) -> str:
-    """Return a field that must be text, of which every letter can be written."""
+    """Return a field that must be text and can be encoded."""
     check_text(body[name], name)
     return str(body[name])
 
 
 def split_lines(text: str) -> list[str]:
-    """Split at line feeds only: labels may hold the other characters that end lines in Unicode."""
+    """Split at line feeds only; labels may contain Unicode's other line separators."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
@@ -380,17 +395,17 @@ def line_hash(line: str) -> str:
 
 
 def new_secret() -> Secret:
-    """Return a secret with a fresh key and no threshold yet."""
+    """Return a secret with a fresh random key and no threshold yet."""
     return Secret(secrets.token_hex(32))
 
 
 def secret_path(path: Path) -> Path:
-    """Return where the secret of a transcript is."""
+    """Return the path of a transcript's secret file."""
     return path.with_name(path.name + ".secret")
 
 
 def read_secret(path: Path) -> Secret:
-    """Read the secret of a transcript."""
+    """Read and validate a transcript's secret file."""
     try:
         secret = Secret(**files.parse(secret_path(path).read_bytes()))
         bytes.fromhex(secret.key)
@@ -403,13 +418,13 @@ def read_secret(path: Path) -> Secret:
         return secret
     except (OSError, TypeError, ValueError):
         raise StorageError(
-            f"{str(secret_path(path))!r} is missing or damaged; without it the holdout cannot go "
-            "on. Start a new one, with new data."
+            f"{str(secret_path(path))!r} is missing or damaged, and without it the holdout cannot "
+            "continue. Restore it, or start a new holdout with new data."
         ) from None
 
 
 def _lock(handle: IO[Any], path: Path, wait: float = 0) -> None:
-    """Refuse a second process, unless the first lets go within `wait` seconds."""
+    """Lock the file, waiting up to `wait` seconds for another process."""
     try:
         import fcntl
     except ImportError:
@@ -424,6 +439,7 @@ def _lock(handle: IO[Any], path: Path, wait: float = 0) -> None:
         except OSError:
             if time.monotonic() >= until:
                 raise StorageError(
-                    f"{str(path)!r} is in use by another process; one owner answers all questions."
+                    f"{str(path)!r} is in use by another process; only one at a time may answer "
+                    "questions."
                 ) from None
-        time.sleep(_BETWEEN_LOOKS)
+        time.sleep(_RETRY_SECONDS)

@@ -1,7 +1,7 @@
-"""scikit-learn: score models with a holdout that can be reused.
+"""scikit-learn integration: score models with a reusable holdout.
 
-`HoldoutScorer` goes where scikit-learn takes `scoring=`, `split` makes the two sets with whole
-groups on one side.
+`HoldoutScorer` is passed as `scoring=`; `split` makes training set and holdout with whole groups on
+one side; `whole_training_set` is passed as `cv=`, because the holdout replaces cross-validation.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from quiltwork.arguments import flag
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import integer, positive_fraction, proper_fraction
-from quiltwork.holdout.arrays import read_rows, take
-from quiltwork.holdout.metrics import Metric, pair_rows, read_metric
+from quiltwork.holdout.arrays import freeze_rows, take
+from quiltwork.holdout.metrics import Metric, pair_rows, parse_metric
 from quiltwork.holdout.reusable import ReusableHoldout
 from quiltwork.holdout.transcript import Answer
 from quiltwork.results import Interval
@@ -28,25 +28,24 @@ __all__ = ["HoldoutScorer", "SearchStopped", "row_pairs", "split", "whole_traini
 
 
 class SearchStopped(BaseException):
-    """A holdout is spent in the middle of a search, which must not go on.
+    """Raised when a holdout's budget is spent during a search.
 
-    scikit-learn turns every `Exception` of a scorer into NaN and chooses among what is left; this
-    is none, so it ends the search. Its text is that of the `BudgetExceeded` behind it.
+    Not an `Exception`, because scikit-learn turns every `Exception` of a scorer into NaN and
+    chooses among the other candidates. Its text is that of the `BudgetExceeded` behind it.
     """
 
 
 class HoldoutScorer:
-    """Scores fitted estimators by asking a reusable holdout.
+    """A scikit-learn scorer that asks a reusable holdout.
 
-    The holdout must have been made from (X, y) pairs: `ReusableHoldout((X, y), (X_h, y_h), …)`.
-    The rows that scikit-learn passes are ignored: every score is a question to the holdout for
-    each mean that the metric is made of, and each costs a round if the estimator overfits its
-    training set.
+    The holdout must have been made from (X, y) pairs: `ReusableHoldout((X, y), (X_h, y_h), …)`. The
+    rows that scikit-learn passes are ignored: every score is a question to the holdout for each
+    mean of the metric, and each costs a round if the estimator overfits its training set.
 
     Args:
         holdout: the holdout.
         metric: one of "accuracy" (the default), "neg_brier_score", "neg_log_loss", "f1",
-            "precision", "recall", "balanced_accuracy", "roc_auc" (of a holdout made by
+            "precision", "recall", "balanced_accuracy", "roc_auc" (for a holdout made by
             `row_pairs`); with `limits` "neg_mean_absolute_error", "neg_mean_squared_error",
             "neg_root_mean_squared_error" and "r2"; or a function (true, predicted) → one value in
             [0, 1] per row, larger being better.
@@ -54,10 +53,10 @@ class HoldoutScorer:
         positive: the label of the positive class.
         variance: of the target on the training rows, for R².
         parts: whether models may be fitted on parts of the training rows, as in halving searches;
-            otherwise a search that forgets `cv=whole_training_set(…)` is stopped at once.
+            otherwise a search without `cv=whole_training_set(…)` is stopped at once.
 
     Raises:
-        UnsupportedError: for what is no function of a few means over rows.
+        UnsupportedError: for a metric that is not a function of a few means over rows.
 
     >>> import numpy as np
     >>> from sklearn.dummy import DummyClassifier
@@ -86,7 +85,7 @@ class HoldoutScorer:
                 f"HoldoutScorer takes a ReusableHoldout, not {type(holdout).__name__}."
             )
         self.holdout = holdout
-        self.metric = read_metric(metric, limits, positive, variance)
+        self.metric = parse_metric(metric, limits, positive, variance)
         self.parts = flag(parts, "parts")
         self.answers: tuple[Answer, ...] = ()
 
@@ -94,41 +93,41 @@ class HoldoutScorer:
         """Return the estimator's score, larger being better; X and y are not scored.
 
         Raises:
-            SearchStopped: once the budget is spent, or ends among the means of this score; and for
-                other rows than all training rows, which are those of a fold.
+            SearchStopped: once the budget is spent, or ends among the means of this score; also if
+                X is not the whole training set, as in a fold of cross-validation.
         """
         self._check_rows(X)
         name = f"{self.metric.name} of {type(estimator).__name__}"
         try:
-            found = self.holdout.ask_many(_question(self.metric, estimator), label=name)
-            if len(found) < len(self.metric.signs):
+            answers = self.holdout.ask_many(_question(self.metric, estimator), label=name)
+            if len(answers) < len(self.metric.signs):
                 raise BudgetExceeded(f"The budget ended among the means of {self.metric.name}.")
         except BudgetExceeded as spent:
             raise SearchStopped(str(spent)) from spent
-        self.answers = tuple(found)
-        return self.metric.value([one.value for one in found])
+        self.answers = tuple(answers)
+        return self.metric.value([answer.value for answer in answers])
 
     def _check_rows(self, rows: Any) -> None:
-        """Stop a search that would ask the holdout once for every fold."""
+        """Stop a cross-validation, which would ask the holdout once per fold."""
         expected = self.holdout.transcript.rounds.train_rows
-        given = expected if rows is None or self.parts else np.shape(rows)[0]
-        if given != expected:
+        count = expected if rows is None or self.parts else np.shape(rows)[0]
+        if count != expected:
             raise SearchStopped(
-                f"scikit-learn passed {given:,} of {expected:,} training rows, a fold of its "
-                "cross-validation: the holdout would be asked for every fold. Give the search "
-                f"cv=whole_training_set({expected}), or HoldoutScorer parts=True if it fits on "
-                "parts of the rows on purpose, as halving searches do. Nothing was asked."
+                f"scikit-learn passed {count:,} of {expected:,} training rows: a fold of its "
+                "cross-validation, which would ask the holdout once per fold. Give the search "
+                f"cv=whole_training_set({expected}); or, if it fits on parts of the rows on "
+                "purpose, as halving searches do, give HoldoutScorer parts=True. Nothing was asked."
             )
 
     def interval(self, tolerance: Any) -> Interval:
-        """Return where the last score's truth is if every answer was within `tolerance` of its own.
+        """Return the range of the last score if every answer is within `tolerance` of the truth.
 
         Theorem: docs/theory/metrics.md
         """
         if not self.answers:
-            raise InvalidInputError("Nothing was scored yet.")
+            raise InvalidInputError("Nothing has been scored yet.")
         width = float(positive_fraction(tolerance, "tolerance"))
-        return self.metric.interval([one.value for one in self.answers], width)
+        return self.metric.interval([answer.value for answer in self.answers], width)
 
     def __repr__(self) -> str:
         return f"HoldoutScorer({self.holdout!r}, metric={self.metric.name!r})"
@@ -144,55 +143,55 @@ class HoldoutScorer:
 
 
 class ScorerElsewhere:
-    """What becomes of a scorer in another process: it stops the search with a sentence.
+    """A scorer after pickling: in another process it stops the search with an explanation.
 
-    joblib would say of an error while it packs a scorer that the task cannot be pickled, and
-    scikit-learn makes NaN of every `Exception` where it is called.
+    Raising while pickling would make joblib report a task that cannot be pickled, and an
+    `Exception` in the scorer would become NaN in scikit-learn.
     """
 
     def __call__(self, *_: Any) -> NoReturn:
         """Stop the search."""
         raise SearchStopped(
-            "A holdout cannot be sent to another process, where it would answer with a budget of "
-            "its own; use n_jobs=1, or threads: joblib.parallel_config('threading')."
+            "A holdout cannot be sent to another process, because each copy would have the whole "
+            "budget. Use n_jobs=1, or threads: joblib.parallel_config('threading')."
         )
 
 
 def _question(metric: Metric, estimator: Any) -> Any:
     def predicted(features: Any) -> NDArray[Any]:
-        said = np.asarray(getattr(estimator, metric.predicts)(features))
-        return said[:, 1] if metric.predicts == "predict_proba" else _flat(said)
+        predictions = np.asarray(getattr(estimator, metric.predicts)(features))
+        return predictions[:, 1] if metric.predicts == "predict_proba" else _flat(predictions)
 
     def values(rows: Any) -> NDArray[Any]:
         parts = _parts(rows, 4 if metric.pairs else 2)
-        said = [predicted(features) for features in parts[::2]]
-        true = [_flat(np.asarray(target)) for target in parts[1::2]]
+        predictions = [predicted(features) for features in parts[::2]]
+        targets = [_flat(np.asarray(target)) for target in parts[1::2]]
         if not metric.pairs:
-            return metric.values(true[0], said[0])
-        return metric.values(np.stack(true, axis=1), np.stack(said, axis=1))
+            return metric.values(targets[0], predictions[0])
+        return metric.values(np.stack(targets, axis=1), np.stack(predictions, axis=1))
 
     return values
 
 
 def _flat(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column as scikit-learn's metrics read it, also if its shape is (n, 1)."""
+    """Return a column vector of shape (n, 1) as an array of shape (n,)."""
     return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
 
 
 def _parts(rows: Any, count: int) -> tuple[Any, ...]:
     if not isinstance(rows, tuple) or len(rows) != count:
-        made = "row_pairs(X, y)" if count == 4 else "pairs such as (X, y)"
+        constructor = "row_pairs(X, y)" if count == 4 else "pairs such as (X, y)"
         raise InvalidInputError(
-            f"A scorer needs features and targets: make train and holdout from {made}."
+            f"A scorer needs features and targets: make train and holdout from {constructor}."
         )
     return rows
 
 
 def _names(groups: Any) -> NDArray[Any]:
-    found = read_rows(list(groups) if isinstance(groups, tuple) else groups, "groups")
-    if found.ndim != 1:
+    names = freeze_rows(list(groups) if isinstance(groups, tuple) else groups, "groups")
+    if names.ndim != 1:
         raise InvalidInputError("groups must have one name for each row.")
-    return np.asarray(found)
+    return np.asarray(names)
 
 
 def row_pairs(
@@ -200,15 +199,15 @@ def row_pairs(
     y: Any,
     groups: Any = None,
 ) -> tuple[tuple[Any, Any, Any, Any], Clusters | None]:
-    """Return (X, y, other X, other y) of disjoint pairs of rows, and the belief about pairs.
+    """Return (X, y, other X, other y) of disjoint random pairs of rows, and the belief about pairs.
 
     AUC is a question about such pairs: `ReusableHoldout(row_pairs(X, y)[0], pairs, beliefs, …)`.
-    Rows of one group depend on each other; a pair is of two groups, which must be of one size. The
-    pairs are random, new ones in each call: keep them to resume a holdout of theirs.
+    Rows of one group depend on each other; a pair is from two groups, which must be of one size.
+    Every call draws new pairs: keep them to resume their holdout.
 
     Theorem: docs/theory/metrics.md
     """
-    features, target = read_rows((X, y), "rows")
+    features, target = freeze_rows((X, y), "rows")
     names = None if groups is None else _names(groups)
     if names is not None and len(names) != len(target):
         raise InvalidInputError(f"groups has {len(names)} names for {len(target)} rows.")
@@ -238,10 +237,10 @@ def split(
     holdout_share: Any = 0.5,
     seed: int = 0,
 ) -> tuple[tuple[Any, Any], tuple[Any, Any], Clusters | None]:
-    """Split rows into ((X, y), (X_h, y_h), beliefs), whole groups on one side as in GroupKFold.
+    """Split rows into ((X, y), (X_h, y_h), beliefs), keeping groups whole as GroupKFold does.
 
-    The belief is `Clusters` of the holdout's groups, or None without groups. `seed` decides who
-    is in the holdout, which must not depend on the data; it is no secret.
+    The belief is `Clusters` of the holdout's groups, or None without groups. `seed` decides which
+    rows are in the holdout; it must not depend on the data, and is no secret.
 
     Raises:
         InvalidInputError: if one side would be empty, or lengths differ.
@@ -251,7 +250,7 @@ def split(
     >>> len(holdout[1]), beliefs
     (4, Clusters(4 rows in 2 clusters; largest=2))
     """
-    features, target = read_rows(X, "X"), read_rows(y, "y")
+    features, target = freeze_rows(X, "X"), freeze_rows(y, "y")
     names = np.arange(len(features)) if groups is None else _names(groups)
     if not len(features) == len(target) == len(names):
         raise InvalidInputError(
@@ -264,7 +263,7 @@ def split(
     held = np.isin(codes, chosen)
     if held.all() or not held.any():
         raise InvalidInputError(
-            f"{len(sizes)} groups cannot be split so that both sides have some; give another "
+            f"{len(sizes)} groups cannot be split so that both sides have some; choose another "
             "holdout_share or seed."
         )
     beliefs = None if groups is None else Clusters(names[held].tolist())

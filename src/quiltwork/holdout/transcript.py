@@ -1,11 +1,11 @@
-"""The transcript of a board: what it was begun with, and every event since, without a row.
+"""The transcript of a board: its settings, then every event since, without any data row.
 
-One line of JSON per event, each with the hash of the one before; the first line has the rule, the
-beliefs, how predictions are scored and keyed digests of the rows. `Rounds` is the rule of the
-reusable holdout: one line for each answer. Under `Announcing`, the rule of a Ladder and of a board
-of one bit, a submission is counted by a line before it is scored, and what came of it is in a
-second line before anybody sees it: one that was interrupted in between stays counted. Reading
-replays every rule. O(events).
+One line of JSON per event, each with the hash of the line before. The first line holds the rule,
+the beliefs, how predictions are scored, and keyed digests of the rows. `Rounds` is the rule of the
+reusable holdout: one line per answer. `AnnouncementRule` is the rule of a Ladder and of a board of
+one bit: a submission is counted by one line before it is scored, and its outcome is in a second
+line before anybody sees it, so an interrupted submission stays counted. Reading a transcript
+replays the rule and rejects lines that it could not have produced. O(events).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from quiltwork import files
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import float_nearest, integer, parse_stored_fraction
-from quiltwork.holdout.algorithm import AlgorithmSettings, read_count
-from quiltwork.holdout.guarantee import read_share
-from quiltwork.holdout.metrics import MEAN, Metric, Scoring, read_scoring
+from quiltwork.holdout.algorithm import AlgorithmSettings, parse_count
+from quiltwork.holdout.guarantee import parse_share
+from quiltwork.holdout.metrics import MEAN, Metric, Scoring, scoring_from_body
 from quiltwork.holdout.sealed_log import (
-    chained,
+    chain_line,
     line_hash,
-    read_chained,
     reading,
     split_lines,
     text_of,
+    verify_chain,
 )
 from quiltwork.results import ResultBase
 
@@ -40,26 +40,26 @@ if TYPE_CHECKING:
 SCHEMA, _VERSION = "board", 1
 _MOST_BITS = 64
 _MOST_STEPS = 1 << 20
-FINER = 8
-"""Parts of a step to which the last score of a board of one bit is rounded."""
+FINAL_GRID_FACTOR = 8
+"""The final score of a board of one bit is rounded to a step divided by this."""
 
 TRAINING, HOLDOUT, INTERRUPTED = "training", "holdout", "interrupted"
 ANNOUNCED, BETTER, UNMOVED, KEPT, WAITING = "announced", "better", "unmoved", "kept", "waiting"
-"""What came of an event; `kept` was compared with nothing, `waiting` is not scored yet."""
+"""Outcomes of events; `kept` was stored without a comparison, `waiting` is not scored yet."""
 
 
 @dataclass(frozen=True)
 class Answer(ResultBase):
-    """What the holdout says about one question.
+    """The holdout's answer to one question.
 
     Attributes:
         value: the answer.
         overfit: whether training set and holdout differ, so that `value` comes from the holdout
-            with noise or rounded; otherwise it is the training set's own.
-        remaining: how many more such answers there are.
+            with noise or rounding; otherwise it is the training set's value.
+        remaining: how many more answers may come from the holdout.
         exact: the value as a fraction.
-        noise_sd: the standard deviation of the noise in `value`; 0 where there is none.
-        step: to multiples of which `value` is rounded; 0 where it is not.
+        noise_sd: the standard deviation of the noise in `value`; 0 without noise.
+        step: `value` is rounded to multiples of this; 0 without rounding.
     """
 
     value: float
@@ -71,27 +71,27 @@ class Answer(ResultBase):
 
     @property
     def source(self) -> str:
-        """Where the value comes from and how exact it is, in words."""
+        """Where the value comes from and how precise it is, in words."""
         if not self.overfit:
             return "as on the training set"
         noise = f", noise of standard deviation {self.noise_sd:.3g}" if self.noise_sd else ""
         return f"from the holdout{noise}" + (f", rounded to {self.step:.3g}" if self.step else "")
 
     def explain(self) -> str:
-        """Say where the answer comes from and what is left."""
+        """Return the answer, its source and what is left, in a sentence."""
         left = f"{self.remaining:,} more answers may come from the holdout"
         return f"{self.value:.6g}, {self.source}; {left}."
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A submission that moved the board.
+    """A submission that changed the standings.
 
     Attributes:
-        number: which submission it was, from 1.
-        team: whose.
-        score: the board's best from then on, a multiple of the step; None where only one bit is
-            announced.
+        number: the submission's number, from 1.
+        team: who submitted.
+        score: the board's best score from then on, a multiple of the step; None where only one bit
+            is announced.
     """
 
     number: int
@@ -101,12 +101,15 @@ class Standing:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column of a table is what.
+    """The roles of a table's columns.
 
     Attributes:
-        identity: names a row.
-        target: is predicted, or None.
-        group: rows that are alike in it depend on each other, or None.
+        identity: the column of row ids.
+        target: the column that is predicted, or None.
+        group: rows with the same value here depend on each other; None for independent rows.
+
+    >>> Columns("id", "label").target
+    'label'
     """
 
     identity: str
@@ -119,11 +122,11 @@ class Rounds:
     """The rule of the reusable holdout, Algorithm 1.
 
     Attributes:
-        settings: of Algorithm 1.
+        settings: the constants of Algorithm 1.
         queries: how many questions may be asked, or None.
-        train_rows: of the training set.
-        dataset: the name under which a ledger is debited, or None.
-        ledger: the identity of that ledger, which no other has; None without a ledger.
+        train_rows: the number of training rows.
+        dataset: the ledger's name of the dataset that is debited, or None.
+        ledger: the unique identity of that ledger; None without one.
     """
 
     kind: ClassVar[str] = "rounds"
@@ -136,55 +139,55 @@ class Rounds:
 
     @property
     def rows(self) -> int:
-        """Rows of the holdout."""
+        """The number of rows of the holdout."""
         return self.settings.rows
 
     def body(self) -> dict[str, Any]:
-        """Write it as JSON values."""
-        exact = {name: str(getattr(self.settings, name)) for name in ("threshold", "noise")}
-        whole = {name: getattr(self.settings, name) for name in ("budget", "bits", "values")}
-        return {**vars(self), "settings": {**whole, **exact}, "rows": self.rows}
+        """Return the rule as JSON values."""
+        fractions = {name: str(getattr(self.settings, name)) for name in ("threshold", "noise")}
+        integers = {name: getattr(self.settings, name) for name in ("budget", "bits", "values")}
+        return {**vars(self), "settings": {**integers, **fractions}, "rows": self.rows}
 
     @classmethod
     def read(cls, kind: str, document: Mapping[str, Any]) -> Rounds:
-        """Read what `body` wrote."""
-        written = document["settings"]
-        if not isinstance(written, dict):
+        """Parse what `body` wrote."""
+        constants = document["settings"]
+        if not isinstance(constants, dict):
             raise InvalidInputError("settings must be an object.")
-        bits = integer(written["bits"], "bits", 0, _MOST_BITS)
+        bits = integer(constants["bits"], "bits", 0, _MOST_BITS)
         settings = AlgorithmSettings.choose(
-            read_count(document["rows"], "rows"),
-            parse_stored_fraction(written["threshold"], "threshold"),
-            parse_stored_fraction(written["noise"], "noise"),
-            written["budget"],
-            written["values"],
+            parse_count(document["rows"], "rows"),
+            parse_stored_fraction(constants["threshold"], "threshold"),
+            parse_stored_fraction(constants["noise"], "noise"),
+            constants["budget"],
+            constants["values"],
         )
         queries = document["queries"]
         return cls(
             replace(settings, bits=bits),
-            None if queries is None else read_count(queries, "queries"),
-            read_count(document["train_rows"], "train_rows"),
+            None if queries is None else parse_count(queries, "queries"),
+            parse_count(document["train_rows"], "train_rows"),
             _text_or_none(document, "dataset"),
             _text_or_none(document, "ledger"),
         )
 
     def left(self, entries: Iterable[BoardEntry]) -> int:
-        """How many more answers may come from the holdout."""
-        spent = sum(one.outcome in (HOLDOUT, INTERRUPTED) for one in entries)
+        """Return how many more answers may come from the holdout."""
+        spent = sum(entry.outcome in (HOLDOUT, INTERRUPTED) for entry in entries)
         return self.settings.budget - spent
 
 
 @dataclass(frozen=True)
-class Announcing:
-    """The rule of a Ladder and of a board of one bit: what beats the best by a step is announced.
+class AnnouncementRule:
+    """The rule of a Ladder and of a board of one bit: beating the best by a step is announced.
 
     Attributes:
-        kind: "ladder", where the score is told, or "one bit", where it is not.
-        rows: of the holdout, or pairs of them.
-        submissions: accepted in all, of all teams together.
+        kind: "ladder", which announces the score, or "one bit", which does not.
+        rows: the number of rows of the holdout, or of pairs.
+        submissions: the number accepted in all, from all teams together.
         confidence: 1 − β.
-        steps: g.
-        announcements: how many scores are announced at most; None for no limit.
+        steps: g, the number of steps of the score.
+        announcements: the largest number of scores announced; None for no limit.
     """
 
     kind: str
@@ -195,45 +198,45 @@ class Announcing:
     announcements: int | None = None
 
     def body(self) -> dict[str, Any]:
-        """Write it as JSON values."""
+        """Return the rule as JSON values."""
         return {name: value for name, value in vars(self).items() if name != "kind"}
 
     @classmethod
-    def read(cls, kind: str, document: Mapping[str, Any]) -> Announcing:
-        """Read what `body` wrote."""
+    def read(cls, kind: str, document: Mapping[str, Any]) -> AnnouncementRule:
+        """Parse what `body` wrote."""
         limit = document["announcements"]
         return cls(
             kind,
-            read_count(document["rows"], "rows"),
-            read_count(document["submissions"], "submissions"),
-            read_share(document["confidence"], "confidence"),
-            read_steps(document["steps"]),
-            None if limit is None else read_count(limit, "announcements"),
+            parse_count(document["rows"], "rows"),
+            parse_count(document["submissions"], "submissions"),
+            parse_share(document["confidence"], "confidence"),
+            parse_steps(document["steps"]),
+            None if limit is None else parse_count(limit, "announcements"),
         )
 
     def left(self, entries: Iterable[BoardEntry]) -> int:
-        """How many more submissions are accepted."""
+        """Return how many more submissions are accepted."""
         return self.submissions - sum(1 for _ in entries)
 
 
-RULES: dict[str, type[Rounds] | type[Announcing]] = {
+RULES: dict[str, type[Rounds] | type[AnnouncementRule]] = {
     "rounds": Rounds,
-    "ladder": Announcing,
-    "one bit": Announcing,
+    "ladder": AnnouncementRule,
+    "one bit": AnnouncementRule,
 }
 
 
 @dataclass(frozen=True)
 class FinalPart:
-    """Rows that are kept apart until a competition ends.
+    """The rows kept apart for the final ranking.
 
     Attributes:
-        share: of the rows, as it was asked for.
-        rows: how many there are, or pairs of them.
-        commitment: a keyed digest of them.
-        beliefs: their document, or None for independent rows.
-        gap: rows on each side that nobody is scored on, where rows are a series.
-        mixing: how likely it is at most that the two parts tell about each other, across the gap.
+        share: the share of rows, as requested.
+        rows: the number of rows, or of pairs.
+        commitment: a keyed digest of the rows.
+        beliefs: the beliefs about them as a document, or None for independent rows.
+        gap: rows on each side that are never scored, where rows are a series.
+        mixing: a bound on the total variation distance to independence of the two parts.
     """
 
     share: float
@@ -245,14 +248,14 @@ class FinalPart:
 
 
 @dataclass(frozen=True)
-class About:
-    """What a board writes into its first line besides its rule and its rows.
+class BoardSetup:
+    """The settings of a board besides its rule and its rows.
 
     Attributes:
         name: of the board.
-        columns: which column of a table is what.
-        scorings: by which metrics predictions are scored.
-        final: the rows that are kept apart.
+        columns: the roles of the table's columns.
+        scorings: the metrics by which predictions are scored.
+        final: the rows kept apart for the final ranking.
     """
 
     name: str = ""
@@ -263,13 +266,13 @@ class About:
 
 @dataclass(frozen=True)
 class SubmissionNote:
-    """What a board writes beside a submission.
+    """What the log stores beside a submission, so that a repetition is recognised.
 
     Attributes:
-        key: a keyed digest of its idempotency key, empty where there is none.
-        digest: a keyed digest of what was predicted.
-        metric: by which metric, where a board has several.
-        at: when it came, in UTC.
+        key: a keyed digest of its idempotency key; empty without one.
+        digest: a keyed digest of the predictions.
+        metric: the metric, where a board has several.
+        at: when it was submitted, in UTC.
     """
 
     key: str = ""
@@ -280,17 +283,18 @@ class SubmissionNote:
 
 @dataclass(frozen=True)
 class BoardEntry:
-    """A question or a submission, and what came of it.
+    """A question or a submission, and its outcome.
 
     Attributes:
         number: from 1.
-        label: whose it is, or what was asked.
-        value: what was said; None where nothing was.
+        label: the team, or the question's label.
+        value: the published value; None if nothing was published.
         outcome: of a question "training", "holdout" or "interrupted"; of a submission "announced",
-            "better", "unmoved", "kept", or "waiting" where it was interrupted.
+            "better", "unmoved", "kept", or "waiting" if it was interrupted before it was scored.
         remaining: how many rounds or submissions are left after it.
-        note: what a board wrote beside it.
-        code: of the last line that was written at once; the holder of the secret knows it again.
+        note: what the board stored beside it.
+        code: the authentication code on the last line of a batch, which only the secret's holder
+            can compute.
     """
 
     number: int
@@ -308,26 +312,29 @@ class BoardEntry:
 
     @property
     def announced(self) -> bool:
-        """Whether it moved the board."""
+        """Whether it changed the standings."""
         return self.outcome in (ANNOUNCED, BETTER)
 
     def counted(self) -> dict[str, Any]:
-        """Write the line by which a submission is counted, before it is scored."""
+        """Return the line that counts a submission, before it is scored."""
         note = {name: text for name, text in vars(self.note).items() if text}
         return {"number": self.number, "label": self.label, **({"note": note} if note else {})}
 
     def result(self) -> dict[str, Any]:
-        """Write what came of it."""
+        """Return the line that holds its outcome."""
         value = None if self.value is None else str(self.value)
         return {"number": self.number, "outcome": self.outcome, "value": value}
 
     def body(self) -> dict[str, Any]:
-        """Write both in one line."""
+        """Return both as one line."""
         code = {"code": self.code} if self.code else {}
         return {**self.counted(), **self.result(), **code}
 
     def answer(self, settings: AlgorithmSettings, sensitivity: Fraction | None = None) -> Answer:
-        """Return what it shows to whoever asked; `sensitivity` is of a number, not a mean."""
+        """Return the answer as the analyst sees it.
+
+        `sensitivity` is given for a number with a declared sensitivity, None for a mean.
+        """
         value = self.value or Fraction()
         noise, step = 0.0, 0.0
         if self.overfit:
@@ -338,26 +345,26 @@ class BoardEntry:
 
 @dataclass(frozen=True)
 class Transcript:
-    """Everything a board has said.
+    """Everything a board has published, in order.
 
     Attributes:
-        rule: by which it answers, with its settings.
+        rule: the rule, with its settings.
         identity: a random name of the board.
         commitment: a keyed digest of the rows, which reveals nothing without the key.
-        beliefs: the beliefs' document, or None for independent rows.
-        about: the columns, metrics and rows kept apart of a board where questions are data.
-        entries: in order.
-        best: the score with which a board of one bit ended.
-        named: which submission each team has named for the end, the latest word of each.
-        chosen: those that are scored at the end; None before it.
-        ranking: how it ended, as JSON values; None before it.
+        beliefs: the beliefs as a document, or None for independent rows.
+        about: columns, metrics and rows kept apart, where questions are predictions.
+        entries: the questions or submissions, in order.
+        best: the final score of a board of one bit.
+        named: the submission that each team has named for the final ranking, its latest choice.
+        chosen: the submissions scored in the final ranking; None before it.
+        ranking: the final ranking as JSON values; None before it.
     """
 
-    rule: Rounds | Announcing
+    rule: Rounds | AnnouncementRule
     identity: str
     commitment: str
     beliefs: str | None
-    about: About = About()
+    about: BoardSetup = BoardSetup()
     entries: tuple[BoardEntry, ...] = ()
     best: float | None = None
     named: Mapping[str, int] = field(default_factory=dict)
@@ -366,26 +373,30 @@ class Transcript:
 
     @property
     def rows(self) -> int:
-        """Rows of the holdout."""
+        """The number of rows of the holdout."""
         return self.rule.rows
 
     @property
     def rounds(self) -> Rounds:
-        """The rule of a reusable holdout."""
+        """The rule, if it is the reusable holdout's."""
         if not isinstance(self.rule, Rounds):
-            raise InvalidInputError(f"This is a board of another kind: {self.rule.kind}.")
+            raise InvalidInputError(
+                f"This is not a reusable holdout: its rule is {self.rule.kind!r}."
+            )
         return self.rule
 
     @property
-    def announcing(self) -> Announcing:
-        """The rule of a Ladder, or of a board of one bit."""
-        if not isinstance(self.rule, Announcing):
-            raise InvalidInputError("This is a board of another kind: rounds.")
+    def announcing(self) -> AnnouncementRule:
+        """The rule, if it is a Ladder's or that of a board of one bit."""
+        if not isinstance(self.rule, AnnouncementRule):
+            raise InvalidInputError(
+                "This is a reusable holdout, not a Ladder or a board of one bit."
+            )
         return self.rule
 
     @property
     def remaining(self) -> int:
-        """Rounds or submissions left; none after the end."""
+        """The number of rounds or submissions left; 0 after the end."""
         return 0 if self.ended else self.rule.left(self.entries)
 
     @property
@@ -395,33 +406,35 @@ class Transcript:
 
     @property
     def standings(self) -> tuple[Standing, ...]:
-        """The submissions that moved the board, in order."""
+        """The submissions that changed the standings, in order."""
         return tuple(
-            Standing(one.number, one.label, None if one.value is None else float(one.value))
-            for one in self.entries
-            if one.announced
+            Standing(entry.number, entry.label, None if entry.value is None else float(entry.value))
+            for entry in self.entries
+            if entry.announced
         )
 
     @property
     def columns(self) -> Columns:
-        """Which column is what.
+        """The roles of the table's columns.
 
         Raises:
-            InvalidInputError: for a board whose questions are functions.
+            InvalidInputError: for a board created in Python, whose questions are functions.
         """
         if self.about.columns is None:
-            raise InvalidInputError("This board was begun in Python: its questions are functions.")
+            raise InvalidInputError(
+                "This board was created in Python, without a table: its questions are functions."
+            )
         return self.about.columns
 
     @property
     def metric(self) -> Metric:
-        """The metric of a Ladder, and of the end of every board; the mean of values if none."""
+        """The metric of a Ladder and of any final ranking; the mean if none was fixed."""
         return self.about.scorings[0].read() if self.about.scorings else MEAN
 
     def promise(
         self, questions: int | None = None, confidence: float = 0.95, means_only: bool = True
     ) -> Guarantee:
-        """Return what rounds promise for so many questions in all; as many as planned if None.
+        """Return the accuracy guarantee of rounds for `questions` in all, by default as planned.
 
         Theorem: docs/theory/reusable-holdout.md, docs/theory/counting.md
         """
@@ -442,7 +455,7 @@ class Transcript:
         )
 
     def header(self) -> str:
-        """Write the first line."""
+        """Return the first line."""
         about, final = self.about, None
         if about.final is not None:
             final = {**vars(about.final), "beliefs": _parsed(about.final.beliefs)}
@@ -460,38 +473,38 @@ class Transcript:
         return files.dump(SCHEMA, _VERSION, body)
 
     def lines(self) -> list[str]:
-        """Write every line of a reusable holdout, each with the hash of the one before."""
-        written = [self.header()]
+        """Return every line of a reusable holdout, each with the hash of the line before."""
+        lines = [self.header()]
         for entry in self.entries:
-            written.append(chained(entry.body(), written[-1]))
-        return written
-
-    def to_jsonl(self) -> str:
-        """Write the transcript of a reusable holdout as text that `read_transcript` verifies."""
-        return "".join(line + "\n" for line in self.lines())
+            lines.append(chain_line(entry.body(), lines[-1]))
+        return lines
 
     @property
     def checkpoint(self) -> str:
-        """The hash of the last line; kept elsewhere, it reveals later edits and cuts."""
+        """The hash of the last line; noted elsewhere, it reveals later edits and cuts."""
         return line_hash(self.lines()[-1])
 
 
 def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
-    """Read a transcript back and verify it: schema, hash chain, numbering, the rule.
+    """Parse a transcript and verify it: schema, hash chain, numbering, and the rule.
 
     Args:
         text: the lines of a board's file.
         checkpoint: a hash noted earlier; one of the lines must have it.
+
+    Raises:
+        StorageError: for a transcript that was edited or cut.
     """
     lines = split_lines(text)
-    begun = _read_header(lines[0] if lines else "")
-    replay = _Replay(begun)
-    for at, body in enumerate(read_chained(lines), start=2):
-        with reading(at):
-            replay.add(at, body)
+    header = _read_header(lines[0] if lines else "")
+    replay = _Replay(header)
+    for number, body in enumerate(verify_chain(lines), start=2):
+        with reading(number):
+            replay.add(number, body)
     if checkpoint is not None and checkpoint not in map(line_hash, lines):
         raise StorageError(
-            "No line of the transcript has the hash noted earlier: it was edited or cut since."
+            "No line of the transcript has the hash of the checkpoint: the transcript was edited "
+            "or cut after it was noted."
         )
     return replay.transcript()
 
@@ -501,32 +514,32 @@ def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcri
     try:
         text = files.read_bytes(path).decode()
     except UnicodeDecodeError:
-        raise StorageError(f"{str(path)!r} is no transcript: it is no text.") from None
+        raise StorageError(f"{str(path)!r} is not a transcript: it is not text.") from None
     return read_transcript(text, checkpoint)
 
 
 class _Replay:
-    """Reads line after line, and refuses what the rule could not have written."""
+    """A reader that replays the rule line by line and rejects what it could not have produced."""
 
-    def __init__(self, begun: Transcript) -> None:
-        self._begun, self._entries = begun, list(begun.entries)
+    def __init__(self, header: Transcript) -> None:
+        self._header, self._entries = header, list(header.entries)
         self._announced = 0
         self._end: dict[str, Any] = {}
         self._named: dict[str, int] = {}
 
     def transcript(self) -> Transcript:
-        """Return what was read."""
+        """Return the transcript read so far."""
         return replace(
-            self._begun, entries=tuple(self._entries), named=dict(self._named), **self._end
+            self._header, entries=tuple(self._entries), named=dict(self._named), **self._end
         )
 
     def add(self, at: int, body: Mapping[str, Any]) -> None:
         """Read one line."""
-        rule = self._begun.rule
+        rule = self._header.rule
         if "ranking" in body or "chosen" in body or "best" in body or "named" in body:
             self._read_end(body)
         elif self._end:
-            raise InvalidInputError("the board had ended.")
+            raise InvalidInputError("the board had ended before it.")
         elif isinstance(rule, Rounds):
             self._read_answer(at, rule, body)
         elif "label" in body:
@@ -552,38 +565,42 @@ class _Replay:
             or before < 1
             or (entry.value is None) != (outcome == INTERRUPTED)
         ):
-            raise StorageError(f"Line {at} of the transcript does not follow from the one before.")
+            raise StorageError(f"Line {at} of the transcript does not follow from the line before.")
         self._entries.append(entry)
 
-    def _read_counted(self, rule: Announcing, body: Mapping[str, Any]) -> None:
+    def _read_counted(self, rule: AnnouncementRule, body: Mapping[str, Any]) -> None:
         number = integer(body["number"], "number", 1)
         if number != len(self._entries) + 1 or number > rule.submissions:
             raise InvalidInputError(f"submission {number} is out of order.")
         left, label = rule.submissions - number, text_of(body, "label")
         self._entries.append(BoardEntry(number, label, None, WAITING, left, _read_note(body)))
 
-    def _read_result(self, rule: Announcing, body: Mapping[str, Any]) -> None:
+    def _read_result(self, rule: AnnouncementRule, body: Mapping[str, Any]) -> None:
         number = integer(body["number"], "number", 1)
         if number > len(self._entries) or self._entries[number - 1].outcome != WAITING:
             raise InvalidInputError(f"submission {number} was not waiting for a score.")
-        over = rule.announcements is not None and self._announced >= rule.announcements
-        moved = ANNOUNCED if rule.kind == "ladder" else BETTER
-        outcome = choice(body["outcome"], (KEPT,) if over else (moved, UNMOVED), "outcome")
+        limit_reached = rule.announcements is not None and self._announced >= rule.announcements
+        improved = ANNOUNCED if rule.kind == "ladder" else BETTER
+        outcome = choice(
+            body["outcome"], (KEPT,) if limit_reached else (improved, UNMOVED), "outcome"
+        )
         value = None
         if outcome == ANNOUNCED:
             value = _read_grid(body["value"], "value", rule.steps)
             before = [one.value for one in self._entries if one.value is not None]
             if before and value <= max(before):
-                raise InvalidInputError("the score is no better than the one before.")
+                raise InvalidInputError("the score is not better than the one before.")
         elif body["value"] is not None:
-            raise InvalidInputError("a value stands where none was told.")
-        self._announced += outcome == moved
+            raise InvalidInputError("it holds a value where none was published.")
+        self._announced += outcome == improved
         self._entries[number - 1] = replace(self._entries[number - 1], value=value, outcome=outcome)
 
     def _read_end(self, body: Mapping[str, Any]) -> None:
-        rule = self._begun.rule
-        if "best" in body and isinstance(rule, Announcing) and not self._end:
-            self._end["best"] = float(_read_grid(body["best"], "best", FINER * rule.steps))
+        rule = self._header.rule
+        if "best" in body and isinstance(rule, AnnouncementRule) and not self._end:
+            self._end["best"] = float(
+                _read_grid(body["best"], "best", FINAL_GRID_FACTOR * rule.steps)
+            )
         elif "named" in body and not self._end:
             self._named.update(self._read_choice(body["named"]))
         elif "chosen" in body and "chosen" not in self._end:
@@ -593,7 +610,7 @@ class _Replay:
                 raise InvalidInputError("ranking must be an object.")
             self._end["ranking"] = body["ranking"]
         else:
-            raise InvalidInputError("the board had ended, or had not yet.")
+            raise InvalidInputError("it ends a board that had ended, or ranks one that had not.")
 
     def _read_choice(self, body: Any) -> dict[str, int]:
         if not isinstance(body, dict):
@@ -617,10 +634,10 @@ def _read_header(line: str) -> Transcript:
             text_of(document, "identity"),
             text_of(document, "commitment"),
             beliefs_of(document),
-            About(
+            BoardSetup(
                 text_of(document, "name"),
-                read_columns(document["columns"]),
-                tuple(map(read_scoring, scorings)),
+                columns_from_body(document["columns"]),
+                tuple(map(scoring_from_body, scorings)),
                 _read_final(document["final"]),
             ),
         )
@@ -636,7 +653,7 @@ def _read_final(body: Any) -> FinalPart | None:
         raise InvalidInputError("share and mixing must be numbers between 0 and 1.")
     return FinalPart(
         share,
-        read_count(body["rows"], "rows"),
+        parse_count(body["rows"], "rows"),
         text_of(body, "commitment"),
         beliefs_of(body),
         integer(body["gap"], "gap", 0),
@@ -649,13 +666,13 @@ def _parsed(beliefs: str | None) -> Any:
 
 
 def beliefs_of(document: Mapping[str, Any]) -> str | None:
-    """Return the beliefs of a first line as a document of their own, None for independent rows."""
-    found = document["beliefs"]
-    return None if found is None else json.dumps(found, sort_keys=True, ensure_ascii=False)
+    """Return the beliefs in a first line as a document of their own; None for independent rows."""
+    beliefs = document["beliefs"]
+    return None if beliefs is None else json.dumps(beliefs, sort_keys=True, ensure_ascii=False)
 
 
-def read_steps(steps: object) -> int:
-    """Read the number of steps of the score; floats tell these apart."""
+def parse_steps(steps: object) -> int:
+    """Validate a number of score steps; up to 2^20 floats can tell them apart."""
     return integer(steps, "steps", 1, _MOST_STEPS)
 
 
@@ -663,8 +680,8 @@ def _text_or_none(body: Mapping[str, Any], name: str) -> str | None:
     return None if body[name] is None else text_of(body, name)
 
 
-def read_columns(body: Any) -> Columns | None:
-    """Read which column is what."""
+def columns_from_body(body: Any) -> Columns | None:
+    """Parse the roles of columns."""
     if body is None:
         return None
     if not isinstance(body, dict):
@@ -683,5 +700,5 @@ def _read_note(body: Mapping[str, Any]) -> SubmissionNote:
 def _read_grid(text: object, name: str, steps: int) -> Fraction:
     score = parse_stored_fraction(text, name)
     if not 0 <= score <= 1 or (score * steps).denominator != 1:
-        raise InvalidInputError(f"the {name} is off the grid.")
+        raise InvalidInputError(f"the {name} is not a multiple of 1/{steps}.")
     return score

@@ -10,11 +10,11 @@ from msgspec import Meta
 from quiltwork.client.records import Holdout, HoldoutPromise, Score
 from quiltwork.delimited import csv_text
 from quiltwork.errors import InvalidInputError
-from quiltwork.holdout.board import attempts_of, promise_of, status_of
-from quiltwork.holdout.final_ranking import FinalRanking, read_ranking
+from quiltwork.holdout.board import attempts_used, promise_of, status_of
+from quiltwork.holdout.final_ranking import FinalRanking, ranking_from_body
 from quiltwork.holdout.metrics import MetricName
+from quiltwork.holdout.prediction_tables import read_predictions, read_table
 from quiltwork.holdout.sealed_log import secret_path
-from quiltwork.holdout.studies import read_predictions, read_table
 from quiltwork.service import holdouts, jobs
 from quiltwork.service.datasets import retire
 from quiltwork.service.holdouts import HOLDOUTS, SIDES, NewHoldout
@@ -90,7 +90,7 @@ def _described(call: Call, t: Transaction, stored: holdouts.HoldoutRecord) -> Ho
             told.remaining,
         )
         if asked.attempts is not None:
-            attempts = max(0, asked.attempts - attempts_of(told, call.who))
+            attempts = max(0, asked.attempts - attempts_used(told, call.who))
         status, promise = status_of(told), promise_of(told)
     if deleted:
         state, remaining, status, promise = "deleted", 0, None, None
@@ -273,7 +273,7 @@ def _show_ranking(call: Call, t: Transaction) -> FinalRanking:
     told = holdouts.transcript_of(call.service, HOLDOUTS.current(t, call.path["holdout"]))
     if told is None or told.ranking is None:
         raise InvalidInputError("The competition has not ended, so there is no ranking yet.")
-    return read_ranking(told.ranking)
+    return ranking_from_body(told.ranking)
 
 
 @FEATURE.at("GET", f"{_ONE}/ranking/file", "holdout.standings")

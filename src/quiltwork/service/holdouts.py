@@ -33,14 +33,14 @@ from quiltwork.holdout.board import (
     Board,
     SubmissionVerdict,
     Table,
-    note_of,
-    repeated,
     status_of,
-    verdict_of,
+    stored_verdict,
+    submission_note,
+    verdict_for,
 )
 from quiltwork.holdout.label_table import need_classes
-from quiltwork.holdout.metrics import MetricName, Scoring, plain_label, read_metric
-from quiltwork.holdout.studies import Study, read_table
+from quiltwork.holdout.metrics import MetricName, Scoring, parse_metric, plain_label
+from quiltwork.holdout.prediction_tables import TrainHoldoutTables, read_table
 from quiltwork.holdout.transcript import HOLDOUT, INTERRUPTED, WAITING, Columns, Transcript
 from quiltwork.holdout.transcript import read_transcript as read_log
 from quiltwork.service.datasets import Column
@@ -154,7 +154,7 @@ def _scoring(asked: NewHoldout, name: Any) -> Scoring:
         for one, kind in ((asked.variance, "variance"), (asked.floor, "floor"))
     )
     positive = plain_label(asked.positive)
-    compares = read_metric(name, limits, positive, variance, floor).labels
+    compares = parse_metric(name, limits, positive, variance, floor).labels
     classes = tuple(asked.classes) if asked.classes is not None and compares else None
     return Scoring(name, limits, positive, variance, floor, classes)
 
@@ -277,7 +277,7 @@ def _begin(service: Service, stored: HoldoutRecord, path: Path) -> None:
     )
 
 
-def _set_budget(service: Service, stored: HoldoutRecord, study: Study) -> None:
+def _set_budget(service: Service, stored: HoldoutRecord, study: TrainHoldoutTables) -> None:
     """Begin the dataset of the ledger that pays for the rounds: just large enough for them."""
     from quiltwork.beliefs import MarkovChain
     from quiltwork.budget import Accountant, Spending
@@ -334,8 +334,8 @@ def _answered_before(
 ) -> Score:
     """Answer a request that was answered before the tables were deleted, and no other."""
     told = transcript_of(service, stored)
-    note = note_of(str(stored.made.get("requests", "")), member, key, metric, said)
-    known = None if told is None else repeated(told, member, note)
+    note = submission_note(str(stored.made.get("requests", "")), member, key, metric, said)
+    known = None if told is None else stored_verdict(told, member, note)
     if known is None:
         raise BudgetExceeded(_DELETED)
     return _score(known)
@@ -399,7 +399,7 @@ def scores(service: Service, stored: HoldoutRecord, member: str | None = None) -
     if told is None:
         return []
     answered = (one for one in told.entries if one.outcome not in (WAITING, INTERRUPTED))
-    return [_score(verdict_of(told, one)) for one in answered if member in (None, one.label)]
+    return [_score(verdict_for(told, one)) for one in answered if member in (None, one.label)]
 
 
 def standings(service: Service, stored: HoldoutRecord) -> list[Score]:
@@ -409,7 +409,7 @@ def standings(service: Service, stored: HoldoutRecord) -> list[Score]:
         return []
     best: dict[tuple[str, str], Score] = {}
     for place in status_of(told).places:
-        known = _score(verdict_of(told, told.entries[place.number - 1]))
+        known = _score(verdict_for(told, told.entries[place.number - 1]))
         shown = replace(known, value=place.value, low=place.low, high=place.high)
         best.setdefault((place.team, place.metric), shown)
     return list(best.values())

@@ -14,8 +14,8 @@ from quiltwork.counts.consumers.loss_functions import (
     Pinball,
     Power,
     asymmetric,
+    parse_loss,
     power,
-    read_loss,
 )
 from quiltwork.errors import InvalidInputError
 from tests.counts.oracle import NAMED
@@ -24,7 +24,7 @@ ALL = [
     *NAMED,
     ErrorLoss(lambda e: abs(e) + (e > 0)),
     CallableLoss(lambda i, r: i + 2 * r),
-    read_loss([[0, 1, 5, 9], [1, 0, 1, 4], [4, 1, 0, 1], [9, 5, 1, 0]]),
+    parse_loss([[0, 1, 5, 9], [1, 0, 1, 4], [4, 1, 0, 1], [9, 5, 1, 0]]),
 ]
 
 
@@ -48,15 +48,15 @@ def test_tables_and_exact_values_agree(loss):
     ],
 )
 def test_names_are_read(text, loss):
-    assert read_loss(text) == loss
+    assert parse_loss(text) == loss
 
 
 def test_a_function_and_a_matrix_become_losses():
-    assert isinstance(read_loss(lambda i, r: 0), CallableLoss)
-    assert isinstance(read_loss(np.zeros((3, 3))), MatrixLoss)
-    exact = read_loss([[Fraction(0), Fraction(1, 3)], [Fraction(1), Fraction(0)]])
+    assert isinstance(parse_loss(lambda i, r: 0), CallableLoss)
+    assert isinstance(parse_loss(np.zeros((3, 3))), MatrixLoss)
+    exact = parse_loss([[Fraction(0), Fraction(1, 3)], [Fraction(1), Fraction(0)]])
     assert exact.exact(0, 1) == Fraction(1, 3)
-    assert read_loss([[0, 0.1], [1, 0]]).exact(0, 1) == Fraction(1, 10)
+    assert parse_loss([[0, 0.1], [1, 0]]).exact(0, 1) == Fraction(1, 10)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_function_and_a_matrix_become_losses():
 )
 def test_unknown_names_are_refused(text):
     with pytest.raises(InvalidInputError, match="Unknown loss"):
-        read_loss(text)
+        parse_loss(text)
 
 
 @pytest.mark.parametrize(
@@ -77,24 +77,24 @@ def test_unknown_names_are_refused(text):
 )
 def test_known_names_say_which_number_is_out_of_range(text, words):
     with pytest.raises(InvalidInputError, match=words):
-        read_loss(text)
+        parse_loss(text)
 
 
 def test_what_is_neither_name_nor_matrix_nor_function_is_named():
     with pytest.raises(InvalidInputError, match="not 3"):
-        read_loss(3)
+        parse_loss(3)
 
 
 @pytest.mark.parametrize("matrix", [[[0, 1]], [0, 1], [[0]], [[0, 1], [1]], object(), None])
 def test_what_is_no_square_matrix_is_refused(matrix):
     with pytest.raises(InvalidInputError, match="loss"):
-        read_loss(matrix)
+        parse_loss(matrix)
 
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
 def test_losses_are_finite_and_not_negative(bad):
     with pytest.raises(InvalidInputError, match="at least 0"):
-        read_loss([[0, bad], [1, 0]])
+        parse_loss([[0, bad], [1, 0]])
     with pytest.raises(InvalidInputError, match="at least 0"):
         ErrorLoss(lambda e: bad).by_error(2)
     with pytest.raises(InvalidInputError, match="at least 0"):
@@ -136,7 +136,7 @@ def test_booleans_and_array_scalars_are_losses():
         lambda i, r: np.bool_(i != r),
         lambda i, r: np.array(i != r),
     ):
-        loss = read_loss(right)
+        loss = parse_loss(right)
         assert loss.table(np.array([1, 2]), np.array([1, 1])).tolist() == [0, 1]
         assert (loss.exact(1, 1), loss.exact(2, 1)) == (0, 1)
 

@@ -12,44 +12,44 @@ from scipy import stats
 
 import quiltwork as qw
 from quiltwork.counts import ChainCounts, Consumer, learn_from_release
-from quiltwork.counts.consumers.consumer import read_fractions, read_probabilities
+from quiltwork.counts.consumers.consumer import prior_fractions, prior_probabilities
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from tests.counts.oracle import ALPHAS, geometric, priors
 
 
 def test_uniform_and_arrays():
-    assert read_probabilities("uniform", 3).tolist() == [0.25] * 4
+    assert prior_probabilities("uniform", 3).tolist() == [0.25] * 4
     for prior in ([0.5, 0.5], (0.5, 0.5), np.array([0.5, 0.5]), pd.Series([0.5, 0.5])):
-        assert read_probabilities(prior, 1).tolist() == [0.5, 0.5]
+        assert prior_probabilities(prior, 1).tolist() == [0.5, 0.5]
 
 
 def test_floats_are_read_as_decimals():
-    assert read_fractions([0.1, 0.9], 1) == [Fraction(1, 10), Fraction(9, 10)]
-    assert read_fractions("uniform", 2) == [Fraction(1, 3)] * 3
-    assert sum(read_fractions(stats.poisson(2), 5)) == 1
+    assert prior_fractions([0.1, 0.9], 1) == [Fraction(1, 10), Fraction(9, 10)]
+    assert prior_fractions("uniform", 2) == [Fraction(1, 3)] * 3
+    assert sum(prior_fractions(stats.poisson(2), 5)) == 1
 
 
 def test_tails_of_scipy_distributions_keep_their_digits():
     """A normal law 8 and 30 standard deviations below 0, against ratios of its tail."""
     for mean in (-8, -30):
-        found = read_probabilities(stats.norm(mean, 1), 4)
+        found = prior_probabilities(stats.norm(mean, 1), 4)
         logs = stats.norm.logsf(np.arange(6) - 0.5 - mean)
         expected = np.exp(logs[:-1] - logs[0]) * -np.expm1(np.diff(logs))
         assert found == pytest.approx(expected / expected.sum(), rel=1e-9)
-        assert read_probabilities(stats.norm(4 - mean, 1), 4)[::-1] == pytest.approx(found)
+        assert prior_probabilities(stats.norm(4 - mean, 1), 4)[::-1] == pytest.approx(found)
 
 
 def test_scipy_distributions_are_conditioned_on_the_range():
-    found = read_probabilities(stats.poisson(3), 6)
+    found = prior_probabilities(stats.poisson(3), 6)
     weights = np.array([3.0**k / np.prod(np.arange(1, k + 1)) for k in range(7)])
     assert np.allclose(found, weights / weights.sum())
-    normal = read_probabilities(stats.norm(4, 1), 8)
+    normal = prior_probabilities(stats.norm(4, 1), 8)
     assert normal.sum() == pytest.approx(1)
     assert normal.argmax() == 4
     if hasattr(stats, "Normal"):
-        assert np.allclose(read_probabilities(stats.Normal(mu=4, sigma=1), 8), normal)
+        assert np.allclose(prior_probabilities(stats.Normal(mu=4, sigma=1), 8), normal)
     with pytest.raises(InvalidInputError, match="no probability"):
-        read_probabilities(stats.poisson(3, loc=100), 5)
+        prior_probabilities(stats.poisson(3, loc=100), 5)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_scipy_distributions_are_conditioned_on_the_range():
 )
 def test_bad_priors_are_refused_with_the_reason(prior, words):
     with pytest.raises(InvalidInputError, match=words):
-        read_probabilities(prior, 1)
+        prior_probabilities(prior, 1)
 
 
 def test_a_consumer_refuses_a_bad_prior_at_once():

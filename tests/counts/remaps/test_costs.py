@@ -55,7 +55,7 @@ def test_both_sides_of_any_told_answer_are_those_of_the_definition(prior, alpha,
     n = len(prior) - 1
     post = posteriors(logs_of(prior), alpha, degree)
     told = np.array([data.draw(st.integers(0, n)) for _ in range(n + 1)])
-    below, above = centres.sides(post, told, degree)
+    below, above = centres.tail_moments(post, told, degree)
     for r, k in enumerate(told.tolist()):
         weights = [p * alpha ** abs(i - r) for i, p in enumerate(prior)]
         total = sum(weights)
@@ -73,7 +73,7 @@ def test_long_stretches_are_sums_term_by_term(alpha, degree):
     prior = rng.random(3001) * 10.0 ** rng.integers(-40, 0, 3001)
     low = rng.integers(0, 3000, 200)
     high = np.minimum(3000, low + 1 + (rng.random(200) * (3000 - low)).astype(int))
-    found = centres.stretches(prior, 0 * prior, -math.log(float(alpha)), low, high, degree)
+    found = centres.interval_moments(prior, 0 * prior, -math.log(float(alpha)), low, high, degree)
     exact = [
         np.sum(
             prior[a + 1 : b + 1]

@@ -10,7 +10,11 @@ from scipy import stats
 
 import quiltwork as qw
 from quiltwork.counts import ChainCounts, Consumer, GeometricMechanism, learn_from_release
-from quiltwork.counts.consumers.consumer import EarlierRelease, read_logs, read_probabilities
+from quiltwork.counts.consumers.consumer import (
+    EarlierRelease,
+    prior_log_probabilities,
+    prior_probabilities,
+)
 from quiltwork.errors import UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*contradicts the prior")
@@ -67,7 +71,7 @@ def test_the_readings_of_a_large_file():
 
 def test_a_density_gives_the_logarithms_of_its_tails():
     prior = stats.norm(1500, 9)
-    logs = read_logs(prior, 4000)
+    logs = prior_log_probabilities(prior, 4000)
     edges = (np.arange(1600, 4002) - 0.5 - 1500) / 9
     upper = stats.norm.logsf(edges)
     exact = upper[:-1] + np.log1p(-np.exp(np.diff(upper)))
@@ -79,7 +83,7 @@ def test_a_density_gives_the_logarithms_of_its_tails():
 
 
 def test_a_range_far_from_the_mean_is_conditioned_on():
-    found = read_probabilities(stats.poisson(10**6), 100)
+    found = prior_probabilities(stats.poisson(10**6), 100)
     assert found[100] == pytest.approx(1 - 100 / 10**6, rel=1e-6)
 
 
@@ -91,7 +95,7 @@ def test_zeros_of_an_array_are_impossible():
 
 def test_what_earlier_releases_taught_is_kept_in_logarithms():
     prior = EarlierRelease(100, Fraction(1, 10))
-    assert np.allclose(read_probabilities(prior, 3000), learn_from_release(100, 3000, 0.1))
+    assert np.allclose(prior_probabilities(prior, 3000), learn_from_release(100, 3000, 0.1))
     found = GeometricMechanism(3000, alpha=Fraction(1, 20)).remap(Consumer(prior))
     assert found(2900) == 2900
 
@@ -137,4 +141,4 @@ def test_counts_that_are_impossible_raise_no_doubt():
         stats.randint(5, 20),
         stats.rv_discrete(values=([3, 70], [0.1, 0.9])),
     ):
-        assert not np.isnan(read_logs(prior, 2000)).any()
+        assert not np.isnan(prior_log_probabilities(prior, 2000)).any()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from papers.examples import databases
-from quiltwork.counts.consumers.loss_functions import read_loss
+from quiltwork.counts.consumers.loss_functions import parse_loss
 from tests.counts.oracle import is_private, priors
 
 HALF = Fraction(1, 2)
@@ -64,7 +64,7 @@ def test_averaging_keeps_privacy_and_the_worst_case(domain, rows, data):
     averaged = average_over_databases(mechanism, predicate)
     assert is_private(averaged, HALF)
     prior = data.draw(priors(rows))
-    loss = data.draw(st.sampled_from([read_loss("absolute"), read_loss("binary")]))
+    loss = data.draw(st.sampled_from([parse_loss("absolute"), parse_loss("binary")]))
     worst = worst_case_loss(mechanism, prior, loss, predicate)
     spread = {d: averaged[databases.count_of(d, predicate)] for d in everything}
     assert worst_case_loss(spread, prior, loss, predicate) <= worst

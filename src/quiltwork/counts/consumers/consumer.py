@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import instance, listed
-from quiltwork.counts.alpha_levels import read_alpha
-from quiltwork.counts.consumers.loss_functions import FloatArray, Loss, MatrixLoss, read_loss
+from quiltwork.counts.alpha_levels import parse_alpha
+from quiltwork.counts.consumers.loss_functions import FloatArray, Loss, MatrixLoss, parse_loss
 from quiltwork.counts.consumers.universality import Universality, universality
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, shortened, to_fraction
@@ -113,9 +113,11 @@ class EarlierRelease:
 
 
 def _learned_logs(values: list[int], ratios: list[Any], base: Any, n: int) -> FloatArray:
-    logs = np.nan_to_num(read_logs(base, integer(n, "n", 1)), nan=-np.inf, neginf=-np.inf)
+    logs = np.nan_to_num(
+        prior_log_probabilities(base, integer(n, "n", 1)), nan=-np.inf, neginf=-np.inf
+    )
     counts = np.arange(n + 1)
-    for value, ratio in zip(values, map(read_alpha, ratios), strict=True):
+    for value, ratio in zip(values, map(parse_alpha, ratios), strict=True):
         if not 0 < ratio < 1:
             raise InvalidInputError("The level of a release lies strictly between 0 and 1.")
         seen = min(max(integer(value, "released", -(2**62)), 0), n)
@@ -139,10 +141,10 @@ def prior_of_kind(kind: str, parameter: Fraction, n: int) -> Any:
     raise InvalidInputError(f"The prior {kind}:{shortened(parameter)} needs {wanted}.")
 
 
-def read_probabilities(prior: Any, n: int) -> FloatArray:
+def prior_probabilities(prior: Any, n: int) -> FloatArray:
     """Return the prior over 0..n as an array that adds up to 1."""
     if hasattr(prior, "log_probabilities") or hasattr(prior, "cdf"):
-        return np.exp(np.nan_to_num(read_logs(prior, n), nan=-np.inf, neginf=-np.inf))
+        return np.exp(np.nan_to_num(prior_log_probabilities(prior, n), nan=-np.inf, neginf=-np.inf))
     _refuse_long(n)
     if isinstance(prior, str):
         return _named(prior, n)
@@ -155,7 +157,7 @@ def read_probabilities(prior: Any, n: int) -> FloatArray:
     return _normalized(_array(prior), n)
 
 
-def read_logs(prior: Any, n: int) -> FloatArray:
+def prior_log_probabilities(prior: Any, n: int) -> FloatArray:
     """Return the logarithms of the prior over 0..n: −inf for impossible counts.
 
     NaN stands for what is below the least float where its logarithm is not to be had. Zeros of an
@@ -169,7 +171,7 @@ def read_logs(prior: Any, n: int) -> FloatArray:
         first, last = prior.support() if hasattr(prior, "support") else (0, n)
         return _doubted(logs, np.clip(first, 0, n), np.clip(last, 0, n))
     with np.errstate(divide="ignore"):
-        logs = np.log(read_probabilities(prior, n))
+        logs = np.log(prior_probabilities(prior, n))
     return _doubted(logs, 0, n) if hasattr(prior, "probabilities") else logs
 
 
@@ -193,13 +195,13 @@ def _refuse_long(n: int) -> None:
         )
 
 
-def read_fractions(prior: Any, n: int) -> list[Fraction]:
+def prior_fractions(prior: Any, n: int) -> list[Fraction]:
     """Return the prior over 0..n exactly: floats of an array as their shortest decimals.
 
     The fractions add up to 1; an array is divided by its sum.
     """
     plain = isinstance(prior, (Sequence, np.ndarray)) and not isinstance(prior, str)
-    probabilities = read_probabilities(prior, n)
+    probabilities = prior_probabilities(prior, n)
     if isinstance(prior, str):
         return [Fraction(1, n + 1)] * (n + 1)
     values = prior if plain else probabilities.tolist()
@@ -310,21 +312,21 @@ class Consumer:
 
     def __init__(self, prior: Any = "uniform", loss: Any = "absolute") -> None:
         object.__setattr__(self, "prior", prior)
-        object.__setattr__(self, "loss", read_loss(loss))
+        object.__setattr__(self, "loss", parse_loss(loss))
         if isinstance(prior, str):
-            read_probabilities(prior, 1)
+            prior_probabilities(prior, 1)
         elif isinstance(prior, (list, tuple, np.ndarray)):
-            read_probabilities(prior, len(listed(prior, "prior")) - 1)
+            prior_probabilities(prior, len(listed(prior, "prior")) - 1)
 
     def probabilities(self, n: int) -> FloatArray:
         """Return the prior over 0..n."""
         self._check_size(n)
-        return read_probabilities(self.prior, n)
+        return prior_probabilities(self.prior, n)
 
     def fractions(self, n: int) -> list[Fraction]:
         """Return the prior over 0..n in exact fractions that add up to 1."""
         self._check_size(n)
-        return read_fractions(self.prior, n)
+        return prior_fractions(self.prior, n)
 
     def universality(self, n: int) -> Universality:
         """Say whether the remapped geometric mechanism is proven optimal for this loss."""

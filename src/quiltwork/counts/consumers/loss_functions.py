@@ -2,7 +2,7 @@
 
 Five families and two open forms. `Pinball` (absolute and asymmetric), the squared `Power` and
 `Binary` have remaps at any n; other powers, `ErrorLoss` (any function of the error r−i),
-`MatrixLoss` and `CallableLoss` (free) up to n = 10,000. `read_loss` turns what a user writes into
+`MatrixLoss` and `CallableLoss` (free) up to n = 10,000. `parse_loss` turns what a user writes into
 one of them.
 """
 
@@ -141,7 +141,7 @@ class ErrorLoss:
 
     def by_error(self, n: int) -> FloatArray:
         """Return the losses of the errors −n..n."""
-        losses = [float(called(self.function, self.name, e)) for e in range(-n, n + 1)]
+        losses = [float(call_loss(self.function, self.name, e)) for e in range(-n, n + 1)]
         return _checked(np.array(losses), self.name)
 
     def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
@@ -152,7 +152,7 @@ class ErrorLoss:
 
     def exact(self, count: int, answer: int) -> Fraction:
         """Return the function of r − i, read exactly."""
-        return to_fraction(called(self.function, self.name, answer - count), "the loss")
+        return to_fraction(call_loss(self.function, self.name, answer - count), "the loss")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,14 +208,14 @@ class CallableLoss:
                 return [float(loss) for loss in line]
         except Exception:  # noqa: S110  (the pair is found and named below)
             pass
-        return [float(called(self.function, self.name, i, r)) for i, r in pairs]
+        return [float(call_loss(self.function, self.name, i, r)) for i, r in pairs]
 
     def exact(self, count: int, answer: int) -> Fraction:
         """Return what the function returns, read exactly."""
-        return to_fraction(called(self.function, self.name, count, answer), "the loss")
+        return to_fraction(call_loss(self.function, self.name, count, answer), "the loss")
 
 
-def called(function: Callable[..., Any], name: str, *arguments: int) -> Number:
+def call_loss(function: Callable[..., Any], name: str, *arguments: int) -> Number:
     """Return what a user's function says, which must be a number."""
     try:
         loss = function(*arguments)
@@ -260,12 +260,12 @@ _NAMED: dict[str, Loss] = {
 }
 
 
-def read_loss(loss: Any) -> Loss:
+def parse_loss(loss: Any) -> Loss:
     """Turn a name, a matrix, a function l(i, r) or a Loss into a Loss.
 
     Names: "absolute", "squared", "binary", "power:Q", "asymmetric:UNDER:OVER".
 
-    >>> read_loss("power:3/2").name
+    >>> parse_loss("power:3/2").name
     'power(1.5)'
     """
     if isinstance(loss, str):

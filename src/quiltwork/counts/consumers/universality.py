@@ -54,8 +54,8 @@ class Universality:
 def universality(loss: Loss, n: int) -> Universality:
     """Decide whether the remapped geometric mechanism is optimal for a loss on 0..n.
 
-    >>> from quiltwork.counts.consumers.loss_functions import asymmetric, read_loss
-    >>> universality(read_loss("squared"), 10).condition
+    >>> from quiltwork.counts.consumers.loss_functions import asymmetric, parse_loss
+    >>> universality(parse_loss("squared"), 10).condition
     'monotone'
     >>> print(universality(asymmetric(2, 1), 10).detail)
     l(1, 0) = 2 exceeds l(1, 2) = 1 although answer 2 is no nearer to count 1

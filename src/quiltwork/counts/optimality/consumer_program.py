@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from quiltwork.arguments import instance
-from quiltwork.counts.alpha_levels import epsilon_for_alpha, read_alpha
+from quiltwork.counts.alpha_levels import epsilon_for_alpha, parse_alpha
 from quiltwork.counts.consumers.consumer import LARGEST_PRIOR, Consumer
 from quiltwork.counts.consumers.loss_functions import FloatArray
 from quiltwork.counts.consumers.universality import Universality
@@ -133,7 +133,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
 
     Theorem: docs/theory/consumer-program.md
     """
-    level = read_alpha(alpha)
+    level = parse_alpha(alpha)
     size = integer(n, "n", 1)
     universality = instance(consumer, Consumer, "consumer").universality(size)
     if size > LARGEST_PROGRAM:

@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.counts.alpha_levels import read_alpha
+from quiltwork.counts.alpha_levels import parse_alpha
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
-from quiltwork.counts.optimality.exact_matrix import FractionMatrix, read_matrix, read_tolerance
+from quiltwork.counts.optimality.exact_matrix import (
+    FractionMatrix,
+    parse_mechanism,
+    parse_tolerance,
+)
 from quiltwork.exact import Number
 
 
@@ -57,9 +61,9 @@ def derive(matrix: Any, alpha: Number, tolerance: Number | None = None) -> Deriv
 
     Theorem: docs/theory/geometric-mechanism.md
     """
-    x = read_matrix(matrix)
-    level = read_alpha(alpha)
-    slack = read_tolerance(matrix, tolerance)
+    x = parse_mechanism(matrix)
+    level = parse_alpha(alpha)
+    slack = parse_tolerance(matrix, tolerance)
     remap = _inverse_times(x, level)
     if level == 1 and any(abs(a - b) > slack for row in x for a, b in zip(row, x[0], strict=True)):
         return Derivation(False, remap, "at alpha = 1 every count must give the same answers")

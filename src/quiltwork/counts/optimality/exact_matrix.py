@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import instance
-from quiltwork.counts.alpha_levels import read_alpha
+from quiltwork.counts.alpha_levels import parse_alpha
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import Number, float_down, float_up, shortened, to_fraction
@@ -30,7 +30,7 @@ FractionMatrix: TypeAlias = list[list[Fraction]]
 _SUM_TOLERANCE = Fraction(1, 10**9)  # of floats, and of programs solved nearly exactly
 
 
-def read_matrix(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
+def parse_mechanism(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
     """Read a stochastic matrix exactly: fractions as they are, floats as their binary value."""
     rows = [list(row) for row in matrix] if _is_nested(matrix) else []
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
@@ -141,7 +141,7 @@ def best_remap(matrix: Any, consumer: Consumer) -> tuple[tuple[int, ...], Fracti
     Ties go to the smallest answer. The mechanism may have any number of answers; the remapped
     ones are counts 0..n. Cost: O(n³) operations on integers, seconds at n = 200.
     """
-    x = read_matrix(matrix)
+    x = parse_mechanism(matrix)
     size = len(x)
     prior = instance(consumer, Consumer, "consumer").fractions(size - 1)
     weights, share = _whole([[p * entry for entry in row] for p, row in zip(prior, x, strict=True)])
@@ -180,11 +180,11 @@ def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = Non
 
     Theorem: docs/theory/geometric-mechanism.md
     """
-    level = read_alpha(alpha)
+    level = parse_alpha(alpha)
     if not 0 < level < 1:
         raise InvalidInputError(f"A constraint matrix needs 0 < alpha < 1, not {alpha!r}.")
-    exact = read_matrix(matrix)
-    slack = read_tolerance(matrix, tolerance)
+    exact = parse_mechanism(matrix)
+    slack = parse_tolerance(matrix, tolerance)
     columns = [
         _column(r, list(column), level, slack) for r, column in enumerate(zip(*exact, strict=True))
     ]
@@ -194,7 +194,7 @@ def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = Non
     return states
 
 
-def read_tolerance(matrix: Any, tolerance: Number | None) -> Fraction:
+def parse_tolerance(matrix: Any, tolerance: Number | None) -> Fraction:
     """Return by how much entries may be off: as told, else 1e-9 for floats, 0 for fractions."""
     if tolerance is not None:
         told = to_fraction(tolerance, "tolerance")

@@ -31,7 +31,7 @@ from quiltwork.counts.consumers.loss_functions import FloatArray, IntArray
 from quiltwork.counts.remaps.posteriors import Posteriors, PosteriorSide
 
 
-def sides(post: Posteriors, told: IntArray, degree: int) -> tuple[FloatArray, FloatArray]:
+def tail_moments(post: Posteriors, told: IntArray, degree: int) -> tuple[FloatArray, FloatArray]:
     """Return Σ |i−k|^degree·P(i | r) over the counts below k = told[r], and over those above it.
 
     Needs moments up to `degree`; for degree 0 these are probabilities. Relative errors are about
@@ -73,14 +73,16 @@ def _between(post: Posteriors, told: IntArray, degree: int) -> FloatArray:
     n, prior, scale, answers = post.n, post.prior, post.scale, post.answers
     lower, upper = np.flatnonzero(told < answers), np.flatnonzero(told > answers + 1)
     total, log = np.zeros(len(told)), scale[answers] - post.log_evidence
-    total[lower] = stretches(prior, scale, post.rate, told[lower], answers[lower], degree)
+    total[lower] = interval_moments(prior, scale, post.rate, told[lower], answers[lower], degree)
     last = n - 1 - answers[upper]
-    total[upper] = stretches(prior[::-1], scale[::-1], post.rate, n - told[upper], last, degree)
+    total[upper] = interval_moments(
+        prior[::-1], scale[::-1], post.rate, n - told[upper], last, degree
+    )
     log[upper] += scale[answers[upper] + 1] - scale[answers[upper]] - post.rate
     return np.asarray(total * np.exp(log))
 
 
-def stretches(
+def interval_moments(
     prior: FloatArray, scale: FloatArray, rate: float, low: IntArray, high: IntArray, degree: int
 ) -> FloatArray:
     """Return Σ_{low < i ≤ high} (i−low)^degree·prior[i]·e^(−rate·(high−i)) for pairs low ≤ high.
@@ -89,14 +91,14 @@ def stretches(
     takes those of its length's binary digits. prior[i] is times e^scale[i], sums e^scale[high].
 
     >>> pair = np.array([0]), np.array([3])
-    >>> stretches(np.ones(4), np.zeros(4), np.log(2), *pair, 1).round(12).tolist()
+    >>> interval_moments(np.ones(4), np.zeros(4), np.log(2), *pair, 1).round(12).tolist()
     [4.25]
     """
     length, size = high - low, 1
     total = np.zeros(len(low))
     sums = [np.append(prior[1:], 0.0)] * (degree + 1)
     while size <= length.max(initial=0):
-        fading = faded(scale, rate, size)
+        fading = decay_over(scale, rate, size)
         at = np.flatnonzero(length & size)
         done = length[at] % size
         start = low[at] + done
@@ -108,7 +110,7 @@ def stretches(
     return total
 
 
-def faded(scale: FloatArray, rate: float, size: int) -> FloatArray:
+def decay_over(scale: FloatArray, rate: float, size: int) -> FloatArray:
     """Return what is left at i + size of 1 at i, in their scales; nothing beyond the last count."""
     left = np.exp(scale[:-size] - scale[size:] - rate * size)
     return np.append(left, np.zeros(len(scale) - len(left)))
@@ -162,7 +164,7 @@ def _leading(
     """
     value, at = prior.copy(), np.arange(len(prior))
     step = 1
-    while step < len(prior) and (fade := faded(scale, rate, step)[:-step]).any():
+    while step < len(prior) and (fade := decay_over(scale, rate, step)[:-step]).any():
         kept, own = fade * value[:-step], value[step:]
         wins = (kept * favour >= own) if favour > 1 else (kept * favour > own) | (own == 0)
         value[step:], at[step:] = np.where(wins, kept, own), np.where(wins, at[:-step], at[step:])
@@ -216,14 +218,14 @@ def _by_mass(post: Posteriors, lower: float, upper: float) -> Reached:
 
 
 def _by_sums(post: Posteriors, lower: float, upper: float) -> Reached:
-    """Tell the same where a tail is small, from sums of positive terms (`sides`)."""
+    """Tell the same where a tail is small, from sums of positive terms (`tail_moments`)."""
 
     def reached(rank: IntArray) -> NDArray[np.bool_]:
         count = post.support[rank]
         if lower <= upper:
-            below, _ = sides(post, np.minimum(count + 1, post.n), 0)
+            below, _ = tail_moments(post, np.minimum(count + 1, post.n), 0)
             return np.asarray((below >= lower * (1 - _TIE)) | (count == post.n))
-        _, above = sides(post, count, 0)
+        _, above = tail_moments(post, count, 0)
         return np.asarray(above <= upper * (1 + _TIE))
 
     return reached

@@ -29,7 +29,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
 from quiltwork.arguments import instance
-from quiltwork.counts.consumers.consumer import Consumer, read_logs
+from quiltwork.counts.consumers.consumer import Consumer, prior_log_probabilities
 from quiltwork.counts.consumers.loss_functions import (
     Binary,
     ErrorLoss,
@@ -41,7 +41,7 @@ from quiltwork.counts.consumers.loss_functions import (
 )
 from quiltwork.counts.consumers.universality import Universality
 from quiltwork.counts.geometric_mechanism import GeometricMechanism
-from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile, sides
+from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile, tail_moments
 from quiltwork.counts.remaps.posteriors import (
     LEAST_LOG,
     SMALLEST_ALPHA,
@@ -60,7 +60,7 @@ _TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class BestAnswers:
     """For each answer the least best candidate, its cost and the cost at face value."""
 
     answers: IntArray
@@ -70,7 +70,7 @@ class Chosen:
 
 def best_answers(
     post: Posteriors, columns: Columns, block: int = 24, panel: int = 2_000_000
-) -> Chosen:
+) -> BestAnswers:
     """Return the least best candidates; columns(a, b) are the losses of all counts to a..b−1.
 
     Candidates within a relative 1e-12 of the best count as tied. Laws are cut into blocks of so
@@ -79,7 +79,7 @@ def best_answers(
     size, every = post.n + 1, post.answers
     laws = _laws(post, block)
     least = np.full(size, np.inf)
-    found = Chosen(np.zeros(size, np.int64), np.full(size, np.inf), np.empty(size))
+    found = BestAnswers(np.zeros(size, np.int64), np.full(size, np.inf), np.empty(size))
     width = max(1, panel // size)
     for first in range(0, size, width):
         end = min(first + width, size)
@@ -379,7 +379,7 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
             "asymmetric, squared or binary loss, which take any n."
         )
     condition = consumer.universality(n)
-    post, chosen = choose(loss, read_logs(consumer.prior, n), mechanism.alpha)
+    post, chosen = choose(loss, prior_log_probabilities(consumer.prior, n), mechanism.alpha)
     chances = post.chances
     expected, face = (float(chances @ part) for part in (chosen.cost, chosen.face_cost))
     if mechanism.alpha < SMALLEST_ALPHA:
@@ -400,7 +400,7 @@ def _cleared(loss: float) -> float:
     return loss if loss > _NOTHING else 0.0
 
 
-def choose(loss: Loss, logs: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
+def choose(loss: Loss, logs: FloatArray, alpha: Fraction) -> tuple[Posteriors, BestAnswers]:
     """Find the best answer to every answer's posterior, from the logarithms of the prior."""
     degree = _degree(loss)
     post = posteriors(logs, alpha, degree or 0)
@@ -414,10 +414,10 @@ def choose(loss: Loss, logs: FloatArray, alpha: Fraction) -> tuple[Posteriors, C
 
     def cost(told: IntArray) -> FloatArray:
         told = np.where(post.log_evidence > LEAST_LOG, told, post.answers)  # others add nothing
-        below, above = sides(post, told, degree)
+        below, above = tail_moments(post, told, degree)
         return over * below + under * above
 
-    return post, Chosen(answers, cost(answers), cost(post.answers))
+    return post, BestAnswers(answers, cost(answers), cost(post.answers))
 
 
 def _degree(loss: Loss) -> int | None:

@@ -85,7 +85,9 @@ def test_a_statistic_that_asks_its_own_holdout_is_refused():
         h.ask(lambda inner: inner[:, 0])
         return data[:, 0]
 
-    with pytest.raises(qw.InvalidInputError, match="asked the holdout that was evaluating it"):
+    with pytest.raises(
+        qw.InvalidInputError, match="asked the holdout while the holdout was evaluating it"
+    ):
         h.ask(nested)
     assert h.asked == 0
     assert 0 < h.ask(lambda data: data[:, 0]).value < 1

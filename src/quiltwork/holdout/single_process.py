@@ -1,6 +1,7 @@
-"""One owner: objects with a budget refuse to be copied, pickled or used in another process.
+"""`SingleProcess`: objects with a budget that cannot be copied, pickled or used in another process.
 
-What they must not forget is kept in memory, or in files before anybody sees it.
+A copy would answer with the whole budget again. Their state is durable, in memory or in a sealed
+log, before an answer that depends on it is shown.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.holdout.sealed_log import SealedLog, Secret
 
 
-class OneOwner:
-    """An object with a budget: it belongs to one process, nothing copies it, its lines are kept."""
+class SingleProcess:
+    """Base class of holdouts and boards: owned by one process, not copyable, logged."""
 
     def __init__(self, secret: Secret, log: SealedLog | None) -> None:
         self._secret, self._log, self._closed = secret, log, False
@@ -25,21 +26,21 @@ class OneOwner:
         self._asking = threading.local()
 
     def close(self) -> None:
-        """Answer no more, and let go of the file, so that another process may resume it."""
+        """Stop answering and release the file, so that another process may resume it."""
         self._closed = True
         if self._log is not None:
             self._log.close()
 
     def record(self, line: Mapping[str, Any]) -> None:
-        """Keep a line that is no submission: what teams name for the end, and the end."""
+        """Append a line that is no submission: a team's choice, or the end of the board."""
         with self._alone():
-            OneOwner._check_open(self)
+            SingleProcess._check_open(self)
             self._append([line])
 
     def _append(self, bodies: Sequence[Mapping[str, Any]]) -> str:
-        """Keep lines for good, or close: what is on the disk is not known then.
+        """Append lines durably; on failure close, because the file's state is then unknown.
 
-        Returns the code that the last of them carries in the file.
+        Returns the authentication code of the last line.
         """
         with self._closing():
             if self._log is None or not bodies:
@@ -48,7 +49,7 @@ class OneOwner:
             return self._log.code
 
     def _keep(self, secret: Secret) -> None:
-        """Replace the secret, for good before it is used."""
+        """Replace the secret file; durable before the new secret is used."""
         with self._closing():
             if self._log is not None:
                 self._log.keep(secret)
@@ -65,21 +66,21 @@ class OneOwner:
     def _check_open(self) -> None:
         if self._closed:
             raise InvalidInputError(
-                f"This {type(self).__name__} is closed, by close() or because a write failed; go "
-                "on with its resume if it has a file."
+                f"This {type(self).__name__} was closed, by close() or after a failed write. If it "
+                "has a file, open it again with resume."
             )
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
-        """Refuse a question that a statistic asks in the thread that evaluates it.
+        """Refuse a question that a statistic asks from the thread that evaluates it.
 
-        No lock is held: a statistic may wait for other threads, and these may ask.
+        No lock is held meanwhile: a statistic may wait for other threads, and these may ask.
         """
         self._check_owner()
         if getattr(self._asking, "now", False):
             raise InvalidInputError(
-                "A statistic asked the holdout that was evaluating it. Ask first, and use the "
-                "answer in the next statistic."
+                "A statistic asked the holdout while the holdout was evaluating it. Ask first, "
+                "then use the answer in the next statistic."
             )
         self._asking.now = True
         try:
@@ -89,8 +90,8 @@ class OneOwner:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other threads out while the budget changes; no statistic is called meanwhile."""
-        self._check_owner()  # before the lock, which a fork may have copied while it was held
+        """Hold the lock while the budget changes; statistics are never called inside."""
+        self._check_owner()  # first: after a fork the copied lock may be held for ever
         with self._lock:
             yield
 
