@@ -270,7 +270,6 @@ OTHERS = {
     "GaussianAccountant",  # as is that
     "LedgerAccountant",
     "MaxM",  # a whole number
-    "ReusableHoldout",  # its guarantee is a result of its own
 }
 
 
