@@ -1,7 +1,7 @@
 (* Every statement of Statements.v, proved, with what its proof assumes. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Quiltwork Require Import Statements Sides TwoSides Levels Chain Certificates Releases
-  Shown Episodes Contraction Tradeoffs Influence Coalitions Counting.
+  Shown Episodes Contraction Tradeoffs Influence Coalitions Counting Sampling.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -93,4 +93,15 @@ Proof.
 move=> G m B N; split=> [|R Omega mu delta bad heard mu0 each]; last exact: union_bound.
 rewrite /N -tree_size; apply: eq_bigr => i _; rewrite -sum1_card big_mkcond /=.
 by apply: eq_bigr => t _; rewrite inE; case: ifP.
+Qed.
+
+Theorem table_checked : table_statement.
+Proof.
+move=> R m N D w t cells upper lower N0 D0 order sizes enclose j jm returned.
+exact: (table N0 D0 order sizes enclose jm).
+Qed.
+
+Theorem two_sided_checked : two_sided_statement.
+Proof.
+by move=> R a bases a01 ok; split=> [g|z]; [exact: digits | exact: two_sided_law].
 Qed.

@@ -644,3 +644,62 @@ Definition counting_statement : Prop :=
       (forall w, 0 <= mu w) -> (forall t, \sum_(w | bad t w) mu w <= delta) ->
     \sum_(w | [exists i : 'I_m, (rounds (heard w i) < B)%N && bad (heard w i) w]) mu w
       <= N%:R * delta.
+
+(** * 12. Exact sampling *)
+
+(* src/quiltwork/noise/finite_law.py, `Thresholds.outcome`: enclosures (lo, hi) of the thresholds at
+   some number of bits, compared in order with the bits that are revealed, as an integer v. *)
+Fixpoint decide (cells : seq (nat * nat)) (v : nat) : option nat :=
+  if cells is (lo, hi) :: others then
+    if (v < lo)%N then Some 0%N else if (v < hi)%N then None else omap S (decide others v)
+  else Some 0%N.
+
+(* `SamplingTable.outcome`: words are revealed one by one until the revealed ones decide. V stands
+   for D words together; the first d of them are V %/ N^(D - d), N the number of words. *)
+Definition outcome (N D : nat) (cells : nat -> seq (nat * nat)) (V : nat) : option nat :=
+  ohead (pmap (fun d => decide (cells d) (V %/ N ^ (D - d))) (iota 1 D)).
+
+(* docs/theory/exact-sampling.md, Lemma 1: after D uniform words, outcome j was returned with a
+   probability of at most t_j - t_{j-1}, and of that less at most m w / N^D, which vanishes as D
+   grows: w bounds the widths of the m enclosures. *)
+Definition table_statement : Prop :=
+  forall (R : realFieldType) (m N D w : nat) (t : nat -> R) (cells : nat -> seq (nat * nat)),
+    let upper j := if (j < m)%N then t j else 1 in
+    let lower j := if j is i.+1 then t i else 0 in
+    (0 < N)%N -> (0 < D)%N ->
+    (forall j, (j <= m)%N -> 0 <= lower j /\ lower j <= upper j /\ upper j <= 1) ->
+    (forall d, size (cells d) = m) ->
+    (forall d j, (j < m)%N -> let c := nth (0, 0)%N (cells d) j in
+       [/\ c.1%:R <= (N ^ d)%:R * t j, (N ^ d)%:R * t j <= c.2%:R & (c.2 <= c.1 + w)%N]) ->
+  forall j, (j <= m)%N ->
+    let returned := #|[set V : 'I_(N ^ D) | outcome N D cells V == Some j]|%:R in
+    returned <= (N ^ D)%:R * (upper j - lower j) /\
+    (N ^ D)%:R * (upper j - lower j) - (m * w)%:R <= returned :> R.
+
+Section Digits.
+Variable R : realFieldType.
+
+Definition geometric (a : R) (g : nat) : R := (1 - a) * a ^+ g.
+(* The table of a digit: P(digit <= d) = (1 - a^(d+1)) / (1 - a^B). *)
+Definition digit_upto (a : R) (B d : nat) : R := (1 - a ^+ d.+1) / (1 - a ^+ B).
+Definition digit (a : R) (B d : nat) : R :=
+  digit_upto a B d - if d is e.+1 then digit_upto a B e else 0.
+
+(* Digits in the bases `bases`, each from its own table, and what is left of g from a geometric
+   law: the probability of them all together. *)
+Fixpoint by_digits (a : R) (bases : seq nat) (g : nat) : R :=
+  if bases is B :: others then digit a B (g %% B) * by_digits (a ^+ B) others (g %/ B)
+  else geometric a g.
+
+(* Zero or not from one table, then a fair sign, and 1 + g from its digits. *)
+Definition two_sided (a : R) (bases : seq nat) (z : int) : R :=
+  if z == 0 then 1 - 2%:R * a / (1 + a)
+  else 2%:R * a / (1 + a) * 2%:R^-1 * by_digits a bases `|z|.-1.
+
+End Digits.
+
+(* docs/theory/exact-sampling.md, Lemma 2 and the theorem on two-sided geometric noise. *)
+Definition two_sided_statement : Prop :=
+  forall (R : realFieldType) (a : R) (bases : seq nat), 0 <= a < 1 -> all (leq 1) bases ->
+    (forall g, by_digits a bases g = geometric a g) /\
+    (forall z : int, two_sided a bases z = (1 - a) / (1 + a) * a ^+ `|z|).
