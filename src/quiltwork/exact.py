@@ -183,6 +183,20 @@ def percent(share: float, digits: int = 1) -> str:
     return "above 99.9999 %" if share > 0.5 else "below 0.0001 %"
 
 
+def format_number(value: float, digits: int = 4) -> str:
+    """Write a number for people: few digits, commas between thousands, an exponent if it must be.
+
+    >>> format_number(12.2415), format_number(53572.1), format_number(0.00012), format_number(1e20)
+    ('12.24', '53,570', '0.00012', '1e+20')
+    """
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    if not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.{digits}g}"
+    rounded = Context(prec=digits).create_decimal(repr(float(value))).normalize()
+    return f"{rounded:,f}"
+
+
 def counted(number: int, what: str) -> str:
     """Return a number with its noun: `1 group`, `1,000 groups`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
+from quiltwork.wording import argument
 
 DAY = 86400
 EPOCH = datetime(1970, 1, 1)
@@ -78,6 +79,7 @@ def utc_seconds(
     subject: NDArray[np.integer],
     zone: tzinfo,
     before: RowsBefore | None = None,
+    rows: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Return the moments of UTC at which the clocks of a zone show these seconds.
 
@@ -89,7 +91,8 @@ def utc_seconds(
     before = RowsBefore() if before is None else before
     back = np.diff(seconds, prepend=seconds[:1])
     for row in np.flatnonzero(early > late).tolist():
-        who, moment, number = int(subject[row]), int(seconds[row]), before.rows + row + 1
+        who, moment = int(subject[row]), int(seconds[row])
+        number = before.rows + row + 1 if rows is None else int(rows[row])
         hour = before.hours.setdefault((who, moment // DAY), RepeatedHour())
         from_later = (
             row
@@ -122,7 +125,8 @@ def _unordered(moment: int, number: int, subject: str, repeated: int) -> Invalid
         return InvalidInputError(
             f"Row {repeated}{subject} repeats the time of an earlier row in the hour that comes "
             f"twice on {day}, so which of the following rows belong to the second pass is unknown. "
-            "Remove the duplicate, or write times with their offset, as 02:30+01:00."
+            f"Remove the duplicate, read with {argument('duplicates', 'first')}, or write times "
+            "with their offset, as 02:30+01:00."
         )
     return InvalidInputError(
         f"Row {number}{subject} goes back in the hour that comes twice on {day} where no clock "

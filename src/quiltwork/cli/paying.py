@@ -1,11 +1,12 @@
-"""Who pays for an answer: a ledger, which is debited before anything is drawn."""
+"""The ledger that pays for an answer; it is debited before noise is drawn."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,23 +17,23 @@ from quiltwork.exact import format_up
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger, Spending, Status
-    from quiltwork.cli.planned import CarriedPlan
+    from quiltwork.cli.planned import StoredRelease
     from quiltwork.series import Release
 
 
 @dataclass(frozen=True)
 class TypedLedger:
-    """The ledger that pays, as it was typed."""
+    """The options of the ledger that pays, as they were typed."""
 
     ledger: str | None = option("Debit here first: sqlite:///budget.db", "URL")
     dataset: str | None = option("With --ledger: whose budget.", "NAME")
     key: str | None = option(
-        "With --ledger: asking again under one key returns the answer.", "TEXT"
+        "With --ledger: an idempotency key. Repeating it returns the stored answer.", "TEXT"
     )
     analyst: str | None = option("With --ledger: out of whose share.", "NAME")
 
     def open(self) -> dict[str, Any]:
-        """Return the arguments of a release that it pays; nothing without a ledger."""
+        """Return the ledger's arguments of a release; empty without a ledger."""
         if self.ledger is None:
             if self.dataset or self.key or self.analyst:
                 raise click.UsageError("--dataset, --key and --analyst go with --ledger")
@@ -44,42 +45,48 @@ class TypedLedger:
         return {**vars(self), "ledger": Ledger.open(self.ledger)}
 
 
-def tell_quote(debit: dict[str, Any], asked: Release) -> None:
-    """Say what a release that was not made would do to its ledger."""
+def tell_quote(debit: dict[str, Any], described: Release) -> None:
+    """Print what a release would cost its ledger, without making it."""
     ledger, dataset, who = debit["ledger"], debit["dataset"], debit["analyst"]
     if debit["key"] is not None and ledger.answer(dataset, debit["key"], who) is not None:
-        note(f"An answer is stored under the key {debit['key']!r}: asking again costs nothing.")
+        note(f"An answer is stored under the key {debit['key']!r}: repeating it costs nothing.")
         return
-    quote = ledger.preview(dataset, asked.spending, who)
+    quote = ledger.preview(dataset, described.spending, who)
     note(quote.explain())
 
 
 @contextmanager
 def telling_what_is_left(
-    debit: dict[str, Any], planned: CarriedPlan | None = None
-) -> Iterator[None]:
-    """Say after an answer how many more fit, or that the answer was stored before."""
+    debit: dict[str, Any], planned: StoredRelease | None = None
+) -> Iterator[Callable[[], str | None]]:
+    """Print after an answer what is left of the budget, or that the answer was stored before.
+
+    Yields a function that returns this sentence once the answer is paid for; None without a ledger.
+    """
     if not debit:
-        yield
+        yield lambda: None
         return
     ledger, dataset, key = debit["ledger"], debit["dataset"], debit["key"]
     stored = key is not None and ledger.answer(dataset, key, debit["analyst"]) is not None
     before = ledger.checkpoint().count
-    yield
-    status, made = ledger.status(dataset), ledger.history(dataset, before)
-    said = spent_so_far(status)
-    if len(made) == 1:
-        said = f"{said}; {_more(ledger, status, made[0].spending)}"
-    said = f"{said}."
-    if stored:
-        said = f"The answer was stored under the key {key!r} and cost nothing. {said}"
-    if planned is not None:
-        said = f"{said} {planned.left(ledger, dataset)}"
-    note(said)
+
+    @cache
+    def sentence() -> str:
+        status, debits = ledger.status(dataset), ledger.history(dataset, before)
+        text = spent_so_far(status)
+        if len(debits) == 1:
+            text = f"{text}; {_more(ledger, status, debits[0].spending)}"
+        text = f"{text}."
+        if stored:
+            text = f"The answer was stored under the key {key!r} and cost nothing. {text}"
+        return text if planned is None else f"{text} {planned.left(ledger, dataset)}"
+
+    yield sentence
+    note(sentence())
 
 
 def spent_so_far(status: Status) -> str:
-    """How much of a budget is spent, as words."""
+    """Return how much of a budget is spent."""
     if not status.delta:
         return f"The total of {status.dataset!r} is {status.total:.6g} of {status.budget:.6g}"
     return (
@@ -89,7 +96,7 @@ def spent_so_far(status: Status) -> str:
 
 
 def _more(ledger: Ledger, status: Status, spending: Spending) -> str:
-    """How many more of a release fit, as words."""
+    """Return how many more releases like this one fit."""
     more = 0 if status.retired else ledger.accountant(status.dataset).how_many_more(spending)
     if more == 0:
         return "no other like this fits on the same time points"

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CarriedPlan:
-    """A plan that was read, one release of which is to be made."""
+class StoredRelease:
+    """A stored plan, one release of which is to be made."""
 
     plan: StoredPlan
 
@@ -29,9 +29,14 @@ class CarriedPlan:
         length: int,
         debit: dict[str, Any],
     ) -> tuple[Query, Fraction, dict[str, Any]]:
-        """Return the query, its epsilon, and who pays under which key.
+        """Return the query, its epsilon, and the ledger's arguments with the release's key.
 
-        The release is about these runs of time points, or has this name.
+        Args:
+            runs: the time points that the release is about; None if it is named.
+            name: its name in the plan; None if it is chosen by its time points.
+            beliefs: those of the dataset.
+            length: of the series.
+            debit: the ledger's arguments; empty without one.
         """
         line = self.plan.named(name) if name is not None else self.plan.about(runs or ())
         epsilon = line.epsilon(beliefs, length, self.plan.episode, self.plan.pairs)
@@ -43,27 +48,27 @@ class CarriedPlan:
         return {"noise": "gaussian", "delta": self.plan.delta} if self.plan.delta else {}
 
     def left(self, ledger: Ledger, dataset: str) -> str:
-        """How many releases of the plan were not made yet, and whether they fit."""
+        """Return how many releases of the plan remain, and whether they fit the budget."""
         from quiltwork.errors import QuiltworkError
 
-        queries = [one.request.get("query") for one in ledger.history(dataset)]
-        left = self.plan.remaining([one for one in queries if isinstance(one, dict)])
-        many = f"{len(left):,} of the {len(self.plan.lines):,} releases of the plan"
+        made = [debit.request.get("query") for debit in ledger.history(dataset)]
+        left = self.plan.remaining([query for query in made if isinstance(query, dict)])
         if not left:
             return "All releases of the plan are made."
         try:
-            fit = ledger.accountant(dataset).fits(*(one.spending(self.plan.length) for one in left))
+            spendings = (line.spending(self.plan.length) for line in left)
+            fits = ledger.accountant(dataset).fits(*spendings)
         except QuiltworkError:
-            fit = False
+            fits = False
+        many = f"{len(left):,} of the {len(self.plan.lines):,} releases of the plan"
         if len(left) == 1:
-            return f"{many} remains, and {'fits' if fit else 'does not fit any more: plan again'}."
-        return f"{many} remain, and {'fit' if fit else 'do not fit any more: plan again'}."
+            verdict = "fits" if fits else "does not fit any more: plan again"
+            return f"{many} remains, and {verdict}."
+        return f"{many} remain, and {'fit' if fits else 'do not fit any more: plan again'}."
 
 
-def read_plan(path: str, beliefs: tuple[Belief, ...]) -> CarriedPlan:
-    """Read a plan for these beliefs."""
+def read_plan(path: str) -> StoredRelease:
+    """Read a plan that `ledger plan -o` wrote."""
     from quiltwork.budget.accounting.stored_plan import StoredPlan
 
-    plan = StoredPlan.from_json(files.read_bytes(path))
-    plan.check(beliefs)
-    return CarriedPlan(plan)
+    return StoredRelease(StoredPlan.from_json(files.read_bytes(path)))

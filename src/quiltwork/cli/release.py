@@ -51,8 +51,7 @@ if TYPE_CHECKING:
         --every 10min --belief box.json --query frequencies --epsilon 1 -o release.json
     quiltwork release patient.csv --value activity --belief belief.json --query count:walk \\
         --window 1:1440 --epsilon 0.5 --preview
-    quiltwork release meters.csv --value kw --time time --belief box.json --plan plan.json \\
-        --month 2026-03 --ledger sqlite:///budget.db
+    quiltwork release meters.csv --plan plan.json --month 2026-03 --ledger sqlite:///budget.db
     """
 )
 def release(
@@ -60,7 +59,7 @@ def release(
     reading: Reading = option_group(Reading),
     belief: tuple[str, ...] = option(
         "What an adversary may believe, as written by `fit`; repeat for a set. Not needed with "
-        "--protect person and --states.",
+        "--ledger, which keeps it, nor with --protect person and --states.",
         "FILE",
     ),
     states: str | None = option("Without --belief: the public states, as rest,walk.", "LIST"),
@@ -110,70 +109,65 @@ def release(
     confidence: Fraction = confidence_option("Of the intervals."),
     to: Targets = option_group(Targets),
     others: tuple[str, ...] = option(
-        "With --report: beliefs that may fit better; what would be told if they were true.", "FILE"
+        "With --report: beliefs that may fit better, and the privacy loss if they were true.",
+        "FILE",
     ),
 ) -> None:
     """Release an answer about FILE under the given beliefs.
 
-    No single time point of any subject is betrayed by more than epsilon, to an adversary who
-    believes any of the beliefs. Subjects are independent of each other: the noise of an answer
+    The answer reveals at most epsilon about any single time point of any subject, to an adversary
+    who believes any of the beliefs. Subjects are independent of each other: the noise of an answer
     for all of them is that of one subject.
+
+    With --ledger, what was registered for the dataset (`ledger register`) and its beliefs need not
+    be typed again.
     """
     from quiltwork.series import possible
 
-    shown: Callable[[Release], Release] = possible if polish else lambda released: released
+    polished: Callable[[Release], Release] = possible if polish else lambda released: released
     if (noise == "gaussian") != (delta is not None):
         raise click.UsageError("--noise gaussian goes with --delta, and --delta with it")
     if apart and (payer.ledger or to.plot or to.report):
         raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
     if apart and backend == "spark":
         raise click.UsageError("--apart needs --backend local")
-    beliefs = _beliefs(belief, states, protect)
-    chosen = None
+    stored = None
     if plan is not None:
-        others_said = (question, epsilon, method, secrets, delta, states)
-        if any(one is not None for one in others_said) or apart or protect == "person":
+        excluded = (question, epsilon, method, secrets, delta, states)
+        if any(one is not None for one in excluded) or apart or protect == "person":
             raise click.UsageError(
                 "--plan says what is asked and with which noise: it goes without --query, "
                 "--epsilon, --method, --secrets, --noise, --states, --apart and --protect person"
             )
         if (window is None) == (line is None):
             raise click.UsageError("--plan needs --window, or --line: which of its releases?")
-        chosen = read_plan(plan, beliefs)
-        payer = replace(payer, dataset=payer.dataset or (payer.ledger and chosen.plan.dataset))
+        stored = read_plan(plan)
+        payer = replace(payer, dataset=payer.dataset or (payer.ledger and stored.plan.dataset))
     elif epsilon is None or line is not None:
         raise click.UsageError("Give --epsilon, or --plan with --window or --line")
-    query = read_query(question or "histogram", beliefs[0].states, None)
     debit = payer.open()
+    beliefs = _beliefs(belief, states, protect, debit)
+    if stored is not None:
+        stored.plan.check(beliefs)
+    query = read_query(question or "histogram", beliefs[0].states, None)
     if beginning and not debit:
         raise click.UsageError("--beginning goes with --ledger, whose dataset is longer")
     protected = _protected(protect, beliefs, reading.every, debit)
     alternatives = _alternatives(others, to.report, beliefs)
     check_delivery(query, to, polish)
-    check: Callable[..., None] | None = None
-    if debit:
-        from quiltwork.series.registration import refuse_unregistered
-
-        named = {"states": beliefs[0].states} if states is not None else {}
-
-        def check(path: str, column: str, arguments: dict[str, Any]) -> None:
-            whose = debit["ledger"], debit["dataset"]
-            refuse_unregistered(*whose, path, column, {**arguments, **named})
-
-    reading = reading.completed(belief, file)
-    series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
+    series = _series(file, reading, belief, beliefs, states, backend, debit)
     persons = protect == "person"
-    if chosen is not None:
+    if stored is not None:
         runs = None if window is None else series.windows(window)
         length = max(series.lengths)
-        query, epsilon, debit = chosen.carried_out(runs, line, beliefs, length, debit)
-        protected = {"episode": chosen.plan.episode, **chosen.noise}
+        query, epsilon, debit = stored.carried_out(runs, line, beliefs, length, debit)
+        protected = {"episode": stored.plan.episode, **stored.noise}
         window = None
     if window is not None and (preview or not apart):
         paid = bool(debit)
         query, series = _on_window(query, series, window, beliefs, paid=paid, persons=persons)
         window = None
-    asked = {
+    options = {
         "epsilon": epsilon,
         "method": method,
         "secrets": None if secrets is None else series.window(secrets),
@@ -185,63 +179,132 @@ def release(
     if debit and pairs is not None:
         raise click.UsageError("--pairs is fixed for the dataset of a ledger: `ledger create`")
     if preview:
-        if debit and not persons:
-            asked["pairs"] = debit["ledger"].status(debit["dataset"]).pairs
-        if payer.ledger is None:  # a ledger holds the beliefs as they are
-            from quiltwork.beliefs.cyclic import placed
-
-            beliefs = placed(beliefs, series.data.coded.values())
-        from quiltwork.series import preview as foresee
-
-        level = float(confidence)
-        shown_first = sorted(series.data.coded.values(), key=len)[-1:] if apart else None
-        coded = shown_first or list(series.data.coded.values())
-        there = [one.recorded for one in coded if one.recorded is not None] or None
-        foreseen = foresee(
-            query, beliefs, length=[*map(len, coded)], confidence=level, recorded=there, **asked
-        )
-        to.deliver(foreseen.to_json(), foreseen.explain().splitlines(), foreseen)
-        if debit and not persons:
-            from quiltwork.series.releases.answer import described
-
-            tell_quote(debit, described(series.data, query, beliefs, **asked))
+        _preview(query, beliefs, series, options, debit, confidence, to, apart, persons)
+        return
+    if apart:
+        _release_apart(query, beliefs, series, options, window, polished, confidence, to)
         return
 
+    from quiltwork.series import release as answer
+
+    whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
+    if whole and whole > max(series.lengths):
+        debit["beginning_of"] = whole
+    with telling_what_is_left(debit, stored) as remaining:
+        released = polished(answer(series.data, query, beliefs, **options, **debit))
+        context = None
+        if to.report is not None:
+            from quiltwork.series.releases.release_page import ReportContext
+
+            context = ReportContext(remaining(), series.grid.step)
+        to.deliver(
+            released.to_json(),
+            released_lines(released, confidence),
+            released,
+            confidence,
+            others=alternatives,
+            context=context,
+        )
+
+
+def _series(
+    file: str,
+    reading: Reading,
+    belief: tuple[str, ...],
+    beliefs: Any,
+    states: str | None,
+    backend: str,
+    debit: dict[str, Any],
+) -> Series:
+    """Read the file; where a ledger pays, only as its data were registered."""
+    if not debit:
+        return read(file, reading.completed(belief, file), beliefs=beliefs, backend=backend)
+    from quiltwork.series.registration import refuse_unregistered, registered_reading
+
+    ledger, dataset = debit["ledger"], debit["dataset"]
+    named = {"states": beliefs[0].states} if states is not None else {}
+
+    def check(path: str, column: str, arguments: dict[str, Any]) -> None:
+        refuse_unregistered(ledger, dataset, path, column, {**arguments, **named})
+
+    registered = registered_reading(ledger, dataset)
+    completed = reading.completed(belief, file, registered)
+    return read(file, completed, beliefs=beliefs, backend=backend, check=check)
+
+
+def _preview(
+    query: Query,
+    beliefs: Any,
+    series: Series,
+    options: dict[str, Any],
+    debit: dict[str, Any],
+    confidence: Fraction,
+    to: Targets,
+    apart: bool,
+    persons: bool,
+) -> None:
+    """Show the error to expect, and with a ledger what the release would cost."""
+    from quiltwork.series import preview as foresee
+
+    coded = list(series.data.coded.values())
+    foreseen_beliefs = beliefs
+    if not debit:
+        from quiltwork.beliefs.cyclic import placed
+
+        foreseen_beliefs = placed(beliefs, coded)
+    elif not persons:
+        options["pairs"] = debit["ledger"].status(debit["dataset"]).pairs
+    if apart:
+        coded = sorted(coded, key=len)[-1:]
+    recorded = [one.recorded for one in coded if one.recorded is not None] or None
+    foreseen = foresee(
+        query,
+        foreseen_beliefs,
+        length=[*map(len, coded)],
+        confidence=float(confidence),
+        recorded=recorded,
+        **options,
+    )
+    to.deliver(foreseen.to_json(), foreseen.explain().splitlines(), foreseen)
+    if debit and not persons:
+        from quiltwork.series.releases.answer import described
+
+        tell_quote(debit, described(series.data, query, beliefs, **options))
+
+
+def _release_apart(
+    query: Query,
+    beliefs: Any,
+    series: Series,
+    options: dict[str, Any],
+    window: str | None,
+    polished: Callable[[Release], Release],
+    confidence: Fraction,
+    to: Targets,
+) -> None:
+    """Make one release for each subject."""
     from quiltwork.beliefs.origins import CodedSequences
     from quiltwork.series import release as answer
 
-    if apart:
-        with progress(series.data.coded.items(), "Releasing") as bar:
-            each = {
-                str(who): answer(
-                    CodedSequences({who: one}),
-                    query if window is None else query.on_runs(series.windows(window, who)),
+    with progress(series.data.coded.items(), "Releasing") as bar:
+        releases = {
+            str(subject): polished(
+                answer(
+                    CodedSequences({subject: sequence}),
+                    query if window is None else query.on_runs(series.windows(window, subject)),
                     beliefs,
-                    **asked,
+                    **options,
                 )
-                for who, one in bar
-            }
-        each = {who: shown(released) for who, released in each.items()}
-        body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
-        lines = [
-            line
-            for who, one in each.items()
-            for line in (f"{who}:", *(f"  {said}" for said in released_lines(one, confidence)), "")
-        ]
-        to.deliver(files.dump("releases", 1, body), lines)
-    else:
-        whole = debit["ledger"].status(debit["dataset"]).length if beginning else None
-        if whole and whole > max(series.lengths):
-            debit["beginning_of"] = whole
-        with telling_what_is_left(debit, chosen):
-            released = shown(answer(series.data, query, beliefs, **asked, **debit))
-            to.deliver(
-                released.to_json(),
-                released_lines(released, confidence),
-                released,
-                confidence,
-                others=alternatives,
             )
+            for subject, sequence in bar
+        }
+    body = {"releases": {name: json.loads(one.to_json()) for name, one in releases.items()}}
+    lines = [
+        text
+        for name, one in releases.items()
+        for text in (f"{name}:", *(f"  {line}" for line in released_lines(one, confidence)), "")
+    ]
+    to.deliver(files.dump("releases", 1, body), lines)
 
 
 def _on_window(
@@ -265,45 +328,51 @@ def _on_window(
     return query, series.during(window)
 
 
-def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) -> Any:
-    """Read the beliefs, or for persons the states alone."""
+def _beliefs(
+    paths: tuple[str, ...], states: str | None, protect: str | None, debit: dict[str, Any]
+) -> Any:
+    """Read the beliefs; without files those of the ledger's dataset, or for persons the states."""
     if paths:
         if states is not None:
             raise click.UsageError("--states goes without --belief, which names its own")
         return read_beliefs(paths)
-    if protect != "person" or states is None:
-        raise click.UsageError(
-            "Give what an adversary may believe with --belief (write one with `quiltwork belief "
-            "make` or `fit`), or protect whole persons with --protect person --states a,b"
-        )
-    from quiltwork.series.releases.protection import any_series
+    if protect == "person" and states is not None:
+        from quiltwork.series.releases.protection import any_series
 
-    return (any_series(read_states(states)),)
+        return (any_series(read_states(states)),)
+    if debit and states is None:
+        known = debit["ledger"].status(debit["dataset"]).beliefs
+        if all(belief.states is not None for belief in known):
+            return known
+    raise click.UsageError(
+        "Give what an adversary may believe with --belief (write one with `quiltwork belief "
+        "make` or `fit`), or protect whole persons with --protect person --states a,b"
+    )
 
 
 def _alternatives(paths: tuple[str, ...], report: str | None, beliefs: Any) -> Any:
-    """Read beliefs that may fit better; what is wrong with them is said before anything is paid."""
+    """Read beliefs that may fit better; errors in them are raised before anything is paid."""
     if not paths:
         return None
     if report is None:
-        raise click.UsageError("--others goes with --report, whose page tells about them")
-    found = read_beliefs(paths)
-    if any(one.states != beliefs[0].states for one in found):
+        raise click.UsageError("--others goes with --report, whose page shows them")
+    alternatives = read_beliefs(paths)
+    if any(one.states != beliefs[0].states for one in alternatives):
         raise click.UsageError("--others must be about the states of --belief, in their order")
-    return found
+    return alternatives
 
 
 def _protected(
     text: str | None, beliefs: Any, every: str | None, debit: dict[str, Any]
 ) -> dict[str, Any]:
-    """Read who is protected, as arguments of a release; if it is not said, whom its ledger does."""
+    """Read who is protected, as arguments of a release; by default as the ledger's dataset is."""
     if text == "person":
         return {"protect": "person"}
     if text is None and debit:
         episode = debit["ledger"].status(debit["dataset"]).episode
         if episode > 1:
             note(
-                f"Protected are stretches of {episode:,} time points, as in the ledger; "
+                f"Stretches of {episode:,} time points are protected, as in the ledger; "
                 "--protect moment asks for less."
             )
         return {"episode": episode}
@@ -311,7 +380,7 @@ def _protected(
 
 
 def check_delivery(query: Query, to: Targets, polish: bool) -> None:
-    """Refuse, before anything is spent, what would keep the answer from being delivered."""
+    """Refuse options that would keep the answer from being delivered, before anything is spent."""
     to.check()
     if polish and query.mechanism == "exponential":
         raise click.UsageError("--polish is for numbers, and this query answers with a state")

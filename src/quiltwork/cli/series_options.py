@@ -1,12 +1,14 @@
-"""Options shared by the time-series commands: how a file becomes sequences, what is asked of it.
+"""Options shared by the time-series commands: how a file becomes sequences, and what is asked.
 
 On the command line a question is data: a named query with its arguments, never code.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is to be read as a series, as it was typed; `read` reads it."""
+    """The options for reading a file as series, as they were typed; `read` applies them."""
 
     value: str | None = option("The column with states, or numbers with --edges.", "COLUMN")
     time: str | None = option(
@@ -48,9 +50,15 @@ class Reading:
         "FIRST:LAST",
     )
     subject: str | None = option(
-        "Tells subjects apart: house,meter, or filename; each is a sequence independent of the "
-        "others.",
+        "The columns of subject names: house,meter, or filename; each subject is a sequence "
+        "independent of the others.",
         "COLUMNS",
+    )
+    only: str | None = option("With --subject: read this subject alone.", "NAME")
+    duplicates: str | None = option(
+        "A subject's rows at one time: refuse them, keep the first, or average their numbers.  "
+        "[default: gather them with --every, else refuse]",
+        kind=("error", "first", "mean"),
     )
     edges: str | None = option("Public bin edges that turn numbers into states: 0.5,2", "LIST")
     labels: str | None = option("Names of the bins: low,medium,high", "LIST")
@@ -66,39 +74,66 @@ class Reading:
         kind=("error", "state", "public"),
         default="error",
     )
-    delimiter: str | None = option("Between cells: ; or tab.  [found]", "CHARACTER")
-    decimal: str | None = option("Decimal point.  [found]", kind=(".", ","))
+    delimiter: str | None = option("Between cells: ; or tab.  [detected]", "CHARACTER")
+    decimal: str | None = option("Decimal point.  [detected]", kind=(".", ","))
     encoding: str | None = encoding_option
     na_values: str | None = option("Further words for missing: -,n.d.", "LIST", names="--na")
     date_format: str | None = option(
-        "Of times: %d.%m.%Y %H:%M; or what whole numbers count: seconds, minutes, hours, days.  "
-        "[found]",
+        "Of times: %d.%m.%Y %H:%M; or the unit of whole numbers: seconds, minutes, hours, days.  "
+        "[detected]",
         "FORMAT",
     )
 
-    def completed(self, beliefs: Sequence[str], file: str) -> Reading:
-        """Take what was not typed as the files of beliefs keep it, and say so.
+    def completed(
+        self, beliefs: Sequence[str], file: str, registered: Mapping[str, Any] | None = None
+    ) -> Reading:
+        """Add options that were not typed: those registered with a ledger, or of beliefs' files.
 
-        A column that is not in the file is left open: the belief may be about others' data.
+        The options added are printed. A column of a belief's file that FILE does not have is left
+        open: the belief may be about others' data.
         """
+        if registered:
+            return self._added(_typed_options(registered), "As the data were registered")
         kept = _kept_reading(beliefs)
         if file == "-" or (self.value is None and kept.get("value") not in _columns(file)):
             kept.pop("value", None)
         if self.time is None:
             kept.pop("timezone", None)
-        taken = {name: said for name, said in kept.items() if getattr(self, name) is None}
-        if taken:
-            named = ", ".join(f"--{name} {said}" for name, said in taken.items())
-            note(f"As the belief's file says: {named}.")
-        return replace(self, **taken)
+        return self._added(kept, "As the belief's file says")
+
+    def _added(self, options: Mapping[str, str], reason: str) -> Reading:
+        untyped = (None, "error")
+        added = {
+            name: text
+            for name, text in options.items()
+            if name in vars(self) and getattr(self, name) in untyped
+        }
+        if added:
+            shown = {"na_values": "na", "date_format": "date-format"}
+            words = (f"--{shown.get(name, name)} {text}" for name, text in added.items())
+            note(f"{reason}: {', '.join(words)}.")
+        return replace(self, **added)
+
+
+def _typed_options(registered: Mapping[str, Any]) -> dict[str, str]:
+    """Return registered reading options as they would be typed."""
+    typed = {}
+    for name, value in registered.items():
+        if isinstance(value, list):
+            line = io.StringIO()
+            csv.writer(line).writerow(value)
+            typed[name] = line.getvalue().strip()
+        else:
+            typed[name] = str(value)
+    return typed
 
 
 _KEPT = ("value", "timezone")
-"""How data are read that a belief's file keeps beside the belief, whose grid has the rest."""
+"""The reading options in a belief's file, beside the belief; its grid has the others."""
 
 
 def with_reading(document: str, reading: Reading) -> str:
-    """Return the document of beliefs with how their data were read, which is no part of them."""
+    """Add to the document of beliefs the options by which their data were read."""
     kept = {name: getattr(reading, name) for name in _KEPT if getattr(reading, name) is not None}
     if not kept:
         return document
@@ -106,14 +141,14 @@ def with_reading(document: str, reading: Reading) -> str:
 
 
 def _kept_reading(paths: Sequence[str]) -> dict[str, str]:
-    """Return what all of some files of beliefs keep, where none of them says otherwise."""
-    found: dict[str, set[str]] = {}
+    """Return the reading options on which the files of beliefs agree."""
+    values: dict[str, set[str]] = {}
     for path in paths:
         kept = files.parse(_belief_document(path)).get("reading", {})
         for name in _KEPT if isinstance(kept, dict) else ():
             if isinstance(kept.get(name), str):
-                found.setdefault(name, set()).add(kept[name])
-    return {name: said.pop() for name, said in found.items() if len(said) == 1}
+                values.setdefault(name, set()).add(kept[name])
+    return {name: options.pop() for name, options in values.items() if len(options) == 1}
 
 
 def _columns(file: str) -> list[str]:
@@ -122,7 +157,7 @@ def _columns(file: str) -> list[str]:
     try:
         return header_of(file, None)
     except (QuiltworkError, OSError):
-        return []  # whoever reads it says why
+        return []  # the command that reads the file reports the error
 
 
 def read(
@@ -135,23 +170,30 @@ def read(
     check: Callable[..., None] | None = None,
     take: Callable[..., Series] | None = None,
 ) -> Series:
-    """Read the file as was typed, on the beliefs' grid; `states` are those declared.
+    """Read the file with the typed options, on the beliefs' grid.
 
-    It is read by `take`, if given. Where a ledger pays, `check` sees first how the file is to be
-    read, and how it was found to be written is not told: that is about rows.
+    Args:
+        file: the path, or - for standard input.
+        reading: the options.
+        states: the declared states.
+        beliefs: the beliefs that the series is for.
+        backend: "local" or "spark".
+        check: called first with the file, the column and the options, where a ledger pays; then the
+            detected format is not printed, since it depends on rows.
+        take: what reads the file; `read_series` by default.
     """
     from quiltwork.series import read_fleet, read_series
     from quiltwork.series.reading.columns import only_column, refuse_headerless
 
     arguments: dict[str, Any] = {**vars(reading), "states": states}
-    asked = (reading.time, reading.duration, reading.end, reading.subject)
-    beside = [name for name in asked if name not in (None, "filename")]
+    others = (reading.time, reading.duration, reading.end, reading.subject)
+    beside = [name for name in others if name not in (None, "filename")]
     known = [state for belief in beliefs for state in belief.states or ()]
     column = arguments.pop("value") or only_column(file, beside, [*known, *(states or ())])
     for name in ("subject", "na_values", "edges", "labels"):
         if arguments[name] is not None:
             arguments[name] = split_list(arguments[name])
-    if reading.timezone == "none":  # typed, it wins over one that is kept
+    if reading.timezone == "none":  # overrides the zone in the belief's file
         arguments["timezone"] = None
     if reading.subject is not None and len(arguments["subject"]) == 1:
         (arguments["subject"],) = arguments["subject"]
@@ -178,7 +220,7 @@ def read(
 
 
 def _belief_document(path: str) -> bytes:
-    """Return a file of beliefs whole, read once per command: a pipe has nothing left after that."""
+    """Return the bytes of a file of beliefs, read once per command: a pipe can be read once."""
     documents = click.get_current_context().meta.setdefault("quiltwork.belief_documents", {})
     if path not in documents:
         documents[path] = files.read_bytes(path)
@@ -186,7 +228,7 @@ def _belief_document(path: str) -> bytes:
 
 
 def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:
-    """Read belief files; several, or a file with several, make a finite set."""
+    """Read belief files; several beliefs make a finite set."""
     from quiltwork.beliefs import as_beliefs, beliefs_from_json
 
     if not paths:
@@ -199,7 +241,7 @@ pairs_option = option(
     "belief's states.  [default: all]",
     "A:B,…",
 )
-"""Which values are kept apart; `read_pairs` reads it."""
+"""The pairs of values to keep apart, read by `read_pairs`."""
 
 
 def read_pairs(text: str | None, beliefs: Sequence[Belief]) -> list[tuple[Label, Label]] | None:
@@ -213,12 +255,13 @@ def read_pairs(text: str | None, beliefs: Sequence[Belief]) -> list[tuple[Label,
         return None
     states = {str(state): state for state in beliefs[0].states or ()}
     pairs = []
-    for written in split_list(text):
-        splits = [(written[:at], written[at + 1 :]) for at, c in enumerate(written) if c == ":"]
+    for pair in split_list(text):
+        # State names may hold colons: exactly one split must name two states.
+        splits = [(pair[:at], pair[at + 1 :]) for at, c in enumerate(pair) if c == ":"]
         named = [(states[a], states[b]) for a, b in splits if a in states and b in states]
         if len(named) != 1:
             raise click.UsageError(
-                f"--pairs has {written!r}, which is not two states of the belief as A:B; there "
+                f"--pairs has {pair!r}, which is not two states of the belief as A:B; there "
                 f"are {', '.join(states) or 'none'}"
             )
         pairs += named
@@ -226,7 +269,7 @@ def read_pairs(text: str | None, beliefs: Sequence[Belief]) -> list[tuple[Label,
 
 
 def step_lines(beliefs: Sequence[Belief]) -> list[str]:
-    """Say what a time point is, where a belief knows it."""
+    """Describe a time point, if a belief has a step."""
     from quiltwork.beliefs.grids import duration
 
     steps = {belief.grid.step for belief in beliefs if belief.grid is not None} - {None}
@@ -239,7 +282,7 @@ protect_option = option(
     "[default: moment]",
     "moment|person|DURATION|N",
 )
-"""How long a secret is; `read_episode` reads it."""
+"""How long a secret is, read by `read_episode`."""
 
 
 def read_episode(text: str | None, beliefs: Sequence[Belief], every: str | None = None) -> int:
@@ -331,15 +374,15 @@ def read_window(text: str) -> tuple[int, int]:
 
 def read_states(text: str) -> tuple[Any, ...]:
     """Return states declared on the command line: rest,walk."""
-    return tuple(read_state(one, None) for one in split_list(text))
+    return tuple(read_state(name, None) for name in split_list(text))
 
 
 def read_state(text: str, states: tuple[Label, ...] | None) -> Any:
-    """Return the state of this name; without states, as the rows of a file are read."""
+    """Return the state of this name; without states, read it as a cell of a file is read."""
     if states is None:
         from quiltwork.series.reading.values import as_labels
 
-        return as_labels([text], apart=True)[0]  # as the rows are read
+        return as_labels([text], apart=True)[0]
     matching = {str(state): state for state in states}
     if text not in matching:
         raise InvalidInputError(

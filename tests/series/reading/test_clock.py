@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -128,9 +128,95 @@ def test_a_doubled_row_in_the_hour_that_comes_twice_is_named_with_its_meter(tmp_
             read_series(path, **columns)
     fleet_in_autumn(path, 5)  # in no hour that comes twice
     with pytest.raises(
-        InvalidInputError, match=r"Row 7 \(subject 'a'\) repeats the time of an earlier row\."
+        InvalidInputError,
+        match=r"Row 7 \(subject 'a'\) repeats the time of an earlier row, row 6\.",
     ):
         read_series(path, **columns)
+
+
+@pytest.mark.parametrize("alternate", [False, True])
+def test_doubled_rows_are_dropped_wherever_they_are_also_in_the_hour_that_comes_twice(
+    tmp_path, alternate
+):
+    path = tmp_path / "fleet.csv"
+    columns = {"value": "on", "time": "t", "subject": "meter", "timezone": "Europe/Berlin"}
+    fleet_in_autumn(path, None)
+    clean = read_series(path, **columns)
+    rows = fleet_in_autumn(path, None)
+    for place in range(0, len(rows), 7):
+        several = [rows[place]] * (1 + place % 3)
+        doubled = [*rows[:place], *several, *rows[place:]]
+        if alternate:
+            own = [[row for row in doubled if row[0] == who] for who in "abc"]
+            doubled = [row for turn in zip_longest(*own) for row in turn if row is not None]
+        pd.DataFrame(doubled, columns=["meter", "t", "on"]).to_csv(path, index=False)
+        read = read_series(path, **columns, duplicates="first")
+        assert {k: v.tolist() for k, v in read.data.items()} == {
+            k: v.tolist() for k, v in clean.data.items()
+        }
+        assert read.data.coded["a"].start == clean.data.coded["a"].start
+
+
+def test_rows_an_hour_apart_keep_both_passes_where_duplicates_are_dropped(tmp_path):
+    shown = clocks(AUTUMN, 3 * 1440, BERLIN)[::60]
+    rows = [(t.strftime("%Y-%m-%d %H:%M"), k % 3) for k, t in enumerate(shown)]
+    path = tmp_path / "hourly.csv"
+    pd.DataFrame([*rows[:10], rows[9], *rows[10:]], columns=["t", "on"]).to_csv(path, index=False)
+    read = read_series(path, "on", time="t", timezone="Europe/Berlin", duplicates="first")
+    assert read.data[None].tolist() == [k for _, k in rows]
+
+
+@pytest.mark.filterwarnings("ignore:Times are 10min apart")
+@pytest.mark.parametrize("every", [None, "30min"])
+def test_doubled_times_are_merged_as_pandas_merges_them(tmp_path, every):
+    draw = np.random.default_rng(8)
+    frame = pd.DataFrame(
+        {
+            "who": draw.choice(["a", "b", "c"], 4000),
+            "t": 600 * draw.integers(0, 900, 4000) + 1_700_000_000 // 600 * 600,
+            "kw": draw.normal(1, 1, 4000).round(2),
+        }
+    )
+    path = tmp_path / "meters.csv"
+    frame.to_csv(path, index=False)
+    columns = {"time": "t", "subject": "who", "edges": [0.5, 1.5], "every": every}
+    columns |= {"missing": "public" if every else "error", "rule": "sum" if every else None}
+    for duplicates, merge in (("first", "first"), ("mean", "mean")):
+        read = read_series(path, "kw", **columns, duplicates=duplicates)
+        once = frame.groupby(["who", "t"], as_index=False).kw.agg(merge)
+        for who, own in once.groupby("who"):
+            steps = own.kw if every is None else own.groupby(own.t // 1800).kw.sum()
+            codes = np.searchsorted([0.5, 1.5], steps, side="right")
+            names = np.array(["<0.5", "0.5..1.5", ">=1.5"], dtype=object)[codes]
+            assert [one for one in read.data[who] if one is not None] == names.tolist()
+    with pytest.raises(InvalidInputError, match=r"Row \d+ \(subject '.'\) repeats the time"):
+        read_series(path, "kw", **columns, duplicates="error")
+
+
+def test_duplicates_and_only_need_the_columns_they_are_about(tmp_path):
+    path = tmp_path / "fleet.csv"
+    fleet_in_autumn(path, None)
+    with pytest.raises(InvalidInputError, match="needs the name of the time column"):
+        read_series(path, "on", subject="meter", duplicates="first")
+    with pytest.raises(InvalidInputError, match="averages numbers and needs edges"):
+        read_series(path, "on", time="t", subject="meter", duplicates="mean")
+    with pytest.raises(InvalidInputError, match="needs the column of subjects"):
+        read_series(path, "on", time="t", only="a")
+
+
+def test_one_meter_is_read_where_another_has_a_doubled_row(tmp_path):
+    path = tmp_path / "fleet.csv"
+    columns = {"value": "on", "time": "t", "subject": "meter", "timezone": "Europe/Berlin"}
+    rows = fleet_in_autumn(path, None)
+    clean = read_series(path, **columns).data["c"].tolist()
+    fleet_in_autumn(path, 5)
+    read = read_series(path, **columns, only="c")
+    assert list(read.data) == ["c"]
+    assert read.data["c"].tolist() == clean
+    doubled = next(place for place, row in enumerate(rows) if row[0] == "c") + 3
+    fleet_in_autumn(path, doubled)  # rows are counted in the file
+    with pytest.raises(InvalidInputError, match=rf"Row {doubled + 2} \(subject 'c'\) repeats"):
+        read_series(path, **columns, only="c")
 
 
 def test_a_subject_may_begin_in_the_hour_that_comes_twice_after_another_has_ended():
@@ -237,7 +323,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         read_series(path, "s", time="t", days="2026-01-01:2026-01-02")
     with pytest.raises(InvalidInputError, match="No record is on these days"):
         read_series(path, "s", time="t", every="1h", days="2025-01-01:2025-01-02")
-    with pytest.raises(InvalidInputError, match="not known or not regular"):
+    with pytest.raises(InvalidInputError, match="unknown or not regular"):
         read_series(path, "s").window("2026-01-01")
     daily = CyclicChain(np.full((24, 2, 2), 0.5), states=["a", "b"])
     berlin = {"time": "t", "timezone": "Europe/Berlin", "beliefs": daily}

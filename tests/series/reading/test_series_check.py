@@ -10,7 +10,8 @@ import pytest
 
 from quiltwork.cli.boundary import run
 from quiltwork.delimited import DialectOptions
-from quiltwork.series.reading.series_check import look_at_series
+from quiltwork.errors import InvalidInputError
+from quiltwork.series.reading.series_check import check_series
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def meters(tmp_path):
 
 def test_doubles_and_holes_are_those_that_pandas_finds(meters):
     path, rows = meters
-    seen = look_at_series(str(path), "kW", time="Zeit", subject="wer")
+    seen = check_series(str(path), "kW", time="Zeit", subject="wer")
     table = pd.DataFrame([row.split(";") for row in rows], columns=["t", "v", "who"])
     table["t"] = pd.to_datetime(table.t, format="%d.%m.%Y %H:%M")
     doubled = table.duplicated(["t", "who"])
@@ -38,7 +39,7 @@ def test_doubles_and_holes_are_those_that_pandas_finds(meters):
     assert seen.step == 900
     # without a zone the hour that comes twice looks doubled, too
     assert sorted(one.row for one in seen.doubles) == (np.flatnonzero(doubled) + 1).tolist()
-    zoned = look_at_series(str(path), "kW", time="Zeit", subject="wer", timezone="Europe/Berlin")
+    zoned = check_series(str(path), "kW", time="Zeit", subject="wer", timezone="Europe/Berlin")
     assert [(one.subject, one.row, one.earlier, one.equal) for one in zoned.doubles] == [
         ("a", 51, 50, True), ("b", 251, 250, False)
     ]  # fmt: skip
@@ -51,27 +52,52 @@ def test_doubles_and_holes_are_those_that_pandas_finds(meters):
 
 def test_words_among_numbers_are_named_and_states_are_counted(meters, tmp_path):
     path, _ = meters
-    seen = look_at_series(str(path), "kW", time="Zeit", subject="wer")
+    seen = check_series(str(path), "kW", time="Zeit", subject="wer")
     assert seen.numbers is None  # few different numbers are states
     assert ("offline", 1, 101) in [(one.text, one.count, one.row) for one in seen.words]
     many = tmp_path / "many.csv"
     many.write_text("s\n" + "\n".join(map(str, range(100))) + "\nn.d.\n\nNA\n")
-    seen = look_at_series(str(many), "s", given=DialectOptions(na_values=["x"]))
+    seen = check_series(str(many), "s", dialect=DialectOptions(na_values=["x"]))
     assert seen.numbers == (100, 0.0, 49.0, 99.0)
     assert [(one.text, one.row) for one in seen.words] == [("n.d.", 101)]
     assert seen.missing == 2
-    assert "na_values=['…']" in seen.explain()
+    assert "na_values=['n.d.']" in seen.explain()
 
 
-def test_times_that_a_zone_cannot_have_are_told_and_looked_at_without_it(meters, tmp_path):
+def test_doubles_in_the_hour_that_comes_twice_are_named(meters):
     path, rows = meters
     place = next(n for n, row in enumerate(rows) if row.startswith("25.10.2026 02:30"))
     rows = [*rows[:place], rows[place], rows[place], *rows[place:]]
     path.write_text("Zeit;kW;wer\n" + "\n".join(rows) + "\n")
-    seen = look_at_series(str(path), "kW", time="Zeit", subject="wer", timezone="Europe/Berlin")
+    seen = check_series(str(path), "kW", time="Zeit", subject="wer", timezone="Europe/Berlin")
+    assert seen.unread is None
+    assert [(one.row, one.earlier) for one in seen.doubles[1:3]] == [
+        (place + 2, place + 1),
+        (place + 3, place + 2),
+    ]
+    assert "--duplicates" not in seen.explain()
+    assert "duplicates='first' keeps the first of such rows" in seen.explain()
+
+
+def test_times_that_a_zone_cannot_have_are_named_and_shown_without_it(meters):
+    path, rows = meters
+    place = next(n for n, row in enumerate(rows) if row.startswith("25.10.2026 02:30"))
+    rows[place : place + 4] = rows[place : place + 4][::-1]
+    path.write_text("Zeit;kW;wer\n" + "\n".join(rows) + "\n")
+    seen = check_series(str(path), "kW", time="Zeit", subject="wer", timezone="Europe/Berlin")
     assert "in the hour that comes twice" in seen.unread
-    assert f"Times cannot be read in Europe/Berlin: Row {place + 2}" in seen.explain()
+    assert "Times cannot be read in Europe/Berlin: Row" in seen.explain()
     assert len(seen.doubles) > 4
+
+
+def test_one_subject_is_looked_at_alone_with_its_rows_of_the_file(meters):
+    path, _ = meters
+    asked = {"time": "Zeit", "subject": "wer", "timezone": "Europe/Berlin"}
+    seen = check_series(str(path), "kW", **asked, only="b")
+    assert [one.name for one in seen.subjects] == ["b"]
+    assert [(one.row, one.earlier) for one in seen.doubles] == [(251, 250)]
+    with pytest.raises(InvalidInputError, match="There is no subject 'c' among the 2 of the data"):
+        check_series(str(path), "kW", **asked, only="c")
 
 
 def test_the_command_shows_it_in_its_own_words(meters, capsys):
@@ -86,3 +112,6 @@ def test_the_command_shows_it_in_its_own_words(meters, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "quiltwork/check-series"
     assert run(["check", str(path), "--subject", "wer"]) == 2
+    capsys.readouterr()
+    assert run(["check", str(path)]) == 0  # as a table, with a word about series
+    assert f"quiltwork check {path} --time Zeit --value kW" in capsys.readouterr().err

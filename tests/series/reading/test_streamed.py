@@ -151,7 +151,7 @@ def test_what_does_not_fit_in_memory_is_read_back_from_a_file(sizes, number):
 
 def test_a_full_disk_is_told(monkeypatch):
     monkeypatch.setattr(streamed, "TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
-    with pytest.raises(StorageError, match="No space left on device; name a folder with room in T"):
+    with pytest.raises(StorageError, match=r"No space left on device\. Name a folder with room"):
         Spilled(100).add(np.zeros(100))
     monkeypatch.setattr(streamed, "TemporaryFile", partial(open, "/dev/full", "wb"))
     with pytest.raises(StorageError, match="No space left"):  # at once, however small the part is
@@ -174,7 +174,7 @@ def test_rows_are_sorted_by_subject_and_time_and_equal_ones_stay_in_order(drawn,
         who, when = np.array(some, dtype=np.int64).reshape(-1, 2).T
         blocks.append((who.astype(np.int8), when, np.arange(count, count + len(some))))
         count += len(some)
-    again = streamed.in_time(lambda: iter(blocks), at_once, in_memory=64)
+    again = streamed.sorted_by_time(lambda: iter(blocks), at_once, in_memory=64)
     rows = [row for block in drawn for row in block]
     order = sorted(range(count), key=rows.__getitem__)
     for _ in range(2):

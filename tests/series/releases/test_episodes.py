@@ -9,6 +9,7 @@ import pytest
 import quiltwork as qw
 from quiltwork import queries
 from quiltwork.budget import Accountant, Spending
+from quiltwork.exact import format_number
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2], states=["rest", "walk"])
 DATA = ["rest", "walk", "walk", "rest"] * 10
@@ -54,12 +55,12 @@ def test_no_stretch_of_an_enumerated_series_is_betrayed_by_more(episode):
 def test_the_record_says_what_it_hides_and_is_read_back():
     answer = qw.release(DATA, queries.histogram(), CHAIN, epsilon=1, episode=18)
     words = answer.explain()
-    assert "Protects every stretch of 18 time points with ε = 1 against" in words
-    assert "neighbours add" in words
+    assert "Protects every stretch of 18 time points with ε = 1, against" in words
+    assert "the time points before add" in words
     assert answer.episode == json.loads(answer.to_json())["episode"] == 18
     assert qw.Release.from_json(answer.to_json()) == answer
     within = qw.release(DATA, COUNT, CHAIN, epsilon=1, episode=3, secrets=(5, 20))
-    assert "every stretch of 3 time points within the time points 5..20" in within.explain()
+    assert "every stretch of 3 time points within the time points 5 to 20" in within.explain()
 
 
 @pytest.mark.parametrize("episode", [1, 18])
@@ -67,9 +68,10 @@ def test_what_is_spent_and_what_neighbours_add_make_the_level(episode):
     answer = qw.release(DATA, COUNT, CHAIN, epsilon=1, episode=episode)
     spent = episode / answer.noise_scale
     assert float(spent) + answer.influence == pytest.approx(1, rel=1e-8)
-    assert f"On it {float(spent):.6g} is spent" in answer.explain()
+    assert f"{format_number(float(spent))} of ε is spent there" in answer.explain()
     after = answer.influence - answer.before
-    assert f"add {answer.before:.6g} from before and {after:.6g} from after" in answer.explain()
+    before, after = format_number(answer.before), format_number(max(after, 0.0))
+    assert f"before add {before}, and those after {after}" in answer.explain()
 
 
 def test_noise_that_hides_everything_at_once_says_so():

@@ -27,7 +27,7 @@ def test_a_release_is_the_clipped_answer_plus_noise_of_nine_ranges(query):
     low, high = answer.interval(0.999999999)
     assert low < truth < high
     assert qw.Release.from_json(answer.to_json()) == answer
-    assert "true differences" in answer.explain()
+    assert "True differences" in answer.explain()
     planned = qw.preview(query, AR, length=2000)
     assert planned.scale == answer.scale
 

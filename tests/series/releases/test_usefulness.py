@@ -86,7 +86,7 @@ def test_a_page_and_a_notebook_show_numbers_picture_and_verdict(make_release, tm
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     low, high = (end[0] for end in release.interval())
-    for part in ("<svg", "Useful.", "ε = 0.1", "each time point", "1,000", f"{low}", f"{high:,}"):
+    for part in ("<svg", "Useful.", "ε = 0.1", "every time point", "1,000", f"{low}", f"{high:,}"):
         assert part in page
     assert "1000" not in page  # one way of writing numbers
     assert "1 sequences" not in page
@@ -106,7 +106,7 @@ def test_hours_are_one_sentence_and_the_page_names_the_period(tmp_path):
     assert lines[1].startswith("Noise: ")
     release.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "From 2026-03-01 00:00 to 2026-03-03 00:00." in page
+    assert "1 March 2026 to 2 March 2026" in page
     assert "<li>[" not in page
 
 

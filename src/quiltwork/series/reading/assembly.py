@@ -1,13 +1,13 @@
-"""Records to sequences of codes: in order, on the grid, one file after the other.
+"""Records to sequences of state codes: in order, on the grid, one file after the other.
 
-Where file names tell subjects apart, only the codes of a file are kept when the next one is read.
+Where each file is a subject, only the codes of a file stay in memory when the next one is read.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,30 +27,32 @@ from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import Clock
 from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
 from quiltwork.series.reading.columns import FILE_NAME, file_name
-from quiltwork.series.reading.source_records import Records, Wanted, read_records
+from quiltwork.series.reading.source_records import ColumnChoice, Records, read_records
 from quiltwork.series.reading.streamed import (
     NEVER,
     Block,
     Outline,
     in_order,
-    in_time,
     on_steps,
-    refuse_twice,
+    refuse_repeat,
+    sorted_by_time,
+    without_repeats,
 )
 from quiltwork.series.reading.values import as_labels, match_labels
 from quiltwork.wording import argument
 
 _SMALL, _MOST_TOGETHER = 1 << 20, 1000
-_MANY = 20
-"""Fewer gaps may be about alike by chance."""
+"""Files are read together up to so many bytes, and so many files."""
+_ENOUGH_GAPS = 20
+"""Fewer time gaps may be similar by chance."""
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """The states of one subject in order, `GAP` where one is missing, and when they begin.
+    """The state codes of one subject in order, `GAP` where one is missing, and its first moment.
 
-    On no grid `gaps` tells of the times: how often the shortest gap is there, that, what all are
-    multiples of, the longest, and how long the path is.
+    On no grid, `gaps` measures the times between records: how many gaps are the shortest one, the
+    shortest, the greatest common divisor, the longest, and their sum.
     """
 
     subject: Any
@@ -61,13 +63,17 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """What was read: the paths of all subjects, by codes of `states`.
+    """The paths of all subjects, by codes of `states`.
 
     Attributes:
-        counted: whether times are whole numbers of nobody knows what, which show no step.
+        states: the labels, by code.
+        paths: one for each subject.
+        grid: the time points; its step also where the times show one.
+        note: a sentence on how the file is written.
+        counted: whether times are whole numbers of an unknown unit, which show no step.
         holes: the step of times that would be regular if none were missing; None if none is.
-        pause: without such a step, about how far apart the times of a path are that has a much
-            longer pause, and how long that is.
+        pause: without such a step, the usual time gap of a path that has one much longer gap, and
+            that gap.
     """
 
     states: tuple[Label, ...]
@@ -79,49 +85,50 @@ class Paths:
     pause: tuple[int, int] | None = None
 
     def regular(self) -> Paths:
-        """Find the step of times without a grid; a path with other gaps begins at no known time.
+        """Find the step of times without a grid; a path with other gaps has no known start.
 
-        Most gaps must be one step, the others several.
+        More than half of the gaps must be one step, the others multiples of it.
         """
         if self.paths[0].gaps is None:
             return self
         rows = [(*path.gaps, len(path.codes) - 1) for path in self.paths if path.gaps is not None]
         often, least, common, longest, span, number = np.array(rows, dtype=np.int64).T
         step = int(least.min())
-        most = 2 * int(often[least == step].sum()) > int(number.sum())
-        if most and np.gcd.reduce(common) == step:
-            whole = [gap in (step, 0) for gap in longest.tolist()]  # 0 of a path of one record
+        mostly_steps = 2 * int(often[least == step].sum()) > int(number.sum())
+        if mostly_steps and np.gcd.reduce(common) == step:
+            even = [gap in (step, 0) for gap in longest.tolist()]  # 0: a path of one record
             paths = [
-                one if keeps and not self.counted else replace(one, start=None)
-                for one, keeps in zip(self.paths, whole, strict=True)
+                path if is_even and not self.counted else replace(path, start=None)
+                for path, is_even in zip(self.paths, even, strict=True)
             ]
-            holes = None if all(whole) else step
+            holes = None if all(even) else step
             grid = self.grid if self.counted else replace(self.grid, step=step)
             return replace(self, paths=paths, grid=grid, holes=holes)
         usual = (span - longest) / np.maximum(number - 1, 1)
-        pauses = np.flatnonzero((number >= _MANY) & (2 * least > usual) & (longest > 2 * usual))
+        enough = number >= _ENOUGH_GAPS
+        pauses = np.flatnonzero(enough & (2 * least > usual) & (longest > 2 * usual))
         pause = (int(least[pauses[0]]), int(longest[pauses[0]])) if len(pauses) else None
-        return replace(self, paths=[replace(one, start=None) for one in self.paths], pause=pause)
+        return replace(self, paths=[replace(path, start=None) for path in self.paths], pause=pause)
 
 
 @dataclass(frozen=True, eq=False)
 class ReadingRules:
-    """How records are to be read.
+    """The rules by which records become paths.
 
     Attributes:
-        wanted: the columns.
-        given: what the caller says about how files are written.
-        bins: what turns numbers into states; None for labels.
+        columns: the columns to read.
+        dialect: how the caller says the files are written.
+        bins: the bins that turn numbers into states; None for labels.
         grid: the time points.
-        clock: of the seconds.
+        clock: the clock of the times.
         public: the states declared; None if they are those that occur.
-        limits: from when to before when, in seconds; None for all.
-        believed: whether there are beliefs, so that a release refuses what is no state.
-        quietly: whether what is no number is missing.
+        limits: the first second and the second after the last one; None for all times.
+        believed: whether there are beliefs, so that a release refuses cells that are no state.
+        quietly: whether a cell that is no number counts as missing.
     """
 
-    wanted: Wanted
-    given: DialectOptions
+    columns: ColumnChoice
+    dialect: DialectOptions
     bins: Bins | None
     grid: Grid
     clock: Clock
@@ -131,54 +138,56 @@ class ReadingRules:
     quietly: bool
 
     def read(self, source: Any) -> Paths:
-        """Read a source, file by file where their names tell subjects apart and states are known.
+        """Read a source, file by file where each file is a subject and the states are declared.
 
-        States that occur depend on all files, so these are then read as one.
+        Undeclared states depend on all files, so these are then read as one.
         """
-        named = FILE_NAME in self.wanted.subjects and isinstance(source, (str, os.PathLike))
-        if not named or self.public is None:
+        by_file = FILE_NAME in self.columns.subjects and isinstance(source, (str, os.PathLike))
+        if not by_file or self.public is None:
             return self._read_one(source).regular()
         sources = files.expand_files(os.fspath(source))
         if len(sources) == 1:
             return self._read_one(source).regular()
-        alike = self.grid.step is not None or self.wanted.time is None
-        found: list[Paths] = []
-        for group in _groups(sources) if alike else ([path] for path in sources):
-            found += self._read_group(group)
-        return _merged(found).regular()
+        if self.columns.only is not None:
+            sources = [path for path in sources if file_name(path) == self.columns.only] or sources
+        together = self.grid.step is not None or self.columns.time is None
+        results: list[Paths] = []
+        for group in _groups(sources) if together else ([path] for path in sources):
+            results += self._read_group(group)
+        return _merged(results).regular()
 
     def _read_group(self, paths: list[str]) -> list[Paths]:
-        """Read small files as one, and each on its own if they are not alike, or one is wrong."""
+        """Read small files as one; each on its own if their formats differ or one has an error."""
         several = 1 < len(paths) == len(set(map(file_name, paths)))
-        small = joined(paths, self.given) if several else None
+        small = joined(paths, self.dialect) if several else None
         if small is not None:
             with suppress(InvalidInputError):
                 return [self._read_one(small)]
-        found = []
+        results = []
         for path in paths:
             try:
-                found.append(self._read_one(path))
+                results.append(self._read_one(path))
             except InvalidInputError as error:
                 raise InvalidInputError(f"{path}: {error}") from None
-        return found
+        return results
 
     def _read_one(self, source: Any) -> Paths:
         begins: dict[str, int] = {}
         try:
             return self._read_all(source, begins)
         except InvalidInputError as error:
-            row = re.match(r"Row (\d+) (?!of ')", str(error))  # not of a file that is named
+            row = re.match(r"Row (\d+) (?!of ')", str(error))  # "Row 3 of 'file'" names its file
             if row is None or not begins:
                 raise
-            path, before = [one for one in begins.items() if one[1] < int(row[1])][-1]
-            words = f"{path}: Row {int(row[1]) - before} {str(error)[row.end() :]}"
-            raise InvalidInputError(words) from None
+            path, before = [item for item in begins.items() if item[1] < int(row[1])][-1]
+            message = f"{path}: Row {int(row[1]) - before} {str(error)[row.end() :]}"
+            raise InvalidInputError(message) from None
 
     def _read_all(self, source: Any, begins: dict[str, int]) -> Paths:
         records = read_records(
             source,
-            self.wanted,
-            self.given,
+            self.columns,
+            self.dialect,
             self.bins,
             self.grid.step,
             self.clock,
@@ -188,12 +197,12 @@ class ReadingRules:
         )
         table = None
         if self.bins is None:
-            known, table = _coded(records.value, self.public, believed=self.believed)
+            states, table = _coded(records.value, self.public, believed=self.believed)
         else:
-            known = self.bins.labels
-        return Paths(known, *self._placed(source, records, table), records.note, records.counted)
+            states = self.bins.labels
+        return Paths(states, *self._paths(source, records, table), records.note, records.counted)
 
-    def _placed(
+    def _paths(
         self, source: Any, records: Records, table: NDArray[Any] | None
     ) -> tuple[list[Path], Grid]:
         """Put the records of each subject in order, on the grid if there is one, block by block."""
@@ -207,13 +216,15 @@ class ReadingRules:
                     who, when, codes = who[inside], when[inside], codes[inside]
                 yield who, when, codes
 
-        blocks = recorded
+        blocks = self._merging(recorded)
         outline = Outline.of(blocks(), len(records.subjects))
         if outline is None:  # not in order of time
-            blocks = in_time(recorded)
+            blocks = self._merging(sorted_by_time(recorded))
             outline = Outline.of(blocks(), len(records.subjects))
         assert outline is not None  # noqa: S101  (they are sorted now)
         timed = int(outline.first.max()) > NEVER
+        if outline.repeated is not None and (step is None or self.columns.duplicates == "error"):
+            refuse_repeat(records.numbered(), outline.repeated, records.subjects)
         if limits is not None and (step is None or (not timed and outline.counts.any())):
             raise InvalidInputError(
                 f"Public days need the time column, {argument('time')}, and steps, for example "
@@ -227,8 +238,6 @@ class ReadingRules:
         gaps: list[tuple[int, ...] | None] = [None] * len(records.subjects)
         begins = outline.first if timed else None
         if step is None or not timed:
-            if outline.twice is not None:
-                refuse_twice(records.blocks(), outline.twice, records.subjects)
             if timed:
                 gaps = outline.gaps()
             elif alone:
@@ -236,9 +245,9 @@ class ReadingRules:
             codes, bounds = in_order(blocks(), outline, kind)
         else:
             period = None if limits is None else (limits[0] // step, (limits[1] - 1) // step)
-            coded = partial(binned, bins=self.bins) if self.bins is not None else _unchanged
+            encode = partial(binned, bins=self.bins) if self.bins is not None else _unchanged
             rule = self.grid.rule or "last"
-            codes, bounds, first = on_steps(blocks(), outline, step, rule, period, coded, kind)
+            codes, bounds, first = on_steps(blocks(), outline, step, rule, period, encode, kind)
             begins = first * step
         paths = [
             Path(
@@ -251,19 +260,32 @@ class ReadingRules:
         ]
         return paths, replace(self.grid, step=step)
 
+    def _merging(self, blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
+        """Return blocks in which duplicates are merged, if the caller asked for that."""
+        duplicates = self.columns.duplicates
+        if duplicates is None or duplicates == "error":
+            return blocks
+        bins = self.bins if self.grid.step is None and duplicates == "mean" else None
+
+        def merged() -> Iterator[Block]:
+            for who, when, values in without_repeats(blocks(), duplicates):
+                yield who, when, values if bins is None else binned(values, bins)
+
+        return merged
+
 
 def _groups(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the files in groups that are small together; compressed ones stay alone."""
+    """Group files whose sizes add up to little; compressed files stay alone."""
     group: list[str] = []
     size = 0
     for path in paths:
         plain = not path.endswith((*files.TABLES, ".gz")) and os.path.isfile(path)
-        more = os.path.getsize(path) if plain else _SMALL
-        if group and (size + more > _SMALL or len(group) == _MOST_TOGETHER):
+        added = os.path.getsize(path) if plain else _SMALL
+        if group and (size + added > _SMALL or len(group) == _MOST_TOGETHER):
             yield group
             group, size = [], 0
         group.append(path)
-        size += more
+        size += added
     yield group
 
 
@@ -271,61 +293,60 @@ def _unchanged(codes: NDArray[Any]) -> NDArray[Any]:
     return codes
 
 
-def _merged(found: Sequence[Paths]) -> Paths:
-    """Put what was read from several files together, by codes of the states of all."""
-    states = list(dict.fromkeys(label for one in found for label in one.states))
+def _merged(results: Sequence[Paths]) -> Paths:
+    """Merge the paths of several files, by codes of the states of all."""
+    states = list(dict.fromkeys(label for result in results for label in result.states))
     index = {label: i for i, label in enumerate(states)}
     paths: dict[Any, Path] = {}
-    for one in found:
-        table = np.array([*(index[label] for label in one.states), GAP])
-        same = table[:-1].tolist() == list(range(len(one.states)))
+    for result in results:
+        table = np.array([*(index[label] for label in result.states), GAP])
+        same = table[:-1].tolist() == list(range(len(result.states)))
         small = table.astype(smallest(len(states) + 1))
-        for path in one.paths:
+        for path in result.paths:
             if path.subject in paths:
                 raise InvalidInputError(
                     "A subject is in several files; files that name subjects must have names of "
                     "their own."
                 )
-            codes = path.codes if same else small[path.codes]  # code −1 is the last
+            codes = path.codes if same else small[path.codes]  # GAP is −1, the last entry
             paths[path.subject] = replace(path, codes=codes)
-    notes = dict.fromkeys(one.note for one in found if one.note)
-    told = next(iter(notes), "")
-    counted = any(one.counted for one in found)
-    return Paths(tuple(states), list(paths.values()), found[0].grid, told, counted)
+    note = next((result.note for result in results if result.note), "")
+    counted = any(result.counted for result in results)
+    return Paths(tuple(states), list(paths.values()), results[0].grid, note, counted)
 
 
 def _coded(
     column: LabelCollector, states: Sequence[Label] | None, *, believed: bool
 ) -> tuple[tuple[Label, ...], NDArray[Any]]:
-    """Return the states, and by code of a cell that of its state, `GAP` for missing.
+    """Return the states, and the state code of each cell code, `GAP` for a missing cell.
 
-    Without beliefs all states are declared, or none. With them it is the release that refuses a
-    row, once a ledger has seen whose beliefs they are; if they have no states, a row may be
-    anything, and none may change how others are read.
+    Without beliefs all states are declared, or none is. With beliefs it is the release that refuses
+    a row, once a ledger has checked the beliefs; if these have no states, a row may hold any value,
+    and no row may change how others are read.
     """
     cells = column.distinct
     if states is not None and column.textual:
-        read = match_labels(cells, tuple(states), column.dialect)
+        labels = match_labels(cells, tuple(states), column.dialect)
     else:
-        read = as_labels(cells, textual=column.textual, apart=believed, dialect=column.dialect)
+        labels = as_labels(cells, textual=column.textual, apart=believed, dialect=column.dialect)
         _refuse_undeclared(column, cells)
-    found = list(dict.fromkeys(label for label in read if label is not None))
-    known = list(states) if states is not None else list(sorted_labels(found))
-    others = [label for label in found if label not in set(known)]
+    present = list(dict.fromkeys(label for label in labels if label is not None))
+    known = list(states) if states is not None else list(sorted_labels(present))
+    others = [label for label in present if label not in set(known)]
     if others and not believed:
-        row = position_of(column.join(), read.index(others[0]))
+        row = position_of(column.join(), labels.index(others[0]))
         raise InvalidInputError(
             f"Row {row} of column {column.name!r} holds none of the states "
             f"{show_labels(tuple(known))}; declare what it holds as well, or drop it."
         )
     known += others
     index = {label: i for i, label in enumerate(known)}
-    table = np.array([GAP if label is None else index[label] for label in read])
+    table = np.array([GAP if label is None else index[label] for label in labels])
     return tuple(known), table.astype(smallest(len(known) + 1))
 
 
 def _refuse_undeclared(column: LabelCollector, cells: Sequence[Any]) -> None:
-    """Refuse usual words for missing values that would become states where gaps are declared."""
+    """Refuse an undeclared word for a missing value, where missing words must be declared."""
     for code, cell in enumerate(cells if column.dialect.declared else ()):
         word = cell.strip().lower() if isinstance(cell, str) else ""
         if word in MISSING_WORDS and not column.dialect.is_missing(cell):

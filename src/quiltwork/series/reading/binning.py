@@ -68,7 +68,7 @@ def _interval_names(edges: tuple[float, ...]) -> tuple[str, ...]:
     return (f"<{shown[0]}", *inner, f">={shown[-1]}")
 
 
-def asked_grid(
+def requested_grid(
     edges: Sequence[object] | None,
     labels: Sequence[Label] | None,
     states: Sequence[Label] | None,
@@ -76,27 +76,27 @@ def asked_grid(
     rule: Rule | None,
 ) -> Grid:
     """Return the grid that the arguments of `read_series` describe; bins win over states."""
-    named = labels if labels is not None or edges is not None else states
+    names = labels if labels is not None or edges is not None else states
     return Grid(
         None if every is None else seconds_of(every),
         None if edges is None else read_edges(edges),
-        None if named is None else list_states(named),
+        None if names is None else list_states(names),
         rule,
     )
 
 
-def agreed_grid(asked: Grid, members: Sequence[Belief], *, named: bool, timed: bool) -> Grid:
-    """Return the grid to read on, every part of which is known or does not matter.
+def agreed_grid(requested: Grid, members: Sequence[Belief], *, named: bool, timed: bool) -> Grid:
+    """Return the grid to read on: the requested one, completed by those of the beliefs.
 
     Args:
-        asked: what the caller asks for.
+        requested: the grid of the caller's arguments.
         members: the beliefs that the series is for.
         named: whether names of bins are given.
         timed: whether there is a time column.
     """
-    grid = asked
+    grid = requested
     for belief in members:
-        if words := differing(belief.grid, asked):
+        if words := differing(belief.grid, requested):
             raise InvalidInputError(
                 f"The belief was made for {words[0]}, and {words[1]} were asked for, about which "
                 "it says nothing. Leave that out to read the data on the belief's grid, or fit a "
@@ -106,7 +106,7 @@ def agreed_grid(asked: Grid, members: Sequence[Belief], *, named: bool, timed: b
     if named and grid.edges is None:
         raise InvalidInputError("Labels name the bins between edges; give edges as well.")
     if grid.step is not None and not timed:
-        raise _no_times(grid.step, asked.step)
+        raise _no_times(grid.step, requested.step)
     if grid.step is None:
         return replace(grid, rule=None)
     if grid.edges is not None:
@@ -119,8 +119,8 @@ def agreed_grid(asked: Grid, members: Sequence[Belief], *, named: bool, timed: b
     return replace(grid, rule=None)
 
 
-def _no_times(step: int, asked: int | None) -> InvalidInputError:
-    if asked is None:
+def _no_times(step: int, requested: int | None) -> InvalidInputError:
+    if requested is None:
         return InvalidInputError(
             f"The belief is about steps of {duration(step)}, and without times the records cannot "
             f"be put on them; name the time column, {argument('time')}."

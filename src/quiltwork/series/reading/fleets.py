@@ -23,7 +23,7 @@ from quiltwork.beliefs.sequences import encode
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.series.reading.columns import FILE_NAME
-from quiltwork.series.reading.read import Series, read_series, tell_holes
+from quiltwork.series.reading.read import Series, read_series, warn_of_holes
 
 Evaluate = Callable[[Any, tuple[Label, ...]], NDArray[Any]]
 
@@ -159,7 +159,7 @@ def _together(read: Sequence[Series], source: Any, places: Any, task: _Task) -> 
     uneven = len(steps) > 1 and not any(step % steps[0] for step in steps)  # of few records
     holes = steps[0] if uneven else next((one.holes for one in read if one.holes), None)
     pause = next((one.pause for one in read if one.pause), None)
-    tell_holes(replace(first, holes=holes, pause=pause), "error")
+    warn_of_holes(replace(first, holes=holes, pause=pause), "error")
     sequences = [pair for one in read for pair in one.data.coded.items()]
     origin = Origin(grid, resolved(source), len(sequences), first.clock.zone, first.clock.local)
     coded = {

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from quiltwork.budget.judging import Usefulness
     from quiltwork.report import Chart
     from quiltwork.series.releases.protection import Who
+    from quiltwork.series.releases.release_page import ReportContext
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -342,22 +343,27 @@ class Release(ChartedResult):
         path: str | Path,
         confidence: Number = 0.95,
         others: Belief | Sequence[Belief] | None = None,
+        context: ReportContext | None = None,
     ) -> None:
         """Write a page to forward: numbers, a picture, what is protected and against whom.
 
-        With `others`, as in `explain`, also what it would tell if one of them were true.
+        Args:
+            path: where to write the HTML file.
+            confidence: of the intervals.
+            others: beliefs that may fit better; the page adds the privacy loss under each of them.
+            context: what the release does not know: its budget and the length of a time point.
         """
         from quiltwork import files
         from quiltwork.series.releases.release_page import release_page
 
-        files.write(files.as_path(path), release_page(self, confidence, others))
+        files.write(files.as_path(path), release_page(self, confidence, others, context))
 
     def explain(self, others: Belief | Sequence[Belief] | None = None) -> str:
         """Say in plain words what was released, how, and what it protects.
 
         Args:
-            others: beliefs that may fit better than those of the release: what it would tell under
-                each of them is added, as `qw.audit.misspecification` has it.
+            others: beliefs that may fit better than those of the release: the privacy loss under
+                each of them is added, as `qw.audit.misspecification` computes it.
         """
         from quiltwork.series.releases.release_text import explain_release
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.exact import Number, proper_fraction
+from quiltwork.beliefs.grids import duration
+from quiltwork.exact import Number, format_number, proper_fraction
 from quiltwork.queries.days import ByHour
 from quiltwork.report import (
     Html,
@@ -23,7 +26,18 @@ from quiltwork.report import (
     table,
 )
 from quiltwork.report.charts import Chart, Estimate, IntervalChart, Line, LineChart
+from quiltwork.series.releases.belief_text import belief_words
 from quiltwork.series.releases.error_bars import refuse_label_interval
+from quiltwork.series.releases.period_text import period_words
+from quiltwork.series.releases.release_text import (
+    FITTED,
+    gap_words,
+    noise_words,
+    odds_words,
+    plain_dp_words,
+    reason_words,
+    secret_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +59,19 @@ _QUANTITIES = {
 }
 
 
+@dataclass(frozen=True)
+class ReportContext:
+    """What a page says beyond its release.
+
+    Attributes:
+        budget: a sentence on what is spent and what remains of the ledger's budget.
+        step: the length of a time point in seconds.
+    """
+
+    budget: str | None = None
+    step: int | None = None
+
+
 def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
     """Return each cell's value with the interval of its noise; many cells by their numbers."""
     if release.mechanism == "exponential":
@@ -54,8 +81,9 @@ def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
     values = np.asarray(release.value, dtype=float).ravel().tolist()
     share = float(proper_fraction(confidence, "confidence")) * 100
     described = (
-        f"Released with {_level(release)} and noise of {_spread(release)} {release.scale:.4g}; "
-        f"the truth lies within each interval with {share:g} % confidence."
+        f"Released with {_level(release)} and noise of {_spread(release)} "
+        f"{format_number(release.scale)}; the truth lies within each interval with {share:g} % "
+        "confidence."
     )
     if isinstance(release.query, ByHour):
         return _hours(release, described, np.array(spread))
@@ -87,17 +115,26 @@ def _hours(release: Release, described: str, spread: NDArray[np.float64]) -> Lin
 
 
 def title_of(release: Release) -> str:
-    """Name what was asked, and of how much."""
+    """Name the question, the dataset and the time it is about."""
+    dataset = "" if release.dataset is None else f" of {release.dataset}"
+    return f"{release.query.words.capitalize()}{dataset}: {when_words(release)}"
+
+
+def when_words(release: Release) -> str:
+    """Name the window by its dates, or by time points where the dates are unknown."""
     start, stop = release.window
     whole = (start, stop) == (1, release.length)
     most = "up to " if release.points < release.length * release.subjects else ""
     when = (
         f"{most}{release.length:,} time points" if whole else f"time points {start:,} to {stop:,}"
     )
+    if release.period is not None:
+        when = period_words(release.period)
     if runs := release.query.runs:
-        when = f"{release.query.points(release.length):,} time points in {len(runs):,} runs"
+        inside = f"{release.query.points(release.length):,} time points in {len(runs):,} runs"
+        when = inside if release.period is None else f"{when}, {inside}"
     who = "" if release.subjects == 1 else f" of each of {release.subjects:,} sequences"
-    return f"{release.query.words.capitalize()}: {when}{who}"
+    return f"{when}{who}"
 
 
 def quantity_of(release: Release) -> str:
@@ -113,11 +150,11 @@ def cell_name(cell: object) -> str:
     return (" " if by_hour else " → ").join(map(str, cell))
 
 
-_SECRETS = {"moment": "each time point", "person": "each person, whole series"}
 _NOT_HIDDEN = (
     "That somebody is in the data, and habits that the answer itself shows.",
-    "More about a time point, if they are more tightly tied to each other than the beliefs say.",
-    "What other releases from the same data tell, unless one ledger counts them all.",
+    "If consecutive time points are more strongly correlated than the beliefs say, more is "
+    "revealed.",
+    "Other releases from the same data reveal more, unless one ledger counts them all.",
 )
 
 
@@ -125,38 +162,33 @@ def release_page(
     release: Release,
     confidence: Number = 0.95,
     others: Belief | Sequence[Belief] | None = None,
+    context: ReportContext | None = None,
 ) -> str:
-    """Return a self-contained HTML page about one release; `others` may fit better than its own."""
-    secret = _SECRETS.get(release.protects, f"any {release.episode} time points in a row")
-    if release.pairs is not None:
-        secret += ": " + ", ".join(f"{a} or {b}" for a, b in release.pairs)
-    shown = {
-        "privacy level": "not kept" if release.fitted else _level(release),
-        "protected": secret,
-        "asked about": f"{release.points:,} time points"
-        + (f" of {release.subjects:,} sequences" if release.subjects > 1 else ""),
-        "noise": f"{_spread(release)} {release.scale:.4g}",
-    }
-    said = release.explain().splitlines()
-    answer = [*_answer(release, confidence), facts(shown)]
-    if release.period is not None:
-        answer.append(paragraph(f"From {' to '.join(release.period)}.".replace("T", " ")))
-    if release.noise_scale:
-        found = release.usefulness
-        answer.insert(0, note(f"{found.verdict.capitalize()}.", _sentence(found.reason)))
-        said = [line for line in said if line != str(found)]
+    """Return a self-contained HTML page about one release.
+
+    Args:
+        release: the release.
+        confidence: of the intervals.
+        others: beliefs that may fit better than the release's own: the page adds the privacy loss
+            under each of them.
+        context: the budget, and the length of a time point.
+    """
+    known = context or ReportContext()
     sections = [
-        section("The answer", *answer, anchor="answer"),
-        section("What it protects", bullets(said[1:]), anchor="protects"),
+        section("The answer", *_answer_section(release, confidence, known), anchor="answer"),
+        section("What it protects", *_protection_section(release), anchor="protects"),
     ]
     if release.protects != "person":
         sections.append(section("What it does not hide", bullets(_NOT_HIDDEN), anchor="limits"))
+    if known.budget is not None:
+        sections.append(section("The budget", paragraph(known.budget), anchor="budget"))
     if others is not None:
         from quiltwork.audit import misspecification
 
-        told = bullets(misspecification(release, others).explain().splitlines())
-        sections.append(section("If another belief were true", told, anchor="others"))
-    return page(title_of(release), f"A private answer, with noise that hides {secret}.", sections)
+        lines = bullets(misspecification(release, others).explain().splitlines())
+        sections.append(section("If another belief were true", lines, anchor="others"))
+    lead = f"A private answer: noise protects {secret_words(release).rstrip(',')}."
+    return page(title_of(release), lead, sections)
 
 
 def _level(release: Release) -> str:
@@ -168,7 +200,67 @@ def _spread(release: Release) -> str:
     return "standard deviation" if release.delta else "scale"
 
 
-def _answer(release: Release, confidence: Number) -> list[Html]:
+def _answer_section(release: Release, confidence: Number, context: ReportContext) -> list[Html]:
+    """Return the verdict, the numbers and the key figures."""
+    key_figures: dict[str, object] = {}
+    if release.dataset is not None:
+        key_figures["dataset"] = release.dataset
+    key_figures["when"] = when_words(release)
+    points = f"{release.points:,} time points"
+    if context.step is not None:
+        points += f" of {duration(context.step)}"
+    if release.subjects > 1:
+        points += f", from {release.subjects:,} sequences"
+    key_figures["asked about"] = points
+    key_figures["privacy loss"] = "not bounded" if release.fitted else f"at most {_level(release)}"
+    key_figures["noise"] = f"{_spread(release)} {format_number(release.scale)}"
+    parts = [*_numbers(release, confidence), facts(key_figures)]
+    if release.processing:
+        parts.append(paragraph(f"Post-processed at no cost: {', then '.join(release.processing)}."))
+    if release.noise_scale:
+        usefulness = release.usefulness
+        verdict = f"{usefulness.verdict.capitalize()}."
+        parts.insert(0, note(verdict, usefulness.reason[:1].upper() + usefulness.reason[1:]))
+    return parts
+
+
+def _protection_section(release: Release) -> list[Html]:
+    """Return the guarantee in odds and in words; how it was computed can be unfolded."""
+    details = [noise_words(release), reason_words(release)]
+    if (plain := plain_dp_words(release)) is not None:
+        details.append(plain)
+    unfolded = folded("How the noise was computed", bullets(details))
+    if release.protects == "person":
+        whole = (
+            "Whatever anybody believes, the answer would have been nearly as likely with any other "
+            "series in place of one person's: the odds change by a factor of at most "
+            f"{format_number(math.exp(min(release.epsilon, 700)))}. This holds as long as persons "
+            "are independent of each other."
+        )
+        return [paragraph(whole), unfolded]
+    items = [FITTED] if release.fitted else []
+    items.append(odds_words(release.epsilon, float(release.delta)))
+    if release.pairs is not None:
+        pairs = ", ".join(f"{a} or {b}" for a, b in release.pairs)
+        items.append(f"Only these values of a time point are kept apart: {pairs}.")
+    if release.gaps is not None:
+        items.append(
+            "When the series was silent is taken as public and as saying nothing about its states, "
+            f"as after an outage. {gap_words(release.points, release.gaps)}"
+        )
+    believed = "This holds against somebody who believes:"
+    if len(release.beliefs) > 1:
+        believed = "This holds against somebody who believes any of these:"
+    beliefs = [f"{belief_words(belief)}." for belief in release.beliefs]
+    return [
+        bullets(items),
+        paragraph(believed),
+        bullets([text[:1].upper() + text[1:] for text in beliefs]),
+        unfolded,
+    ]
+
+
+def _numbers(release: Release, confidence: Number) -> list[Html]:
     share = f"{100 * float(proper_fraction(confidence, 'confidence')):g} %"
     if release.mechanism == "exponential":
         return [
@@ -179,13 +271,9 @@ def _answer(release: Release, confidence: Number) -> list[Html]:
             ),
         ]
     ends = release.interval(confidence), release.interval(confidence, simultaneous=True)
-    columns = [np.ravel(one).tolist() for one in (release.value, *ends[0], *ends[1])]
+    columns = [np.ravel(column).tolist() for column in (release.value, *ends[0], *ends[1])]
     rows = [(cell_name(cell), *row) for cell, *row in zip(release.cells, *columns, strict=True)]
     header = ["", quantity_of(release), f"{share} from", "to", "all at once from", "to"]
     numbers = table(f"Released numbers, with {share} intervals", header, rows)
     chart = figure(release_chart(release, confidence))
     return [chart, numbers if len(rows) <= 12 else folded(f"All {len(rows)} numbers", numbers)]
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
