@@ -416,7 +416,7 @@ def test_the_page_of_a_release_tells_what_others_would_learn(cli, folder):
     assert ran.code == 0, ran.err
     told = Release.from_json(ran.out).leak_under([sticky])[0]
     assert told > 1.2
-    assert f"{told:.6g} about a time point" in (folder / "page.html").read_text(encoding="utf-8")
+    assert f"at most {told:.6g}" in (folder / "page.html").read_text(encoding="utf-8")
     assert cli(*asked, "--others", "sticky.json").code == 2
     other = MarkovChain(sticky.transition, states=["walk", "rest"])
     (folder / "other.json").write_text(other.to_json())

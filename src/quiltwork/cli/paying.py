@@ -88,7 +88,7 @@ def telling_what_is_left(
 def spent_so_far(status: Status) -> str:
     """Return how much of a budget is spent."""
     if not status.delta:
-        return f"The total of {status.dataset!r} is {status.total:.6g} of {status.budget:.6g}"
+        return f"The total of dataset {status.dataset} is {status.total:.6g} of {status.budget:.6g}"
     return (
         f"{format_up(100 * status.used, 6)} % of what ε = {status.budget:.6g} and δ = "
         f"{status.delta:g} allow is used of {status.dataset!r}"

@@ -103,7 +103,7 @@ def test_it_is_written_and_read_back_and_says_what_it_keeps(tmp_path):
     assert (again.delta, again.law) == (answer.delta, answer.law)
     said = answer.explain()
     assert "ε = 1 and δ = 1e-06" in said
-    assert "Gaussian, rounded to the grid, of standard deviation 19.8" in said
+    assert "Gaussian, rounded to the grid, of standard deviation 19.9 on" in said
     assert "3.33 times the noise" in said
     answer.report(tmp_path / "page.html")
     assert "δ = 1e-06" in (tmp_path / "page.html").read_text()

@@ -206,12 +206,10 @@ def _answer_section(release: Release, confidence: Number, context: ReportContext
     if release.dataset is not None:
         key_figures["dataset"] = release.dataset
     key_figures["when"] = when_words(release)
-    points = f"{release.points:,} time points"
+    subjects = f" of {release.subjects:,} sequences" if release.subjects > 1 else ""
+    key_figures["asked about"] = f"{release.points:,} time points{subjects}"
     if context.step is not None:
-        points += f" of {duration(context.step)}"
-    if release.subjects > 1:
-        points += f", from {release.subjects:,} sequences"
-    key_figures["asked about"] = points
+        key_figures["one time point"] = duration(context.step)
     key_figures["privacy loss"] = "not bounded" if release.fitted else f"at most {_level(release)}"
     key_figures["noise"] = f"{_spread(release)} {format_number(release.scale)}"
     parts = [*_numbers(release, confidence), facts(key_figures)]

@@ -211,7 +211,7 @@ def _gaussian_reason(release: Release) -> str:
         return f"Calibrated by method {release.method}."
     alone = gaussian_level(float_down(release.exact_epsilon), float_down(release.delta))
     excess = max(1.0, alone / release.gdp)
-    moved = math.sqrt(release.query.moves_squared) * float(release.unit)
+    moved = math.sqrt(release.query.squared_l2_sensitivity) * float(release.unit)
     return (
         f"Calibrated by method {release.method}: one time point moves the answer by at most "
         f"{format_number(moved)} in L2, and dependence between time points asks for "
@@ -220,7 +220,7 @@ def _gaussian_reason(release: Release) -> str:
 
 
 def _spent(release: Release, start: int, stop: int) -> Fraction:
-    sensitivity = release.query.change(np.array([start]), np.array([stop]), release.length)
+    sensitivity = release.query.l1_sensitivity(np.array([start]), np.array([stop]), release.length)
     return int(sensitivity[0]) / release.noise_scale
 
 
