@@ -114,7 +114,7 @@ def test_formulas_are_escaped_if_asked(cli, tmp_path):
         assert shown in set(pandas.read_csv(tmp_path / "out.csv")["ill"])
     ran = cli(*asked, str(tmp_path / "out.parquet"), "--escape-formulas")
     assert ran.code == 2
-    assert "Only CSV files have formulas" in ran.err
+    assert "Formulas are escaped in CSV files only" in ran.err
 
 
 def test_names_and_values_may_hold_commas(cli, tmp_path):

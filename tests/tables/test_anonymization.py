@@ -466,5 +466,5 @@ def test_of_disjoint_boxes_every_row_fits_one_and_the_own_check_needs_no_row_gro
     shown = Table(made["disjoint"].frame, None, *roles)
     for _, part in frame.groupby("owner"):
         assert own_view(shown, Table(part, None, *roles), KAnonymity(3)).verdict == "holds"
-    with pytest.raises(InvalidInputError, match="do not go together"):
+    with pytest.raises(InvalidInputError, match="cannot be combined with"):
         anonymize(table, KAnonymity(3), m, boxes="disjoint", relaxed=True)

@@ -34,7 +34,7 @@ def fails(counts):
         (lambda: verify_m_privacy(FRAME, K, 0), "Pass a Table, not a DataFrame"),
         (lambda: max_m(FRAME, K), "Pass a Table, not a DataFrame"),
         (lambda: query_error(FRAME, TABLE), "Pass a Table, not a DataFrame"),
-        (lambda: query_error(TABLE, FRAME), "what anonymize returned"),
+        (lambda: query_error(TABLE, FRAME), "the result of anonymize"),
         (lambda: query_error(TABLE, TABLE, 10, -1), "seed must be at least 0"),
         (lambda: query_error(TABLE, TABLE, 10, "x"), "seed must be an integer"),
         (lambda: query_error(TABLE, TABLE, 10, 1.5), "seed must be an integer"),

@@ -1,7 +1,7 @@
 """`anonymize`: from the records of many providers to a table that m of them cannot undo.
 
-Every route ends at the same gate: the finished groups are counted again from the original rows and
-verified exactly; a table that is not proven m-private is never returned.
+Every method ends with the same check: the finished groups are counted again from the original rows
+and verified exactly. A table that is not proven m-private is never returned.
 
 Theorem: docs/theory/anonymization.md
 """
@@ -70,25 +70,26 @@ def anonymize(
         table: the records of all providers.
         constraint: for example `KAnonymity(30) & LDiversity(4)`.
         m: how many providers may collude; 0 protects against outsiders only.
-        method: "provider-aware" (Algorithm 2: groups may also be cut between providers, where
-            counts from the table get better), "baseline" (Mondrian) or "separate" (each alone).
+        method: "provider-aware" (Algorithm 2: groups may also be split between providers, where
+            this improves answers to counts), "baseline" (Mondrian) or "separate" (each provider
+            alone).
         backend: "local", or "spark" for tables larger than one machine.
-        split: "loss" cuts where the two boxes lose least; "range", Mondrian's choice, the widest
+        split: "loss" cuts where the two boxes lose least; "range" is Mondrian's choice, the widest
             quasi-identifier in the middle (faster, worse); "fitness" is the paper's. None: "loss",
             but "range" for the baseline.
         relaxed: whether records with equal values may go to different groups.
-        suppression: the share of rows that may be left out, at most; less are where the table does
-            not pass its verification with so many. None on Spark.
-        blind: cut by quasi-identifiers and numbers of records alone, so that who knows the
-            algorithm learns nothing from the cuts. Groups that then fail the constraint are left
-            out within `suppression`, which tells of them that they failed; else nothing is
-            published.
-        boxes: "disjoint" makes boxes of which every row fits one, so that whoever has rows knows
-            where they are: there are no cuts between providers, which costs utility where these
-            differ (query error .212 for .058 with four unequal hospitals, .243 for .243 with ten
-            alike). Not with `relaxed`, method="separate" and hierarchies, whose labels lie in each
-            other.
-        progress: called with rows done and rows in all.
+        suppression: the largest share of rows that may be left out; fewer are, if the table would
+            fail its verification otherwise. Not supported on Spark.
+        blind: cut by quasi-identifiers and numbers of records alone, so that the cuts reveal
+            nothing to someone who knows the algorithm. Groups that then fail the constraint are
+            left out within `suppression`, which reveals that they failed; if they are too many,
+            nothing is published.
+        boxes: "disjoint" makes boxes of which every row fits exactly one, so that whoever has rows
+            knows their groups. There are no splits between providers then, which costs utility if
+            these differ (query error .212 instead of .058 with four unequal hospitals, .243 in both
+            cases with ten equal ones). Not with `relaxed`, method="separate" or hierarchies, whose
+            labels contain each other.
+        progress: called with the number of rows done and of all rows.
 
     Cost: O(rows · quasi-identifiers · log(rows/k)).
 
@@ -109,156 +110,156 @@ def anonymize(
 
     Theorem: docs/theory/anonymization.md
     """
-    asked = as_constraint(constraint)
+    rule = as_constraint(constraint)
     coalition = parse_m(m)
     if progress is not None and not callable(progress):
         raise InvalidInputError(
-            f"progress must be a function of rows done and rows in all, not {shortened(progress)}."
+            f"progress must be a function of rows done and all rows, not {shortened(progress)}."
         )
     choice(method, get_args(Method), "method")
     choice(backend, get_args(Backend), "backend")
-    cut: Split = "range" if method == "baseline" else "loss"
+    chosen_split: Split = "range" if method == "baseline" else "loss"
     if split is not None:
         choice(split, get_args(Split), "split")
-        cut = split
+        chosen_split = split
     flag(relaxed, "relaxed")
     flag(blind, "blind")
     share = to_fraction(suppression, "suppression")
     if not 0 <= share < 1:
         raise InvalidInputError(
-            f"suppression is the share of rows that may be left out: from 0 to below 1, not "
+            f"suppression is the share of rows that may be left out, at least 0 and below 1, not "
             f"{shortened(suppression)}."
         )
     on_spark = read_table(table).kind == "spark" or backend == "spark"
     if choice(boxes, get_args(Overlap), "boxes") == "disjoint":
         _check_disjoint(table, method, relaxed)
     if blind:
-        _check_blind(table, asked, on_spark, relaxed or cut == "fitness", bool(share))
+        _check_blind(table, rule, on_spark, relaxed or chosen_split == "fitness", bool(share))
     splits = method == "provider-aware" and boxes == "overlapping"
-    rules = CutRules(splits, cut, relaxed)
-    recipe = Recipe(asked, coalition, method, rules, blind, boxes)
+    rules = CutRules(splits, chosen_split, relaxed)
+    recipe = Recipe(rule, coalition, method, rules, blind, boxes)
     if on_spark:
         from quiltwork.tables.spark import anonymize_spark
 
         if share:
             raise UnsupportedError(
-                "On Spark no rows are left out: suppression needs backend='local'; where the table "
+                "On Spark no rows are left out: suppression needs backend='local'. If the table "
                 "does not fit one machine, drop outliers first."
             )
         return anonymize_spark(table, recipe, progress)
     encoded = table.encoded
     records = records_of(encoded)
-    bound = asked.bind(encoded)
-    most = int(share * encoded.rows)
+    bound = rule.bind(encoded)
+    allowed = int(share * encoded.rows)
     recipe = replace(recipe, constraint=bound)
     if method != "separate":
         least = KAnonymity(bound.records_needed) if blind else bound
-        whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1)
-        if not groups_withstand(whole, least, coalition)[0]:
-            refuse_whole(whole.cut(0), encoded.rows, least, coalition)
+        one_group = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1)
+        if not groups_withstand(one_group, least, coalition)[0]:
+            refuse_whole(one_group.cut(0), encoded.rows, least, coalition)
 
-    def made(recipe: Recipe) -> tuple[PublishedRecords, Verdict]:
+    def attempt(recipe: Recipe) -> tuple[PublishedRecords, Verdict]:
         labels = partition(encoded, records, recipe, progress)
         if method == "separate":
-            lost = labels == UNPUBLISHED
-            if lost.sum() > most:
-                who = encoded.providers[int(encoded.provider[np.argmax(lost)])]
-                raise provider_too_small(who, bound, int(lost.sum()), most)
-        elif labels.min() < 0:  # would pass for suppression
-            raise RuntimeError("A row has no group; this is a fault of the partitioning.")
+            is_unpublished = labels == UNPUBLISHED
+            if is_unpublished.sum() > allowed:
+                provider = encoded.providers[int(encoded.provider[np.argmax(is_unpublished)])]
+                raise provider_too_small(provider, bound, int(is_unpublished.sum()), allowed)
+        elif labels.min() < 0:  # it would be mistaken for suppression
+            raise RuntimeError("A row has no group: a bug in the partitioning.")
         if blind:
-            publication = _kept(assemble(table, labels, recipe), most)
-            return publication, _verdict(publication, asked)
-        # What is left out changes the distribution that t-closeness compares with: less may do.
-        room = most
+            publication = _drop_failing_groups(assemble(table, labels, recipe), allowed)
+            return publication, _verify_again(publication, rule)
+        # Suppression changes the distribution that t-closeness compares with: try half as much.
+        budget = allowed
         while True:
-            left = _suppressed(encoded, labels, room)
-            publication = assemble(table, left, recipe)
-            verdict = _verdict(publication, asked)
-            if verdict.private or left is labels:
+            labels_left = _suppress_widest(encoded, labels, budget)
+            publication = assemble(table, labels_left, recipe)
+            verdict = _verify_again(publication, rule)
+            if verdict.private or labels_left is labels:
                 return publication, verdict
-            room = publication.suppressed // 2
+            budget = publication.suppressed // 2
 
-    publication, verdict = made(recipe)
+    publication, verdict = attempt(recipe)
     if (
         not verdict.private
         and not blind
         and rules.provider_splits
-        and not provider_splits_are_sound(asked)
+        and not provider_splits_are_sound(rule)
     ):
-        kept = replace(rules, provider_splits=False)
-        publication, verdict = made(replace(recipe, rules=kept))
+        no_splits = replace(rules, provider_splits=False)
+        publication, verdict = attempt(replace(recipe, rules=no_splits))
     if not verdict.private:
         raise verdict.as_error
     return LocalPublication.of(publication)
 
 
 def _check_disjoint(table: Table, method: Method, relaxed: bool) -> None:
-    """Refuse choices by which boxes come to overlap."""
-    trees = [name for name in table.hierarchies if name in table.quasi_identifiers]
-    if relaxed or method == "separate" or trees:
-        what = (
-            f"the hierarchy of {trees[0]!r}"
-            if trees
-            else f"relaxed and {argument('method', 'separate')}"
+    """Refuse options that make boxes overlap."""
+    with_hierarchy = [name for name in table.hierarchies if name in table.quasi_identifiers]
+    if relaxed or method == "separate" or with_hierarchy:
+        reason = (
+            f"the hierarchy of {with_hierarchy[0]!r}"
+            if with_hierarchy
+            else f"relaxed or {argument('method', 'separate')}"
         )
         raise InvalidInputError(
-            f"boxes='disjoint' and {what} do not go together: a row could fit several boxes."
+            f"boxes='disjoint' cannot be combined with {reason}: a row could fit several boxes."
         )
 
 
 def _check_blind(
-    table: Table, asked: Constraint, on_spark: bool, looks: bool, left_out: bool
+    table: Table, constraint: Constraint, on_spark: bool, uses_values: bool, may_suppress: bool
 ) -> None:
-    """Refuse choices by which sensitive values would find a way into the groups."""
+    """Refuse options by which sensitive values would influence the groups."""
     if on_spark:
-        raise UnsupportedError("On Spark cuts look at sensitive values: blind is for one machine.")
-    if looks:
+        raise UnsupportedError("On Spark, cuts use sensitive values: blind needs backend='local'.")
+    if uses_values:
         raise InvalidInputError(
-            "relaxed and split='fitness' look at sensitive values: leave them out with blind."
+            "relaxed and split='fitness' use sensitive values: they cannot be combined with blind."
         )
     if table.subject is not None:
         raise UnsupportedError(
-            "blind takes each record for another person's: keep one record of each subject."
+            "blind counts every record as another person: keep one record of each subject."
         )
-    if left_out and asked.compares_with_whole:
+    if may_suppress and constraint.compares_with_whole:
         raise UnsupportedError(
-            "Under t-closeness what is left out moves what all groups are compared with: blind "
-            "goes without suppression then."
+            "Under t-closeness, leaving rows out changes the distribution that all groups are "
+            "compared with: blind cannot be combined with suppression then."
         )
 
 
-def _kept(publication: PublishedRecords, most: int) -> PublishedRecords:
-    """Leave out the groups that fail for some arrangement of their values, at most so many rows."""
+def _drop_failing_groups(publication: PublishedRecords, most: int) -> PublishedRecords:
+    """Leave out groups that fail for some assignment of their values, within `most` rows."""
     source, recipe, labels = publication.source, publication.recipe, publication.labels
-    lost = publication.suppressed
-    fine = private_for_any_assignment(
+    already_out = publication.suppressed
+    passes = private_for_any_assignment(
         take_rows(source.encoded, publication.rows, ()),
         labels,
         publication.boxes.count,
         recipe.constraint,
         recipe.m,
     )
-    if fine.all():
+    if passes.all():
         return publication
-    failing = int(publication.sizes[~fine].sum())
-    if lost + failing > most:
+    failing = int(publication.sizes[~passes].sum())
+    if already_out + failing > most:
         raise NotPrivateError(
-            f"Cut without a look at sensitive values, {int((~fine).sum()):,} of {len(fine):,} "
-            f"groups with {failing:,} rows fail {recipe.constraint}, and {most:,} rows may be left "
-            "out: nothing is published. A larger k makes larger groups; choose it from what is "
-            "public, since a k that was tried before and failed tells something. Or allow "
-            "suppression, which tells of the groups left out that they failed."
+            f"Cut without using sensitive values, {int((~passes).sum()):,} of {len(passes):,} "
+            f"groups with {failing:,} rows fail {recipe.constraint}, and {most:,} rows may be "
+            "left out, so nothing is published. A larger k makes larger groups; choose it from "
+            "public information, since a k that was tried and failed reveals something. Or allow "
+            "suppression, which reveals that the groups left out failed."
         )
-    kept = np.full(source.encoded.rows, UNPUBLISHED, dtype=np.int64)
-    kept[publication.rows] = np.where(fine[labels], labels, UNPUBLISHED)
-    return assemble(source, kept, recipe)
+    labels_left = np.full(source.encoded.rows, UNPUBLISHED, dtype=np.int64)
+    labels_left[publication.rows] = np.where(passes[labels], labels, UNPUBLISHED)
+    return assemble(source, labels_left, recipe)
 
 
-def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
-    """Leave out the widest groups that the budget allows, if they are twice as wide as the mean."""
-    room = most - int((labels == UNPUBLISHED).sum())
-    if room <= 0:
+def _suppress_widest(encoded: CodedTable, labels: Counts, allowed: int) -> Counts:
+    """Leave out the widest groups within the budget, if they are twice as wide as the mean."""
+    budget = allowed - int((labels == UNPUBLISHED).sum())
+    if budget <= 0:
         return labels
     published = np.flatnonzero(labels != UNPUBLISHED)
     width = boxes_of_groups(encoded, labels[published], published).widths.sum(axis=1)
@@ -266,15 +267,17 @@ def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
     widest = np.argsort(-width, kind="stable")
     widest = widest[width[widest] > 2 * float((width * sizes).sum()) / len(published)]
     dropped = np.zeros(len(sizes), dtype=bool)
-    dropped[widest[groups_within_budget(sizes[widest], room)]] = True
+    dropped[widest[groups_within_budget(sizes[widest], budget)]] = True
     if not dropped.any():
         return labels
     return np.where((labels != UNPUBLISHED) & dropped[labels], UNPUBLISHED, labels)
 
 
-def _verdict(publication: PublishedRecords, constraint: Constraint) -> Verdict:
-    """Count the published groups again from the original rows and verify them."""
-    whole, boxes = publication.source.encoded, publication.boxes
-    left = take_rows(whole, publication.rows, ()) if publication.suppressed else whole
-    counts = count_groups(left, publication.labels, boxes.count)
-    return verify_counts((left, boxes.texts_of), counts, constraint.bind(left), publication.m)
+def _verify_again(publication: PublishedRecords, constraint: Constraint) -> Verdict:
+    """Count the published groups again from the original rows, and verify them."""
+    encoded, boxes = publication.source.encoded, publication.boxes
+    published = take_rows(encoded, publication.rows, ()) if publication.suppressed else encoded
+    counts = count_groups(published, publication.labels, boxes.count)
+    return verify_counts(
+        (published, boxes.texts_of), counts, constraint.bind(published), publication.m
+    )

@@ -1,6 +1,7 @@
-"""`LocalPublication`: a table published on this machine, with what it reveals and keeps.
+"""`LocalPublication`: a table published on this machine, with its report.
 
-It stands above `risk`, which assesses `PublishedRecords`: `report(assess(publication))`.
+It is above `risk`, which assesses `PublishedRecords`, so that `pub.report()` is
+`report(assess(pub))` without a circle of imports.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ class LocalPublication(PublishedRecords):
     """A publication made on this machine."""
 
     @classmethod
-    def of(cls, made: PublishedRecords) -> LocalPublication:
-        """Return the same records with what they reveal."""
-        return cls(made.source, made.recipe, made.boxes, made.labels, made.rows)
+    def of(cls, records: PublishedRecords) -> LocalPublication:
+        """Return the same records with their report methods."""
+        return cls(records.source, records.recipe, records.boxes, records.labels, records.rows)
 
     @cached_property
     def for_providers(self) -> ForProviders:
-        """Whose rows are in it, how many may collude, and who would break it next."""
+        """Whose rows are in it, how many providers may collude, and who would break it next."""
         return for_providers(self)
 
     @property
     def about_providers(self) -> tuple[str, ...]:
-        """Sentences about whose rows are in it, and how many groups have one provider."""
+        """Sentences about whose rows are in it, and how many groups have a single provider."""
         return tuple(filter(None, (self.for_providers.explain(), self.pooled)))
 
     def summary(self) -> dict[str, Any]:
-        """Return rows, groups, suppressed rows, what was lost and what providers ask."""
+        """Return rows, groups, suppressed rows, information loss and the facts for providers."""
         return {
             "rows": len(self.rows),
             "groups": self.boxes.count,
@@ -48,8 +49,8 @@ class LocalPublication(PublishedRecords):
         }
 
     def report(self, path: str | Path | None = None) -> TableReport:
-        """Return what the table reveals and keeps; with a path, write it as an HTML page."""
-        found = report(assess(self))
+        """Return the report on what the table reveals and keeps; with a path, write it as HTML."""
+        page = report(assess(self))
         if path is not None:
-            found.write(path)
-        return found
+            page.write(path)
+        return page

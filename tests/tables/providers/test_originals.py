@@ -112,7 +112,7 @@ def test_with_the_placed_rows_every_table_is_verified_exactly_by_all_and_by_each
         mine = Table(frame[frame["who"] == file.stem], None, **WIDE)
         view = own_view(shown, mine, ASKED, row_groups=Table(file, None, **WIDE))
         assert (view.verdict, view.unmatched) == ("holds", gone[file.stem])
-    with pytest.raises(InvalidInputError, match="name a new one"):
+    with pytest.raises(InvalidInputError, match="Choose a new folder"):
         write_row_groups(made, tmp_path / "row_groups")
     other = Table(anonymize(table, ASKED, m=1, method="baseline").frame, None, **WIDE)
     with pytest.raises(InvalidInputError, match="row groups"):

@@ -276,7 +276,7 @@ def test_rows_that_were_not_published():
     view = own_view(published(table_a()), mine)
     assert (view.unmatched, view.groups, view.smallest) == (2, 0, None)
     assert view.explain().startswith(
-        "2 of 2 rows are not in the table. None of these rows shares a published group"
+        "2 of 2 rows are not in the table. No published group has both these rows"
     )
     with pytest.raises(InvalidInputError, match="same quasi-identifiers"):
         own_view(published(table_a()), Table(mine.frame, None, ["age"], "disease"))
@@ -288,7 +288,9 @@ def test_rows_that_were_not_published():
 
 def test_the_words():
     text = own_view(published(table_b()), rows_of("P1", "P2"), KAnonymity(3)).explain()
-    assert text.startswith("Breached: without these rows too little is left, 1 to 2 of 3, in (")
+    assert text.startswith(
+        "Breached: without these rows, too few records are left: 1 to 2 of 3, in ("
+    )
     text = own_view(published(table_b()), rows_of("P1"), KAnonymity(2)).explain()
     assert text.startswith("Cannot tell alone. 1 of 3 rows fits several groups")
     assert "the fewest left are" in text

@@ -53,7 +53,7 @@ def test_what_no_spreadsheet_computes_stays(text):
 
 
 def test_what_cannot_be_escaped_is_refused_before_anything_is_written(made, tmp_path):
-    with pytest.raises(InvalidInputError, match="Only CSV files have formulas"):
+    with pytest.raises(InvalidInputError, match="Formulas are escaped in CSV files only"):
         made.write(tmp_path / "o.parquet", formulas="escape")
     with pytest.raises(InvalidInputError, match="formulas must be 'keep' or 'escape'"):
         made.write(tmp_path / "o.csv", formulas=True)

@@ -199,7 +199,7 @@ def test_tables_that_do_not_go_together_are_refused():
         definetti_of_texts(table, Table(frame.assign(age=1), None, ["age", "sex"], "ill"))
     with pytest.raises(InvalidInputError, match="Pass a Table"):
         definetti_of_texts(frame, table)
-    with pytest.raises(InvalidInputError, match="what anonymize returned"):
+    with pytest.raises(InvalidInputError, match="the result of anonymize"):
         definetti(table)
     with pytest.raises(InvalidInputError, match="what intersection"):
         assess(table, against=5)

@@ -102,8 +102,7 @@ def knowing_providers(subject: Ints, provider: Ints, providers: int) -> tuple[In
 
 
 def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints, NumberSets]:
-    """Number each owner's set of members: one member is its own number, sets are numbered from
-    `members`.
+    """Number each owner's set of members: single members by themselves, sets from `members` on.
 
     `owner` is sorted, and `member` is sorted within each owner. Owners without members are allowed.
     """

@@ -133,9 +133,7 @@ class CodedTable:
 
     @cached_property
     def known_by(self) -> tuple[NDArray[np.int64], NumberSets]:
-        """The providers that know each row's person, as in `knowing_providers`. O(rows log rows),
-        once.
-        """
+        """The providers that know each row's person (`knowing_providers`). O(rows log rows)."""
         provider = self.provider.astype(np.int64)
         if self.subject is None:
             return provider, NO_SETS

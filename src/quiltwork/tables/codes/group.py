@@ -102,9 +102,7 @@ class Group:
         return self.histogram(self.kept(coalition))
 
     def known(self, coalition: Iterable[int]) -> SecretCounts:
-        """Return the histogram of what the coalition knows; its fitness is the coalition's attack
-        power.
-        """
+        """Return the histogram of what the coalition knows; its fitness is its attack power."""
         return self.histogram(self.total - self.kept(coalition))
 
     def histogram(self, weights: Weights) -> SecretCounts:

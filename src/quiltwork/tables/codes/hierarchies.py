@@ -48,8 +48,7 @@ class Hierarchy:
 
     @classmethod
     def read(cls, source: Any, name: str = "column") -> Hierarchy:
-        """Read a hierarchy from its rows or the path of a CSV file; a `Hierarchy` is returned as it
-        is.
+        """Read a hierarchy from its rows or the path of a CSV file.
 
         The separator is `;` (ARX's choice), comma or tab.
 

@@ -43,9 +43,7 @@ class SecretCounts:
 
     @classmethod
     def from_histogram(cls, numbers: NDArray[np.int64], size: int | None = None) -> SecretCounts:
-        """Make a histogram from the records of each code; for people, pass `size`, as values may
-        overlap.
-        """
+        """Make a histogram from the records of each code; `size` counts people instead."""
         present = np.flatnonzero(numbers)
         return cls(int(numbers.sum()) if size is None else size, present, numbers[present])
 

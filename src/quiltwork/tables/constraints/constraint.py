@@ -136,8 +136,7 @@ class Constraint(ABC):
         return True
 
     def breach(self, group: Group, m: int, count: CheckCounter) -> tuple[int, ...] | None:
-        """Return a coalition that breaches a group without trying coalitions, or None if there is
-        none.
+        """Return a coalition that breaches a group, without trying coalitions; None if none does.
 
         Only called where `needs_coalitions` is False. `count` is called with the work done, and may
         raise.
@@ -331,9 +330,7 @@ class Custom(Constraint):
         return 1.0 if self.holds(records) else 0.5
 
     def bind(self, encoded: CodedTable) -> Constraint:
-        """Return it with the labels of the table's sensitive values, which the function is called
-        with.
-        """
+        """Return it with the labels of the sensitive values, which the function is passed."""
         return replace(self, labels=encoded.classes)
 
     def _call(self, function: Callable[[Mapping[Any, int]], Any], records: SecretCounts) -> Any:

@@ -117,9 +117,7 @@ class LDiversity(Constraint):
         return np.asarray(np.count_nonzero(values, axis=1) < self.l)
 
     def without(self, records: SecretCounts, removed: int) -> bool:
-        """Return whether it holds whichever `removed` records are taken away: those of the rarest
-        values.
-        """
+        """Return whether it holds whichever `removed` records, the rarest values, are removed."""
         lost_values = int((np.cumsum(np.sort(records.counts)) <= removed).sum())
         return records.distinct - lost_values >= self.l
 

@@ -78,9 +78,7 @@ class RecursiveLDiversity(Constraint):
 
 
 def _worst_recursive(factor: Fraction, level: int, low: Ints, high: Ints) -> Corners:
-    """Try each box with one value raised to its maximum, and with none: O(values · log values) per
-    box.
-    """
+    """Try each box with one value at its maximum, and with none: O(values · log values) per box."""
     rows, columns = low.shape
     order = np.argsort(-low, axis=1, kind="stable")
     falling = np.take_along_axis(low, order, axis=1)

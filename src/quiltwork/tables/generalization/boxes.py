@@ -44,9 +44,7 @@ class ColumnBoxes(Covers):
 
     @cached_property
     def written(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-        """The distinct texts in an order that depends on content alone, and the index of each box's
-        text.
-        """
+        """The distinct texts, in an order by content alone, and the index of each box's text."""
         keys = self._keys()
         _, example, key_of = np.unique(keys, return_index=True, return_inverse=True)
         texts = [self.write(box) for box in example.tolist()]

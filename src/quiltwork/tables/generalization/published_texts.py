@@ -93,8 +93,7 @@ def set_text(values: Sequence[Any]) -> str:
 
 
 def label_of(text: Any) -> Label:
-    """Parse a published text. A text that is none of the forms is a value, as in tables made
-    elsewhere.
+    """Parse a published text; a text of no known form is a value, as in tables made elsewhere.
 
     >>> label_of("20..25").values, label_of("{flu, asthma}").values, label_of('"x').values
     (('20', '25'), ('flu', 'asthma'), ('"x', '"x'))

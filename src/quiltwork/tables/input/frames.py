@@ -158,8 +158,7 @@ class ArrowFrame:
         return ArrowFrame(self.arrow(names), self.kind)
 
     def written_apart(self, name: str, codes: NDArray[Any]) -> int | None:
-        """Return the first row whose cell equals an earlier one, by its code, but is spelled
-        differently.
+        """Return the first row whose cell equals an earlier one but is spelled differently.
 
         Only Python objects in pandas (31 and 31.0, one instant in two time zones) and zeros with
         different signs can differ so; in all other columns, equal cells are spelled alike.

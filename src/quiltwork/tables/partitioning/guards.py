@@ -99,9 +99,7 @@ class Guard:
         return groups_withstand(counts, self.constraint, self.m)
 
     def least(self, records: CodedRecords, nodes: Nodes) -> Counts:
-        """Estimate the rows that a child needs if its providers are as in its parent; only a
-        heuristic.
-        """
+        """Estimate the rows that a child needs if its providers are as in its parent."""
         least = np.full(nodes.count, self.smallest)
         if not self.plain or records.providers == 1 or self.m == 0:
             return least
@@ -110,9 +108,7 @@ class Guard:
         return estimate
 
     def scores(self, records: CodedRecords, rows: RowNumbers, starts: Counts) -> Reals:
-        """Return the fitness score of each run (Definition 3.1), below 1 if it violates the
-        constraint.
-        """
+        """Return the fitness score of each run (Definition 3.1), below 1 where it fails."""
         counts = self._counts(records, Nodes(rows, starts))
         table = by_value(counts)
         sizes = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
@@ -130,9 +126,7 @@ class Guard:
         )
 
     def _surely(self, records: CodedRecords, nodes: Nodes) -> Flags:
-        """Return which runs are private for any assignment: providers have few rows in the whole
-        table.
-        """
+        """Return which runs are private for any assignment, from the largest provider's size."""
         known_at_most = 0 if records.providers == 1 else self.m * records.heaviest  # by a coalition
         certain: Flags = nodes.sizes - known_at_most >= self.k
         cells = nodes.count * records.values

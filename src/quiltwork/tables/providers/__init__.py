@@ -1,1 +1,1 @@
-"""What providers check: with their own rows, with the rows of all, without showing any."""
+"""Checks by providers: with their own rows, with the rows of all, and without showing any row."""

@@ -1,4 +1,4 @@
-"""`PublishedRecords`: a table in groups, what may be published and what is for checks only."""
+"""`PublishedRecords`: records in groups: the table to publish, and the same with providers."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PublishedGroup:
-    """One group of records that look alike.
+    """One group of records with equal published texts.
 
     Attributes:
         values: quasi-identifier → the published text.
-        lower: quasi-identifier → the least value in the box.
+        lower: quasi-identifier → the smallest value in the box.
         upper: quasi-identifier → the largest; for sets of categories the last in sorted order.
         members: quasi-identifier → the values of a set; only for those published as sets.
-        size: how many records there are.
+        size: the number of records.
     """
 
     values: dict[str, str]
@@ -54,14 +54,14 @@ class PublishedGroup:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Publication(ResultBase):
-    """A published table in groups that withstand coalitions of m providers, and how it was made.
+    """A published table whose groups withstand coalitions of m providers, and how it was made.
 
-    On one machine `PublishedRecords`, which `anonymize` returns with a report; on Spark
+    On one machine it is a `PublishedRecords`, which `anonymize` returns with a report; on Spark a
     `SparkPublication`. Never publish `source` and `table`.
 
     Attributes:
-        source: the table as it was given.
-        recipe: how it was made.
+        source: the original table.
+        recipe: how the groups were made.
     """
 
     source: Table
@@ -133,11 +133,11 @@ class Publication(ResultBase):
 class PublishedRecords(Publication):
     """Records in published groups, on this machine.
 
-    `anonymize` returns them as a `LocalPublication`, which can also say what they reveal.
+    `anonymize` returns a `LocalPublication`, which also has a report.
 
     Attributes:
-        boxes: what each group says, as arrays; groups are in published order.
-        labels: for each row that is published, its group.
+        boxes: the published values of each group, as arrays; groups are in published order.
+        labels: for each published row, its group.
         rows: the numbers of these rows in the source, ascending.
     """
 
@@ -147,7 +147,7 @@ class PublishedRecords(Publication):
 
     @property
     def suppressed(self) -> int:
-        """How many rows of the source are not published."""
+        """The number of rows of the source that are not published."""
         return self.source.encoded.rows - len(self.rows)
 
     @cached_property
@@ -158,15 +158,15 @@ class PublishedRecords(Publication):
     @cached_property
     def groups(self) -> tuple[PublishedGroup, ...]:
         """The groups with their boxes, in published order."""
-        named = list(zip(self.source.encoded.quasi, self.boxes.columns, strict=True))
+        boxes_by_column = list(zip(self.source.encoded.quasi, self.boxes.columns, strict=True))
         return tuple(
             PublishedGroup(
-                values={c.name: box.written[0][box.written[1][i]] for c, box in named},
-                lower={c.name: c.values[box.lower[i]] for c, box in named},
-                upper={c.name: c.values[box.upper[i]] for c, box in named},
+                values={c.name: box.written[0][box.written[1][i]] for c, box in boxes_by_column},
+                lower={c.name: c.values[box.lower[i]] for c, box in boxes_by_column},
+                upper={c.name: c.values[box.upper[i]] for c, box in boxes_by_column},
                 members={
                     c.name: tuple(c.values[code] for code in box.members[i])
-                    for c, box in named
+                    for c, box in boxes_by_column
                     if box.members is not None
                 },
                 size=size,
@@ -176,32 +176,33 @@ class PublishedRecords(Publication):
 
     @cached_property
     def order(self) -> Counts:
-        """The published order: by group, then by sensitive cells; content alone decides it."""
+        """The published order: by group, then by sensitive cells. It depends on content alone."""
         keys = [column.codes[self.rows] for column in self.source.encoded.secrets]
-        more = (encode_column(self.source.data, name, "value") for name in self.source.carried)
-        keys += [column.codes[self.rows] for column in more]
+        carried = (encode_column(self.source.data, name, "value") for name in self.source.carried)
+        keys += [column.codes[self.rows] for column in carried]
         return np.lexsort((*keys[::-1], self.labels))
 
     @cached_property
     def frame(self) -> Any:
-        """What is published: quasi-identifiers as texts, the others as they are; no provider."""
+        """The table to publish: quasi-identifiers as texts, the rest as it is; no provider."""
         return to_kind(self._published(), self.source.kind)
 
-    def _published(self, some: NDArray[np.bool_] | slice = slice(None)) -> Any:
-        order = self.order[some]
+    def _published(self, chosen: NDArray[np.bool_] | slice = slice(None)) -> Any:
+        """Return the published rows, or some of them, as an Arrow table."""
+        order = self.order[chosen]
         names = [*self.source.sensitive, *self.source.carried]
         return arrow().table({**self._texts(order), **self._taken(names, order)})
 
     @cached_property
     def table(self) -> Table:
-        """The same as a Table with providers, in the order of the input. Never publish it."""
+        """The same as a Table with providers, in input order. Never publish it."""
         source = self.source
-        everything = np.arange(len(self.rows))
-        extra = [name for name in (source.provider, source.subject) if name is not None]
+        all_rows = np.arange(len(self.rows))
+        names = [name for name in (source.provider, source.subject) if name is not None]
         columns = {
-            **self._taken(extra, everything),
-            **self._texts(everything),
-            **self._taken([*source.sensitive, *source.carried], everything),
+            **self._taken(names, all_rows),
+            **self._texts(all_rows),
+            **self._taken([*source.sensitive, *source.carried], all_rows),
         }
         frame = ArrowFrame(arrow().table(columns), source.kind)
         table = with_frame(
@@ -211,7 +212,7 @@ class PublishedRecords(Publication):
             hierarchies=source.secret_trees,
             missing="value",
         )
-        # The codes are known: finding them again in the texts would cost more than making them.
+        # The codes are known; encoding the texts again would cost more than writing them did.
         table.__dict__["encoded"] = take_rows(source.encoded, self.rows, self._quasi)
         table.__dict__["groups"] = group_rows([self.labels], [self.boxes.count])
         return table
@@ -220,8 +221,8 @@ class PublishedRecords(Publication):
     def bounds(self) -> Any:
         """Machine-readable boxes, one row per published record, in published order.
 
-        For each numeric quasi-identifier `<name>_low`, `<name>_high` and `<name>_mid`; for an
-        ordered one the first two; the number of categories as `<name>_size` for the others.
+        Numeric quasi-identifiers have `<name>_low`, `<name>_high` and `<name>_mid`, ordered ones
+        the first two; the others have `<name>_size`, the number of categories.
         """
         pa = arrow()
         group = self.labels[self.order]
@@ -238,7 +239,7 @@ class PublishedRecords(Publication):
 
     @cached_property
     def of_one_provider(self) -> int:
-        """How many groups have the rows of one provider alone."""
+        """The number of groups with the rows of one provider alone."""
         owner = self.source.encoded.provider[self.rows].astype(np.int64)
         first = np.zeros(self.boxes.count, dtype=np.int64)
         first[self.labels] = owner
@@ -247,7 +248,7 @@ class PublishedRecords(Publication):
 
     @property
     def pooled(self) -> str:
-        """Says how many groups have one provider; empty if none has, or there is only one."""
+        """A sentence on how many groups have a single provider; empty if none has."""
         alone, groups = self.of_one_provider, self.boxes.count
         if not alone or len(self.source.encoded.providers) == 1:
             return ""
@@ -255,31 +256,32 @@ class PublishedRecords(Publication):
             return (
                 "Every group has the rows of one provider alone, as with "
                 f"{argument('method', 'separate')}: "
-                "pooling the rows gained nothing."
+                "combining the rows of the providers had no benefit."
             )
         share = f"{alone:,} of {groups:,} groups ({percent(alone / groups)})"
         return f"{share} have the rows of one provider alone."
 
     def row_groups(self) -> dict[str, Any]:
-        """Return the rows of each provider as they are published, as Arrow."""
-        who = self.source.encoded.provider[self.rows[self.order]]
+        """Return the rows of each provider as they are published, as Arrow tables."""
+        provider = self.source.encoded.provider[self.rows[self.order]]
         names = map(str, self.source.encoded.providers)
-        return {name: self._published(who == code) for code, name in enumerate(names)}
+        return {name: self._published(provider == code) for code, name in enumerate(names)}
 
     def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
-        """Write the published frame as `.csv` or `.parquet`; providers are not in it.
+        """Write the published frame as `.csv` or `.parquet`, without providers.
 
-        A spreadsheet that opens a CSV file computes texts such as `=1+1`; with formulas="escape"
-        they begin with an apostrophe, and are shown as they are.
+        A spreadsheet evaluates texts such as `=1+1` of a CSV file; with formulas="escape" they
+        begin with an apostrophe, and are displayed.
 
         Raises:
             InvalidInputError: for another ending, or formulas to escape in a Parquet file.
-            StorageError: if the file cannot be written; then it is as it was.
+            StorageError: if the file cannot be written; an existing file is then unchanged.
         """
         check_formulas(formulas, check_ending(path))
         return write_table(self._published(), path, formulas)
 
     def _texts(self, order: Counts) -> dict[str, Any]:
+        """Return the published texts of some rows as dictionary columns."""
         pa = arrow()
         return {
             column.name: pa.DictionaryArray.from_arrays(
@@ -290,14 +292,20 @@ class PublishedRecords(Publication):
 
     @property
     def _quasi(self) -> tuple[Column, ...]:
-        """The published texts of each row, in the order of the input."""
+        """The published texts of each row, in input order."""
         columns = zip(self.source.encoded.quasi, self.boxes.columns, strict=True)
         return tuple(
-            Column(one.name, "categorical", texts, of.astype(code_type(len(texts)))[self.labels])
-            for one, (texts, of) in ((column, box.written) for column, box in columns)
+            Column(
+                column.name,
+                "categorical",
+                texts,
+                text_of.astype(code_type(len(texts)))[self.labels],
+            )
+            for column, (texts, text_of) in ((column, box.written) for column, box in columns)
         )
 
     def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
+        """Return some columns of the source for some published rows."""
         index = arrow().array(self.rows[order])
         return {name: _plain(self.source.data.column(name).take(index)) for name in names}
 
@@ -309,15 +317,16 @@ class PublishedRecords(Publication):
 
 
 def require_local(value: object) -> PublishedRecords:
-    """Return records that were published on this machine."""
+    """Return `value` if it was published on this machine."""
     if not isinstance(value, PublishedRecords):
         raise InvalidInputError(
-            f"Give what anonymize returned on this machine, not a {type(value).__name__}."
+            f"Pass the result of anonymize with backend='local', not a {type(value).__name__}."
         )
     return value
 
 
 def _bounds(column: Column, box: ColumnBoxes) -> dict[str, list[Any]]:
+    """Return the machine-readable columns of one quasi-identifier, by group."""
     name = column.name
     if box.members is not None:
         return {f"{name}_size": box.members.sizes.tolist()}
@@ -328,31 +337,31 @@ def _bounds(column: Column, box: ColumnBoxes) -> dict[str, list[Any]]:
         values = [float(value) if isinstance(value, str) else value for value in values]
     low = [values[code] for code in box.lower.tolist()]
     high = [values[code] for code in box.upper.tolist()]
-    found: dict[str, list[Any]] = {f"{name}_low": low, f"{name}_high": high}
+    columns: dict[str, list[Any]] = {f"{name}_low": low, f"{name}_high": high}
     if column.kind == "numeric":
         pairs = zip(low, high, strict=True)
-        found[f"{name}_mid"] = [None if a is None or b is None else (a + b) / 2 for a, b in pairs]
-    return found
+        columns[f"{name}_mid"] = [None if a is None or b is None else (a + b) / 2 for a, b in pairs]
+    return columns
 
 
 def _column(values: list[Any]) -> Any:
     pa = arrow()
     try:
         return pa.array(values)
-    except OverflowError:  # above 2^63, which only unsigned numbers are
+    except OverflowError:  # above 2^63, where only unsigned integers fit
         return pa.array(values, pa.uint64())
 
 
 def _plain(column: Any) -> Any:
-    """Forget categories that do not occur: they may be those of rows that are left out.
+    """Drop categories that do not occur, which may be those of suppressed rows.
 
-    −0.0 is 0.0, as it is wherever values are compared.
+    −0.0 becomes 0.0, as wherever values are compared.
     """
     import pyarrow.compute as pc
 
     types = arrow().types
     if types.is_floating(column.type):
-        if types.is_float16(column.type):  # which Arrow cannot add
+        if types.is_float16(column.type):  # Arrow does not add float16
             column = column.cast(arrow().float32())
         return pc.add(column, arrow().scalar(0.0, column.type))
     if not types.is_dictionary(column.type):
@@ -372,32 +381,32 @@ def _plain(column: Any) -> Any:
 def boxes_of_groups(encoded: CodedTable, labels: Counts, rows: Counts) -> Boxes:
     """Return the boxes of groups; labels[i] is the group of row rows[i] of the table."""
     order = np.argsort(labels, kind="stable")
-    taken = order if len(rows) == encoded.rows else rows[order]
-    return boxes_of(encoded.quasi, taken, starts_of(np.bincount(labels)))
+    sorted_rows = order if len(rows) == encoded.rows else rows[order]
+    return boxes_of(encoded.quasi, sorted_rows, starts_of(np.bincount(labels)))
 
 
 def assemble(table: Table, labels: Counts, recipe: Recipe) -> PublishedRecords:
-    """Box the groups, join those whose texts agree, and number them by content.
+    """Make boxes of groups, merge groups with equal texts, and number groups by content.
 
-    Labels below 0 mark rows that are not published. `recipe` is how the groups were made.
+    Labels below 0 mark rows that are not published. `recipe` says how the groups were made.
     """
     encoded = table.encoded
     rows = np.arange(len(labels), dtype=code_type(len(labels)))
     if labels.min() < 0:
         rows = np.flatnonzero(labels >= 0)
     if not len(rows):
-        raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
+        raise NotPrivateError("No rows are left to publish. Lower suppression, or m, k or l.")
     labels = labels if len(rows) == len(labels) else labels[rows]
     present = np.bincount(labels) > 0
     if not present.all():
         labels = (np.cumsum(present) - 1)[labels]
     boxes = boxes_of_groups(encoded, labels, rows)
-    # Groups with equal texts are one group to every reader: their boxes are made as one.
-    _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
-    joined = joined.reshape(-1).astype(code_type(max(boxes.count, 1 << 16)))
-    labels = joined[labels]
-    if joined.max() + 1 < boxes.count:
+    # Groups with equal texts are one group to every reader, so they get one box.
+    _, merged = np.unique(boxes.text_of, axis=0, return_inverse=True)
+    merged = merged.reshape(-1).astype(code_type(max(boxes.count, 1 << 16)))
+    labels = merged[labels]
+    if merged.max() + 1 < boxes.count:
         boxes = boxes_of_groups(encoded, labels, rows)
     else:
-        boxes = Boxes(tuple(column.take(np.argsort(joined)) for column in boxes.columns))
+        boxes = Boxes(tuple(column.take(np.argsort(merged)) for column in boxes.columns))
     return PublishedRecords(table, recipe, boxes, labels, rows)

@@ -1,7 +1,7 @@
-"""Published tables as files: CSV or Parquet, whole or not at all.
+"""Writing published tables as CSV or Parquet; a file is written completely or not at all.
 
-A spreadsheet that opens a CSV file computes texts that look like formulas. Escaped, they begin with
-an apostrophe, and are shown instead.
+A spreadsheet evaluates texts in CSV files that look like formulas. Escaped texts begin with an
+apostrophe, and are displayed instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Formulas: TypeAlias = Literal["keep", "escape"]
 
 
 def check_ending(path: Any) -> Path:
-    """Return the path of a published table."""
+    """Validate the path of a published table: `.csv` or `.parquet`."""
     target = as_path(path)
     if target.suffix not in ENDINGS:
         raise InvalidInputError(
@@ -30,17 +30,17 @@ def check_ending(path: Any) -> Path:
 
 
 def check_formulas(formulas: Any, path: Path) -> None:
-    """Refuse an unknown choice, and to escape formulas in a file that no spreadsheet computes."""
+    """Refuse an unknown choice, and escaping in Parquet files, which no spreadsheet evaluates."""
     choice(formulas, get_args(Formulas), "formulas")
     if formulas == "escape" and path.suffix != ".csv":
         raise InvalidInputError(
-            f"Only CSV files have formulas to escape, and {str(path)!r} is none; name a .csv file, "
-            "or leave formulas out (--escape-formulas)."
+            f"Formulas are escaped in CSV files only, and {str(path)!r} is not one. Write a .csv "
+            "file, or leave formulas out (--escape-formulas)."
         )
 
 
 def write_table(table: Any, path: Any, formulas: Formulas = "keep") -> Path:
-    """Write an Arrow table to a `.csv` or `.parquet` file, which then holds all of it."""
+    """Write an Arrow table to a `.csv` or `.parquet` file, completely or not at all."""
     target = check_ending(path)
     check_formulas(formulas, target)
     with replacing(target) as file:
@@ -57,7 +57,7 @@ def write_table(table: Any, path: Any, formulas: Formulas = "keep") -> Path:
 
 
 def _escaped(table: Any) -> Any:
-    """Escape names and texts."""
+    """Escape the column names and texts that look like formulas."""
     import pyarrow.compute as pc
 
     types = arrow().types
